@@ -1,23 +1,23 @@
 // swift-tools-version: 6.0
 import PackageDescription
 
-/// Checks that both Swift 6.0.3 (Debian 13) and newer toolchains know or ignore.
+/// Upcoming features that Swift 6.0.3 (Debian 13) and newer toolchains know or ignore.
 let strict: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// Without Swift's regular expressions, which every file imports unasked: whoever needs one of its functions for texts
-/// gets 1.4 MB of them into the program.
+/// Disables the implicit import of Swift's regular expressions: a file that used one of their text
+/// functions would link 1.4 MB into the program.
 let withoutRegex = SwiftSetting.unsafeFlags([
     "-Xfrontend", "-disable-implicit-string-processing-module-import",
 ])
 
-/// What a person, a reload or a batch asks for, and never each record: small before fast.
+/// For code that runs per command, reload or batch, never per record: optimised for size.
 let small = SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))
 
-/// A C library: a module map and a shim header under Sources/C, and the Debian package it comes in.
+/// A C library: a module map and a shim header under Sources/C, and its Debian package.
 func system(_ name: String, _ pkgConfig: String? = nil, debian: String? = nil) -> Target {
     .systemLibrary(
         name: name,
@@ -52,9 +52,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     )
 }
 
-/// Tests/Fuzz: the functions that read bytes from outside, each with its corpus.
+/// The targets of Tests/Fuzz: functions that parse bytes from outside, each with its corpus.
 ///
-/// Tests as everything else; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
+/// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Gateway", "Queue", "Records",
@@ -98,9 +98,9 @@ let fuzzing: [Target] = {
     ]
 }()
 
-/// Without a network where WAYPOST_SOURCES names a folder that holds it already (deploy/package).
+/// Returns a package dependency; from a local folder if WAYPOST_SOURCES is set (deploy/package).
 ///
-/// The version is the one that `deploy/debian/sources` names with the sum of its content.
+/// `deploy/debian/sources` names the same version with its checksum.
 func fetched(_ url: String, exact version: Version) -> Package.Dependency {
     let name = url.split(separator: "/").last ?? ""
     guard let folder = Context.environment["WAYPOST_SOURCES"] else {
@@ -121,7 +121,7 @@ let package = Package(
     ],
     targets: [
         system("CLinux"),
-        // Its headers alone: none of the library's functions is called.
+        // Only its headers are used: no function of the library is called.
         system("CBlueZ", debian: "libbluetooth-dev"),
         system("CGPSD", "libgps", debian: "libgps-dev"),
         system("CALSA", "alsa", debian: "libasound2-dev"),
@@ -142,7 +142,7 @@ let package = Package(
             linkerSettings: [.linkedLibrary("tomlplusplus")]
         ),
 
-        // An archive, so that one of its functions can be replaced: see aac.c.
+        // Linked as an archive, so that one of its functions can be replaced: see aac.c.
         .target(
             name: "CAAC",
             path: "Sources/C/CAAC",
@@ -260,7 +260,7 @@ let package = Package(
             swiftSettings: strict
         ),
 
-        // What a simulated world stands on: for tests, never for the daemon.
+        // The base of the simulated world: for tests, never for the daemon.
         .target(name: "CSimulatedDisk", dependencies: ["CSQLite"], path: "Tests/Simulation/CDisk"),
         .target(
             name: "SimulatedDisk",
@@ -333,7 +333,7 @@ let package = Package(
             "Receiver",
             ["waypost-receiver", "Receiver", "ReceiverSupport", "Host", "CZlib", "CZstd"]
         ),
-        // The gateway's uploader against the real receiver.
+        // Tests the gateway's uploader against the real receiver.
         tests(
             "Delivery",
             [
@@ -349,7 +349,8 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-/// WAYPOST_ROOMS="Queue Upload" leaves the tests of these rooms and what they stand on, for a short build.
+/// WAYPOST_ROOMS="Queue Upload" keeps only these rooms' tests and their dependencies, for a short
+/// build.
 if let rooms = Context.environment["WAYPOST_ROOMS"]?.split(separator: " "), !rooms.isEmpty {
     var open = rooms.map { "\($0)Tests" }
     var needed: Set<String> = []

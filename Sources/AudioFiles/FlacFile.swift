@@ -1,18 +1,18 @@
-// FLAC frames into a FLAC file (RFC 9639).
+// Writes FLAC frames to a FLAC file (RFC 9639).
 
-/// Writes one FLAC stream of frames that were numbered in another; the same frames give the same bytes.
+/// Writes one FLAC stream from frames numbered in another; the same frames give the same bytes.
 package struct FlacFile {
-    /// Frames of the format given out: the number of the next one.
+    /// The number of the next frame.
     private var number: UInt32 = 0
 
     package init() {}
 
-    /// The marker and the only metadata block, STREAMINFO (sections 6 and 8.2).
+    /// Returns the marker and the only metadata block, STREAMINFO (sections 6 and 8.2).
     ///
-    /// `first`: a frame of the format, which tells the block size; `frames`: samples in the file. The sum over
-    /// the samples is not given (zeros): each frame has a checksum of its own.
+    /// `first` is any frame and gives the block size; `frames` counts the samples in the file. The
+    /// MD5 of the samples is zero (unknown): each frame has its own checksum.
     package static func header(rate: Int, frames: Int, first: ArraySlice<UInt8>) -> [UInt8] {
-        // No block may be called smaller than 16; only the last one is.
+        // The minimum block size is 16; only the last block may be smaller.
         let block = UInt16(clamping: max(16, FlacFrame(first)?.blockFrames ?? 0))
         // 20 bits of rate, 3 of channels - 1, 5 of bits - 1, 36 of samples.
         let rateAndMore = UInt64(max(0, rate) & 0xF_FFFF) << 44 | 15 << 36
@@ -27,7 +27,7 @@ package struct FlacFile {
         return bytes
     }
 
-    /// The frame with its number in this file; nothing when it is no frame.
+    /// Returns the frame renumbered for this file; empty if it is not a FLAC frame.
     package mutating func append(_ frame: ArraySlice<UInt8>) -> [UInt8] {
         guard let parsed = FlacFrame(frame) else { return [] }
         defer { number += 1 }
@@ -35,18 +35,18 @@ package struct FlacFile {
     }
 }
 
-/// A FLAC frame of a stream of fixed block size, by the parts of its header (RFC 9639, section 9.1).
+/// A frame of a FLAC stream with fixed block size, split by its header (RFC 9639, section 9.1).
 struct FlacFrame {
-    /// Samples in it.
+    /// Samples in the frame.
     let blockFrames: Int
     /// Synchronisation code, sizes and channels, before the number.
     private let fixed: ArraySlice<UInt8>
-    /// Block size and rate, where they stand after the number.
+    /// Block size and rate, if they follow the number.
     private let extra: ArraySlice<UInt8>
-    /// What follows the header's checksum, without the frame's.
+    /// The bytes between the header's checksum and the frame's.
     private let body: ArraySlice<UInt8>
 
-    /// nil: not a whole header and a checksum behind it.
+    /// Returns nil without a whole header followed by a checksum.
     init?(_ frame: ArraySlice<UInt8>) {
         let start = frame.startIndex
         guard frame.count >= 8, frame[start] == 0xFF, frame[start + 1] == 0xF8 else { return nil }
@@ -61,7 +61,7 @@ struct FlacFrame {
         blockFrames = Self.size(frame[start + 2] >> 4, extra.prefix(sizeBytes))
     }
 
-    /// The block size's code (section 9.1.1), with what stands at the header's end for codes 6 and 7.
+    /// Decodes the block size (section 9.1.1); `extra` is the header's end for codes 6 and 7.
     private static func size(_ code: UInt8, _ extra: ArraySlice<UInt8>) -> Int {
         switch code {
         case 1: 192
@@ -81,12 +81,12 @@ struct FlacFrame {
         return bytes + bigEndian(CheckSum.crc16(bytes))
     }
 
-    /// As UTF-8 codes a character, up to 31 bits (section 9.1.5).
+    /// Encodes a number as UTF-8 encodes a character, up to 31 bits (section 9.1.5).
     private static func coded(_ number: UInt32) -> [UInt8] {
         guard number >= 0x80 else { return [UInt8(number)] }
         var bytes: [UInt8] = []
         var rest = number
-        // A lead byte has room for 5 bits with one byte behind it, and one less with each more.
+        // A lead byte holds 5 bits if one byte follows, and one bit less for each more.
         while rest >> UInt32(6 - bytes.count) > 0 || bytes.isEmpty {
             bytes.insert(0x80 | UInt8(rest & 0x3F), at: 0)
             rest >>= 6
@@ -120,7 +120,7 @@ enum CheckSum {
     }
 }
 
-/// The bytes of an integer, highest first.
+/// Returns the bytes of an integer, highest first.
 func bigEndian<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
 }

@@ -1,9 +1,9 @@
-// Opus packets into an Ogg file (RFC 7845).
+// Writes Opus packets to an Ogg file (RFC 7845).
 import COgg
 
 /// Writes one Ogg Opus stream; the same packets give the same bytes each time.
 package struct OggOpusFile: ~Copyable {
-    /// Opus counts time at 48 kHz whatever the input rate was (RFC 7845, section 4).
+    /// Opus counts time at 48 kHz for any input rate (RFC 7845, section 4).
     private static let granuleRate = 48_000
     /// One packet is 20 ms.
     private static let packetGranules: Int64 = 960
@@ -11,13 +11,14 @@ package struct OggOpusFile: ~Copyable {
     private var stream = ogg_stream_state()
     private var packets: Int64 = 0
     private var granule: Int64 = 0
-    /// A variable for Swift 6.0.3, which refuses mutating calls in an initialiser after a constant is set.
+    /// A variable, because Swift 6.0.3 refuses mutating calls in an initialiser after a constant is
+    /// set.
     private var lastGranule: Int64
 
     /// Starts a file that decodes to exactly `frames` at `rate`.
     ///
-    /// `preskip`: frames at `rate` that the encoder lags behind. `prerollPackets`: packets that are put
-    /// before the sound so that the decoder has settled when it begins (RFC 7845, section 4.6).
+    /// `preskip`: frames at `rate` of encoder delay. `prerollPackets`: packets before the audio, in
+    /// which the decoder converges (RFC 7845, section 4.6).
     package init(serial: UInt32, rate: Int, frames: Int, preskip: Int, prerollPackets: Int) {
         let scale = Self.granuleRate / max(1, rate)
         let skip = preskip * scale + prerollPackets * Int(Self.packetGranules)
@@ -31,7 +32,7 @@ package struct OggOpusFile: ~Copyable {
         ogg_stream_clear(&stream)
     }
 
-    /// The pages of the two headers.
+    /// Returns the pages of the two headers.
     package mutating func headers() -> [UInt8] {
         var bytes = pages(flush: true)
         put(Self.tags[...], granule: 0, isLast: false)
@@ -39,11 +40,11 @@ package struct OggOpusFile: ~Copyable {
         return bytes
     }
 
-    /// Adds a packet and returns the pages that are full; nothing is added once `frames` are covered.
+    /// Adds a packet and returns the full pages; ignores packets once `frames` are covered.
     package mutating func append(_ packet: ArraySlice<UInt8>) -> [UInt8] {
         guard granule < lastGranule else { return [] }
         granule += Self.packetGranules
-        // A last page that says less than its packets hold is how the end is trimmed (section 4.5).
+        // A last granule position below its packets' end trims the stream (section 4.5).
         put(packet, granule: min(granule, lastGranule), isLast: granule >= lastGranule)
         return pages(flush: false)
     }
@@ -93,7 +94,7 @@ package struct OggOpusFile: ~Copyable {
         + littleEndian(UInt32(0))
 }
 
-/// The bytes of an integer, lowest first.
+/// Returns the bytes of an integer, lowest first.
 func littleEndian<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {
     withUnsafeBytes(of: value.littleEndian) { Array($0) }
 }

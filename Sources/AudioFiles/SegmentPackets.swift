@@ -1,4 +1,4 @@
-// How the packets of a segment are stored: one after another, each after its length.
+// The stored form of a segment's packets: each with its length in front.
 
 /// The Opus packets or FLAC frames of one segment: a 16-bit little-endian length before each.
 package enum SegmentPackets {
@@ -9,7 +9,7 @@ package enum SegmentPackets {
         data.append(contentsOf: packet.prefix(Int(length)))
     }
 
-    /// The whole packets in `data`; what is cut short at its end is left out.
+    /// Returns the whole packets in `data`; leaves out a truncated one at the end.
     package static func split(_ data: [UInt8]) -> [ArraySlice<UInt8>] {
         var packets: [ArraySlice<UInt8>] = []
         var at = 0

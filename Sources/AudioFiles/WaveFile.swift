@@ -1,9 +1,9 @@
-// 16-bit samples into a WAV file.
+// Writes the header of a WAV file.
 
-/// The header of a RIFF WAVE file of 16-bit PCM, one channel.
+/// Makes headers of RIFF WAVE files of 16-bit PCM, one channel.
 package enum WaveFile {
     package static func header(rate: Int, frames: Int) -> [UInt8] {
-        // The sizes in the header end at 4 GiB.
+        // Sizes in the header are limited to 4 GiB.
         let bytes = UInt32(clamping: min(max(0, frames), Int(UInt32.max - 36) / 2) * 2)
         let rate = UInt32(clamping: rate)
         return Array("RIFF".utf8) + littleEndian(bytes + 36) + Array("WAVEfmt ".utf8)

@@ -1,8 +1,8 @@
-// Kinds of text that several parts have: paths, names, network addresses.
+// Value formats that several rooms share: paths, names, network addresses.
 package import Host
 
 extension ValueFormat where Value == String {
-    /// An absolute path, which a message never shows: a token may have been put in its place.
+    /// An absolute path; messages never quote it, since a token may have been put in its place.
     package static func path(limit: Int = 1024) -> Self {
         var format = ValueFormat.text(
             "an absolute path of at most \(limit) bytes",
@@ -16,7 +16,7 @@ extension ValueFormat where Value == String {
         return format
     }
 
-    /// A name that is safe in a URL and as a folder; `first` says which bytes it may begin with.
+    /// A name that is safe in a URL and as a folder; `first` restricts its first byte.
     package static func name(
         _ what: String,
         first: (text: String, isRight: @Sendable (UInt8) -> Bool)? = nil
@@ -40,7 +40,7 @@ extension ValueFormat where Value == String {
 private func pathProblem(_ path: String, limit: Int) -> String? {
     let bytes = path.utf8
     if bytes.isEmpty { return "is empty" }
-    if bytes.first != UInt8(ascii: "/") { return "is no absolute path: it does not begin with /" }
+    if bytes.first != UInt8(ascii: "/") { return "is not an absolute path: it must begin with /" }
     if bytes.contains(where: { $0 < 32 || $0 == 127 }) { return "holds a control character" }
     return bytes.count > limit ? "is longer than \(limit) bytes" : nil
 }

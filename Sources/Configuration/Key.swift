@@ -1,17 +1,17 @@
-// A key: its name, what it may be, which setting it is, what it does. All else is made of that.
+// Configuration keys, from which parsing, documents and messages all derive.
 import Host
 
-/// Settings that have keys: a part of the file, or all of it.
+/// Settings with configuration keys: one section of the file, or all of it.
 package protocol Configurable: Sendable, Equatable {
-    /// With each property's initial value, which is the key's default.
+    /// Creates settings whose initial values are the keys' defaults.
     init()
     @KeyBuilder<Self> static var keys: [Key<Self>] { get }
-    /// What is wrong between keys that are right each for itself.
+    /// Rules that valid values break together.
     var violations: [Violation] { get }
 }
 
 extension Configurable {
-    /// The defaults, changed.
+    /// Creates the defaults with changes.
     package init(_ change: (inout Self) -> Void) {
         self.init()
         change(&self)
@@ -20,7 +20,7 @@ extension Configurable {
     package var violations: [Violation] { [] }
 }
 
-/// Lists keys one below the other.
+/// Collects a list of keys.
 @resultBuilder package enum KeyBuilder<Settings: Sendable> {
     package static func buildExpression(_ key: Key<Settings>) -> [Key<Settings>] { [key] }
     package static func buildExpression(_ keys: [Key<Settings>]) -> [Key<Settings>] { keys }
@@ -32,34 +32,35 @@ extension Configurable {
     }
 }
 
-/// One key of the configuration: what it is, what it may be, how it is set and written.
+/// One key of the configuration: its name, values, parser and writer.
 package struct Key<Settings: Sendable>: Sendable {
-    /// Dotted: `upload.endpoint`.
+    /// The dotted path: `upload.endpoint`.
     package private(set) var path: String
     /// One sentence on what it does.
     package private(set) var summary = ""
-    /// The values it takes, in words.
+    /// The allowed values, in words.
     package let allowed: String
-    /// What a key without a default may look like, as TOML.
+    /// An example value of a key without a default, as TOML.
     package let example: String?
-    /// It is fixed for the life of a process.
+    /// A change needs a restart of the process.
     package private(set) var needsRestart = false
-    /// systemd's variable with folders of the unit, which wins over all else (systemd.exec(5)).
+    /// The systemd variable with the unit's folders, which overrides everything else
+    /// (systemd.exec(5)).
     private(set) var systemdVariable: String?
-    /// Whether its value may come only from the device itself, not from a card or a stick.
+    /// Returns true if the value may be set only on the device itself, not from a card or a stick.
     private(set) var isOfDevice: @Sendable (Settings) -> Bool
-    /// What a person who set it on a card or a stick is to do.
+    /// The remedy if it was set on a card or a stick.
     private(set) var cardAdvice = "take the line out"
-    /// How many members it has, of a table whose keys are free; nil for any other key.
+    /// Counts the members of a table with free keys; nil for any other key.
     let count: (@Sendable (Settings) -> Int)?
-    /// Sets it, or leaves all as it is and says why the value is refused.
+    /// Sets the value, or leaves the settings unchanged and returns why it is refused.
     let set: @Sendable (Literal, inout Settings) -> Mismatch?
-    /// Its value as TOML; nil where it has none.
+    /// Returns its value as TOML; nil if it has none.
     package let written: @Sendable (Settings) -> String?
-    /// Takes its value from other settings.
+    /// Copies its value from other settings.
     package let copy: @Sendable (_ from: Settings, _ to: inout Settings) -> Void
 
-    /// A key that always has a value.
+    /// Creates a key that always has a value.
     package init<Value>(
         _ path: String,
         _ property: any WritableKeyPath<Settings, Value> & Sendable,
@@ -74,7 +75,7 @@ package struct Key<Settings: Sendable>: Sendable {
         ) { format.written($0[keyPath: property]) }
     }
 
-    /// A key that may be left out.
+    /// Creates an optional key.
     package init<Value>(
         _ path: String,
         optional property: any WritableKeyPath<Settings, Value?> & Sendable,
@@ -91,7 +92,7 @@ package struct Key<Settings: Sendable>: Sendable {
         ) { $0[keyPath: property].map(format.written) }
     }
 
-    /// A table whose keys are free: each member is added to what is there, the environment replaces all.
+    /// Creates a table with free keys: file members are added, the environment replaces all.
     package init<Name: Hashable & Sendable, Value: Sendable>(
         _ path: String,
         table property: any WritableKeyPath<Settings, [Name: Value]> & Sendable,
@@ -149,15 +150,15 @@ package struct Key<Settings: Sendable>: Sendable {
     /// One sentence on what it does.
     package func says(_ summary: String) -> Self { changed { $0.summary = summary } }
 
-    /// A change is not taken over by a reload.
+    /// Marks a key that a reload does not change.
     package func fixed(orBy systemdVariable: String? = nil) -> Self {
         changed { ($0.needsRestart, $0.systemdVariable) = (true, systemdVariable) }
     }
 
-    /// A card or a stick cannot set it, whatever its value.
+    /// Marks a key that a card or a stick cannot set, whatever its value.
     package func onlyOnDevice() -> Self { changed { $0.isOfDevice = { _ in true } } }
 
-    /// What a person who set it on a card or a stick is to do instead.
+    /// Sets the remedy for people who set the key on a card or a stick.
     package func onCard(_ advice: String) -> Self { changed { $0.cardAdvice = advice } }
 
     private func changed(_ change: (inout Self) -> Void) -> Self {
@@ -166,7 +167,7 @@ package struct Key<Settings: Sendable>: Sendable {
         return key
     }
 
-    /// The same key, as one of a section of other settings.
+    /// Returns the same key as part of a section of larger settings.
     package func within<Whole>(
         _ section: String,
         _ part: any WritableKeyPath<Whole, Settings> & Sendable
@@ -211,35 +212,36 @@ package struct Key<Settings: Sendable>: Sendable {
 
     // MARK: Names
 
-    /// `upload` of `upload.endpoint`, empty for a key at the top of the file.
+    /// The section, `upload` of `upload.endpoint`; empty at the top of the file.
     package var section: String { String(path.dropLast(name.count + 1)) }
 
-    /// `endpoint` of `upload.endpoint`.
+    /// The last part, `endpoint` of `upload.endpoint`.
     package var name: String { path.split(separator: ".").last.map(String.init) ?? path }
 
-    /// The variable that overrides it: `WAYPOST_UPLOAD_ENDPOINT`.
+    /// The environment variable that overrides it: `WAYPOST_UPLOAD_ENDPOINT`.
     package var variable: String { "WAYPOST_" + path.replacing(text: ".", with: "_").uppercased() }
 }
 
 extension Key where Settings: Configurable {
-    /// Its default as TOML; nil where it has none.
+    /// Its default as TOML; nil if it has none.
     package var defaultText: String? { written(Settings()) }
 
-    /// Why a card or a stick cannot have set it so, with the next step; nil where it can.
+    /// Returns why a card or a stick may not set this value, with the remedy; nil if it may.
     ///
-    /// The default changes nothing: `waypost config default` writes it.
+    /// The default is allowed: `waypost config default` writes it.
     func refusalOnCard(_ settings: Settings) -> String? {
         guard isOfDevice(settings), written(settings) != defaultText else { return nil }
         return "cannot be set from a card or a stick; \(cardAdvice)"
     }
 }
 
-/// What is wrong between keys, and what is allowed.
+/// A broken rule between several keys, and the allowed values.
 package struct Violation: Sendable {
-    /// The message stands at the first of them that the file or the environment sets; where none is set, or
-    /// one was refused, it is not told.
+    /// The keys concerned; the message names the first that the file or the environment sets.
+    ///
+    /// The violation is not reported if none is set or one was refused.
     var keys: [String]
-    /// What the message names in place of the key that is set.
+    /// The name to show in place of the key that is set.
     var name: String?
     var message: String
     var allowed: String
@@ -248,7 +250,7 @@ package struct Violation: Sendable {
         (self.keys, self.name, self.message, self.allowed) = (keys, name, message, allowed)
     }
 
-    /// The same, of keys in a section.
+    /// Returns the same violation for keys in a section.
     package func within(_ section: String) -> Self {
         Violation(keys.map { "\(section).\($0)" }, message, allowed: allowed, name: name)
     }

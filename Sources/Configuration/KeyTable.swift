@@ -1,6 +1,6 @@
-// All keys of a file, and the tables that a person gives names to.
+// The table of all keys of a file, and the tables that users name.
 
-/// The keys in the order of the file, and tables with a name of the user's behind them.
+/// All keys in file order, followed by the tables that users name.
 package struct KeyTable<Settings: Configurable>: Sendable {
     package let keys: [Key<Settings>]
     let named: NamedTables<Settings>
@@ -12,7 +12,7 @@ package struct KeyTable<Settings: Configurable>: Sendable {
         positions = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1.path, $0) })
     }
 
-    /// The key at a dotted path, if there is one.
+    /// Returns the key at a dotted path, if there is one.
     package subscript(path: String) -> Key<Settings>? { positions[path].map { keys[$0] } }
 
     /// The names of the sections, in the order of the file.
@@ -23,24 +23,24 @@ package struct KeyTable<Settings: Configurable>: Sendable {
     }
 }
 
-/// Tables that a person gives names to, as `[stream.weather]`: each makes an element of a list.
+/// Tables that users name, such as `[stream.weather]`; each adds an element to a list.
 package struct NamedTables<Settings: Sendable>: Sendable {
-    /// `stream` of `[stream.weather]`.
+    /// The section, `stream` of `[stream.weather]`.
     let section: String
-    /// The table that messages and documents show.
+    /// The table name that messages and documents show.
     let example: String
-    /// What it is for; a line each.
+    /// Its description, one line per element.
     let about: [String]
     let allowedName: String
-    /// As many as there may be.
+    /// The most tables allowed.
     let limit: Int
-    /// Why a name is none; nil where it is one.
+    /// Returns why a name is not valid; nil if it is.
     let problem: @Sendable (String) -> String?
     let names: @Sendable (Settings) -> [String]
     let add: @Sendable (String, inout Settings) -> Void
-    /// Of the table of a name.
+    /// Returns the keys of the table with a name.
     let keys: @Sendable (String) -> [Key<Settings>]
-    /// Of any table: names and sentences, and the defaults of the example.
+    /// The keys of any table for documents, with the defaults of the example.
     let described: [(key: Key<Settings>, defaultText: String)]
 
     package init<Element: Sendable>(

@@ -1,14 +1,14 @@
-// What is wrong with a configuration, in the words a person reads, each with its place.
+// Configuration errors and warnings as people read them.
 
-/// One thing that is wrong (an error) or worth knowing (a warning).
+/// One error, or one warning, in a configuration.
 package struct ConfigurationProblem: Sendable, Equatable, CustomStringConvertible {
     /// `file:line`, `file:line:column`, the file alone or the name of an environment variable.
     package var place: String
-    /// The dotted key, empty where it is about the whole place.
+    /// The dotted key; empty if the problem concerns the whole place.
     package var key: String
-    /// What is wrong, and the nearest right key where one is near.
+    /// The problem, with the nearest valid key if one is similar.
     package var message: String
-    /// The values that would be right.
+    /// The allowed values.
     package var allowed: String?
 
     package init(place: String, key: String = "", message: String, allowed: String? = nil) {
@@ -18,21 +18,21 @@ package struct ConfigurationProblem: Sendable, Equatable, CustomStringConvertibl
         self.allowed = allowed
     }
 
-    /// `file:line: key: what is wrong; allowed: …`.
+    /// The line for people: `file:line: key: problem; allowed: …`.
     package var description: String {
         let parts = [place, key, message].filter { !$0.isEmpty }
         return parts.joined(separator: ": ") + (allowed.map { "; allowed: \($0)" } ?? "")
     }
 }
 
-/// Everything that is wrong with a configuration, in the order of the file, then the environment.
+/// All errors of a configuration: those of the file in its order, then the environment's.
 ///
 /// A command prints the description and exits with status 78.
 package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConvertible {
     package var problems: [ConfigurationProblem]
-    /// What would have been warned about, had it been right.
+    /// The warnings found besides the errors.
     package var warnings: [ConfigurationProblem]
-    /// It is not known what the file says: the disk did not give it, and may at another time.
+    /// The file could not be read: the disk failed, and may succeed at another time.
     package var isUnread = false
 
     package init(_ problems: [ConfigurationProblem], warnings: [ConfigurationProblem] = []) {
@@ -40,15 +40,15 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
         self.warnings = warnings
     }
 
-    /// One problem a line.
+    /// One problem per line.
     package var description: String {
         problems.map(\.description).joined(separator: "\n")
     }
 }
 
-/// The word of `words` that is most like `text`, if any is like it at all.
+/// Returns the word most similar to `text`; nil if none is similar enough.
 ///
-/// The last part counts alone too: a key written in the wrong section is near.
+/// The last part is also compared alone, to find a key written in the wrong section.
 func nearest(to text: String, among words: [String]) -> String? {
     let parts = text.split(separator: ".").map { $0.filter { $0 != "\"" } }
     guard let last = parts.last, text.utf8.count <= 64 else { return nil }
@@ -63,7 +63,7 @@ func nearest(to text: String, among words: [String]) -> String? {
     return best.score <= max(1, min(3, last.utf8.count / 2)) ? best.word : nil
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+/// Counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
 func editDistance(_ left: String, _ right: String) -> Int {
     let (a, b) = (Array(left.utf8), Array(right.utf8))
     var older: [Int] = []

@@ -1,7 +1,7 @@
-// Sizes and durations: a number and a unit, read and written exactly.
+// Sizes and durations as a number and a unit, parsed and written exactly.
 import Host
 
-/// A unit of a quantity and how many of the smallest one it is.
+/// A unit and its size in the smallest unit.
 struct Unit {
     var name: String
     var factor: Int64
@@ -26,9 +26,9 @@ struct Unit {
     ]
 }
 
-/// Reads `1.5GB`, `30 s`: up to 15 digits, perhaps a point, one unit (none for bytes themselves).
+/// Parses `1.5GB` or `30 s`: up to 15 digits, an optional point, one unit (none for bytes).
 ///
-/// Nil for anything else, and where the result is no whole number of the smallest unit.
+/// Returns nil for anything else, and if the result is not a whole number of the smallest unit.
 func quantity(_ text: String, units: [Unit]) -> Int64? {
     var rest = text.utf8[...]
     let whole = rest.prefix(while: \.isDigit)
@@ -51,18 +51,18 @@ func quantity(_ text: String, units: [Unit]) -> Int64? {
     return overflow || product % divisor != 0 ? nil : product / divisor
 }
 
-/// The quantity in the largest unit that it is a whole number of; nil if there is none.
+/// Formats a quantity in the largest unit that divides it; nil if there is none.
 private func inLargestUnit(_ value: Int64, units: [Unit]) -> String? {
     guard value != 0, let unit = units.first(where: { value % $0.factor == 0 }) else { return nil }
     return "\(value / unit.factor)\(unit.name)"
 }
 
-/// The duration that a text such as `30s` or `1.5h` says; nil where it says none.
+/// Parses a duration such as `30s` or `1.5h`; nil if it is not valid.
 package func duration(of text: String) -> Duration? {
     quantity(text, units: Unit.durations).map { .nanoseconds($0) }
 }
 
-/// `5m`, `2.5ms`, `10.24s`, `0s`.
+/// Formats a duration: `5m`, `2.5ms`, `10.24s`, `0s`.
 package func durationText(_ duration: Duration) -> String {
     let nanoseconds = duration.nanoseconds
     if nanoseconds == 0 { return "0s" }
@@ -73,7 +73,7 @@ package func durationText(_ duration: Duration) -> String {
         ? decimal(nanoseconds, places: 6) + "ms" : decimal(nanoseconds, places: 9) + "s"
 }
 
-/// `value` with the decimal point moved `places` to the left.
+/// Formats `value` with the decimal point moved `places` to the left.
 private func decimal(_ value: Int64, places: Int) -> String {
     var digits = String(abs(value))
     digits = String(repeating: "0", count: max(0, places + 1 - digits.utf8.count)) + digits
@@ -82,7 +82,7 @@ private func decimal(_ value: Int64, places: Int) -> String {
     return "\(digits.dropLast(places)).\(fraction)"
 }
 
-/// `8MiB`, `2GB`, or the bytes alone.
+/// Formats a size: `8MiB`, `2GB`, or a plain number of bytes.
 package func sizeText(_ bytes: some BinaryInteger) -> String {
     inLargestUnit(Int64(bytes), units: Unit.sizes) ?? "\(bytes)"
 }
@@ -96,7 +96,7 @@ extension ValueFormat where Value == Duration {
             "a duration from \(ends) (number and unit: ms, s, m, h, d)\(multiple)",
             parse: { text in
                 guard let nanoseconds = quantity(text, units: Unit.durations) else {
-                    return .failure(Mismatch("\"\(printable(text))\" is no duration"))
+                    return .failure(Mismatch("\"\(printable(text))\" is not a valid duration"))
                 }
                 let value = Duration.nanoseconds(nanoseconds)
                 guard range.contains(value) else {
@@ -128,7 +128,7 @@ extension ValueFormat where Value: FixedWidthInteger {
                     bytes = number
                 } else if let text = literal.text {
                     guard let value = quantity(text, units: units) else {
-                        return .failure(Mismatch("\"\(printable(text))\" is no size"))
+                        return .failure(Mismatch("\"\(printable(text))\" is not a valid size"))
                     }
                     bytes = value
                 } else {

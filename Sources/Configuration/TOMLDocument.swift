@@ -1,7 +1,7 @@
-// The one owner of a document parsed by toml++ (CTOML); values leave it as Swift copies.
+// Owns a document parsed by toml++ (CTOML); values are copied into Swift types.
 import CTOML
 
-/// A value as it stands in the file or in the environment, before its key gives it a meaning.
+/// A value as written in the file or the environment, before its key interprets it.
 package indirect enum Literal: Equatable {
     case string(String)
     case integer(Int64)
@@ -9,25 +9,25 @@ package indirect enum Literal: Equatable {
     case boolean(Bool)
     case strings([String])
     case table
-    /// What it is, in words.
+    /// Any other type, named in words.
     case other(String)
-    /// An environment variable: it has no type of its own.
+    /// The text of an environment variable, which has no TOML type.
     case unquoted(String)
-    /// One key of a table whose keys are free.
+    /// One member of a table with free keys.
     case member(String, Literal)
 }
 
-/// A key of the file and where it stands.
+/// A key of the file with its position.
 struct TOMLEntry: Equatable {
-    /// Dotted, parts that are no bare keys quoted.
+    /// The dotted path; parts that are not bare keys are quoted.
     var path: String
-    /// The last part as it is.
+    /// The last part, unquoted.
     var key: String
     var value: Literal
     var line: Int
 }
 
-/// Why the file is no TOML: toml++'s message.
+/// A syntax error in the file, with toml++'s message.
 struct TOMLError: Error, Equatable {
     var line: Int
     var column: Int
@@ -58,7 +58,7 @@ struct TOMLDocument: ~Copyable {
         waypost_toml_free(handle)
     }
 
-    /// Every key in the order of the file, tables before what they hold.
+    /// Returns every key in file order, tables before their members.
     func entries() -> [TOMLEntry] {
         (0..<waypost_toml_count(handle)).compactMap { index in
             var entry = waypost_toml_entry()

@@ -1,21 +1,21 @@
-// Puts file and environment together over the defaults and gathers every problem on the way.
+// Merges file and environment over the defaults and collects every problem.
 import Host
 
-/// Right settings, and where each of their values came from.
+/// Valid settings with the origin of each value.
 package struct Loaded<Settings: Configurable>: Sendable, Equatable {
     package var values: Settings
-    /// By key; a key that is not here has its default.
+    /// The origins by key; a key without one has its default.
     package var origins: [String: Origin]
     package var warnings: [ConfigurationProblem]
 }
 
-/// Where a value came from.
+/// The origin of a value.
 package enum Origin: Sendable, Equatable, CustomStringConvertible {
     case file(String, line: Int)
-    /// The variable's name.
+    /// An environment variable, by name.
     case environment(String)
 
-    /// As messages name it: `file:line`, or the variable's name.
+    /// The origin as messages name it: `file:line`, or the variable's name.
     package var description: String {
         switch self {
         case .file(let path, let line): "\(path):\(line)"
@@ -27,12 +27,12 @@ package enum Origin: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension KeyTable {
-    /// The most bytes that a file may hold: the full commented one takes about 8 kB.
+    /// The largest file in bytes; the full commented one takes about 8 kB.
     package static var largestFile: Int { 65_536 }
 
-    /// Whether a file says anything but comments and names of sections.
+    /// Returns true if a file sets any key besides `except`.
     ///
-    /// `except`: a key that does not count.
+    /// A file with a syntax error counts as setting keys.
     package static func setsKeys(_ bytes: [UInt8], except key: String) -> Bool {
         do {
             let entries = try TOMLDocument(bytes).entries()
@@ -42,7 +42,8 @@ extension KeyTable {
         }
     }
 
-    /// Where a file has the last part of `key` below another section, as what stands after that section's header is.
+    /// Finds the last part of `key` in a wrong section, where a line after that section's header
+    /// ends up.
     package static func misplaced(
         _ key: String,
         in bytes: [UInt8]
@@ -55,7 +56,7 @@ extension KeyTable {
 
     package static func isTOML(_ bytes: [UInt8]) -> Bool { fault(of: bytes) == nil }
 
-    /// Where a file is no TOML.
+    /// Returns the first syntax error of a file; nil if it is valid TOML.
     private static func fault(of bytes: [UInt8]) -> TOMLError? {
         do {
             _ = try TOMLDocument(bytes).entries()
@@ -65,7 +66,8 @@ extension KeyTable {
         }
     }
 
-    /// What is right of a file that may be wrong, over the defaults: of one that is no TOML the lines before the fault.
+    /// Returns the valid values of a file over the defaults; after a syntax error, of the lines
+    /// before it.
     package func rightParts(of bytes: [UInt8], environment: [String: String]) -> Settings {
         var text = bytes[...]
         if let fault = Self.fault(of: bytes) {
@@ -80,8 +82,8 @@ extension KeyTable {
 
     /// Checks the bytes of a file together with the environment; `file` is its name in messages.
     ///
-    /// Throws all errors at once. `isFromCard`: keys that only the device itself may set are errors. `advice`: what is
-    /// right but will not do what a person may expect.
+    /// Throws all errors at once. `isFromCard`: keys that only the device may set are errors.
+    /// `advice` returns a warning for valid settings that may surprise.
     package func read(
         _ bytes: [UInt8],
         file: String,
@@ -106,27 +108,27 @@ extension KeyTable {
     }
 }
 
-/// The state of one reading.
+/// The state while one configuration is read.
 private struct TOMLReader<Settings: Configurable> {
     let table: KeyTable<Settings>
     let file: String
-    /// The file was written by whoever had the card or the stick.
+    /// The file came from a card or a stick.
     var isFromCard = false
     var settings = Settings()
     var origins: [String: Origin] = [:]
     var warnings: [ConfigurationProblem] = []
-    /// Each with its line in the file; those of the environment come after it.
+    /// The problems with their lines; those of the environment sort last.
     var found: [(line: Int, problem: ConfigurationProblem)] = []
-    /// Keys of the tables that the file names.
+    /// The keys of tables that the file names.
     private var named: [Key<Settings>] = []
-    /// Keys with a refused value: rules that need them are not checked.
+    /// Keys with a refused value; rules that need them are not checked.
     private var refused: Set<String> = []
 
     init(table: KeyTable<Settings>, file: String) {
         (self.table, self.file) = (table, file)
     }
 
-    /// What is wrong, in the order of the file, then the environment.
+    /// The problems in file order, then those of the environment.
     var problems: [ConfigurationProblem] {
         let order = found.indices.sorted { (found[$0].line, $0) < (found[$1].line, $1) }
         return order.map { found[$0].problem }
@@ -155,15 +157,15 @@ private struct TOMLReader<Settings: Configurable> {
         let hint = unquoted.contains { error.description.contains(text: $0) }
         return ConfigurationProblem(
             place: "\(file):\(error.line):\(error.column)",
-            message: "no valid TOML: \(printable(error.description, limit: 300))"
-                + (hint ? " (a text stands in double quotes)" : "")
+            message: "not valid TOML: \(printable(error.description, limit: 300))"
+                + (hint ? " (put text in double quotes)" : "")
         )
     }
 
     private mutating func apply(_ entries: [TOMLEntry]) {
         var skipped: [String] = []
         for entry in entries where !skipped.contains(where: { entry.path.hasPrefix($0) }) {
-            // What a wrong table holds is wrong for the same reason.
+            // The members of a refused table would be refused for the same reason.
             if !take(entry, at: .file(file, line: entry.line)) { skipped.append(entry.path + ".") }
         }
     }
@@ -180,7 +182,7 @@ private struct TOMLReader<Settings: Configurable> {
         return isNamed ? takeNamed(entry, at: place) : isSection(entry, at: place)
     }
 
-    /// A section; anything else that no key has the name of is wrong.
+    /// Accepts a section; reports an unknown key or section.
     private mutating func isSection(_ entry: TOMLEntry, at place: Origin) -> Bool {
         let isTable = entry.value == .table
         let path = printable(entry.path)
@@ -201,9 +203,9 @@ private struct TOMLReader<Settings: Configurable> {
 
     private func hint(_ near: String?) -> String { near.map { "; did you mean \($0)?" } ?? "" }
 
-    // MARK: Tables with names of the user's
+    // MARK: Tables that users name
 
-    /// `[streams.weather]`, where `[stream.weather]` is meant.
+    /// Returns `[stream.weather]` as a suggestion for `[streams.weather]`.
     private func namedTable(meantBy entry: TOMLEntry) -> String? {
         guard entry.path.hasPrefix(table.named.section + "s."), entry.value == .table,
             table.named.problem(entry.key) == nil
@@ -211,7 +213,7 @@ private struct TOMLReader<Settings: Configurable> {
         return "[\(table.named.section).\(entry.key)]"
     }
 
-    /// `[stream.weather]`, or what stands there and is no key.
+    /// Handles `[stream.weather]`, and anything below `stream` that is not a key.
     private mutating func takeNamed(_ entry: TOMLEntry, at place: Origin) -> Bool {
         let path = printable(entry.path)
         let name = entry.path.dropFirst(table.named.section.count + 1).prefix { $0 != "." }
@@ -274,7 +276,7 @@ private struct TOMLReader<Settings: Configurable> {
     private func whyUnknown(_ variable: String) -> String {
         let (section, example) = (table.named.section, table.named.example)
         for (key, _) in table.named.described {
-            // `WAYPOST_STREAM_` and `_MAX_RATE`, with the name of the table between them.
+            // `WAYPOST_STREAM_` and `_MAX_RATE`, with the table's name between them.
             guard let middle = key.variable.firstRange(ofPart: example.uppercased()) else {
                 continue
             }
@@ -284,16 +286,16 @@ private struct TOMLReader<Settings: Configurable> {
                 continue
             }
             let name = variable.dropFirst(start.count).dropLast(end.count).lowercased()
-            return "names no \(section) of the configuration; "
+            return "names a \(section) that is not configured; "
                 + "[\(section).\(printable(name))] declares it"
         }
         let near = nearest(to: variable, among: table.keys.map(\.variable))
-        return "names no key of the configuration" + hint(near)
+        return "is not a configuration key" + hint(near)
     }
 
     // MARK: Both
 
-    /// Sets a key, or says why not; `path` is that of a table's member.
+    /// Sets a key, or reports why not; `path` is that of a table's member.
     private mutating func set(
         _ key: Key<Settings>,
         to value: Literal,
@@ -311,7 +313,7 @@ private struct TOMLReader<Settings: Configurable> {
             return false
         }
         refused.remove(key.path)
-        // A table stands where it begins.
+        // The origin of a table is its first line.
         if path == nil { origins[key.path] = origin }
         return true
     }
@@ -334,7 +336,7 @@ private struct TOMLReader<Settings: Configurable> {
         let line = if case .file(_, let line) = origin { line } else { Int.max }
         let problem = ConfigurationProblem(
             place: origin.description,
-            // A variable names its key itself.
+            // The name of a variable already identifies the key.
             key: origin.isFile ? key : "",
             message: message,
             allowed: allowed

@@ -1,7 +1,7 @@
-// The keys as texts: the commented file, the values in force, the list of the manual page.
+// Renders the keys as the commented file, the values in force, and the manual page.
 
 extension KeyTable {
-    /// What `waypost config default` prints below its first lines: every key, its default and what it may be.
+    /// The body of `waypost config default`: every key, its default and its allowed values.
     package var commented: String {
         var text = written { key in
             let line =
@@ -22,9 +22,9 @@ extension KeyTable {
         return "# \(key.summary)\n\(restart)# Allowed: \(key.allowed)\n"
     }
 
-    /// What `waypost config show` prints: the values as TOML, each with where it came from.
+    /// Returns the output of `waypost config show`: the values as TOML, each with its origin.
     ///
-    /// Members of tables whose keys are free are counted, not shown: they may be secrets.
+    /// Members of tables with free keys are counted, not shown, because they may be secrets.
     package func shown(_ loaded: Loaded<Settings>) -> String {
         written(table: named.names(loaded.values)) { key in
             let origin =
@@ -43,7 +43,7 @@ extension KeyTable {
         }
     }
 
-    /// All keys in the order of the file under their sections.
+    /// Writes all keys in file order under their sections.
     private func written(table names: [String] = [], _ line: (Key<Settings>) -> String) -> String {
         var (text, section) = ("", "")
         for key in keys + names.flatMap(named.keys) {
@@ -78,7 +78,7 @@ extension KeyTable {
             + "\t\(escaped(key.summary))\(restart) Allowed: \(escaped(key.allowed)).\n\n"
     }
 
-    /// With a backslash before what scdoc would take for markup.
+    /// Escapes the characters that scdoc takes for markup.
     private func escaped(_ text: String) -> String {
         text.map { "\\*_`#[]~<>+.".contains($0) ? "\\\($0)" : String($0) }.joined()
     }

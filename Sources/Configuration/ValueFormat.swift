@@ -1,20 +1,21 @@
-// How a kind of value is read from the file or the environment, and written back as TOML.
+// Formats of values: parsed from the file or the environment, written as TOML.
 package import Host
 
 extension Mismatch {
-    /// A value of the wrong type.
+    /// Describes a value of the wrong type.
     package init(found literal: Literal) {
         self.init("found \(literal.found)")
     }
 }
 
-/// One kind of value: what is allowed in words, how it is read, how it is written.
+/// One kind of value: its description, parser and writer.
 package struct ValueFormat<Value: Sendable>: Sendable {
     package var allowed: String
     package var read: @Sendable (Literal) -> Result<Value, Mismatch>
-    /// As TOML.
+    /// Returns the value as TOML.
     package var written: @Sendable (Value) -> String
-    /// Whether a value names a file or a directory of the device: a card or a stick cannot set that.
+    /// Returns true if a value names a file or folder of the device, which a card or a stick cannot
+    /// set.
     package var namesFile: @Sendable (Value) -> Bool = { _ in false }
 
     package init(
@@ -27,7 +28,7 @@ package struct ValueFormat<Value: Sendable>: Sendable {
 }
 
 extension Literal {
-    /// What stands there, for a message.
+    /// The value, for a message.
     var found: String {
         switch self {
         case .string(let text), .unquoted(let text): "the text \"\(printable(text))\""
@@ -41,7 +42,7 @@ extension Literal {
         }
     }
 
-    /// The same without the value itself, where that may be a secret.
+    /// The kind of value, for a message about a value that may be a secret.
     package var foundKind: String {
         switch self {
         case .string, .unquoted: "a text"
@@ -53,7 +54,7 @@ extension Literal {
         }
     }
 
-    /// The characters of a text.
+    /// The text; nil for any other kind.
     package var text: String? {
         switch self {
         case .string(let text), .unquoted(let text): text
@@ -62,7 +63,7 @@ extension Literal {
     }
 }
 
-/// `text` as a TOML basic string.
+/// Returns `text` as a TOML basic string.
 package func tomlString(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {
@@ -123,7 +124,7 @@ extension ValueFormat where Value == Int {
 }
 
 extension ValueFormat where Value == Double {
-    /// A number with or without decimals; `above` shuts out the lower end itself.
+    /// A number with or without decimals; `above` excludes the lower bound.
     package static func number(_ range: ClosedRange<Double>, above: Bool = false, unit: String = "")
         -> Self
     {
@@ -153,14 +154,14 @@ extension ValueFormat where Value == Double {
     }
 }
 
-/// A number without the `.0` of a whole one.
+/// Formats a number without the `.0` of a whole one.
 private func short(_ value: Double) -> String {
     let text = "\(value)"
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
 }
 
 extension ValueFormat {
-    /// One of some words.
+    /// One of a list of words.
     package static func choice(_ words: [(String, Value)]) -> Self where Value: Equatable {
         let names = words.map { "\"\($0.0)\"" }
         return ValueFormat(
@@ -176,9 +177,9 @@ extension ValueFormat {
         )
     }
 
-    /// A text that `parse` makes a value of.
+    /// A text that `parse` converts.
     ///
-    /// `isDiscreet`: no message shows what stands there, a secret put there by mistake, perhaps.
+    /// `isDiscreet`: no message quotes the value, which may be a secret put there by mistake.
     package static func text(
         _ allowed: String,
         isDiscreet: Bool = false,
@@ -198,7 +199,7 @@ extension ValueFormat {
         )
     }
 
-    /// A text that `parse` makes a value of; otherwise it "is no `what`".
+    /// A text that `parse` converts; if it returns nil, the text is "not a valid `what`".
     package static func text(
         _ allowed: String,
         no what: String,
@@ -209,7 +210,7 @@ extension ValueFormat {
             allowed,
             parse: { text in
                 parse(text).map { .success($0) }
-                    ?? .failure(Mismatch("\"\(printable(text))\" is no \(what)"))
+                    ?? .failure(Mismatch("\"\(printable(text))\" is not a valid \(what)"))
             },
             written: written
         )
@@ -225,7 +226,7 @@ where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == Stri
 }
 
 extension ValueFormat where Value == [String] {
-    /// Texts: an array in the file; in the environment the same, or without brackets and quotes, split at commas.
+    /// A list of texts: an array in the file; in the environment also plain text split at commas.
     package static func list(_ allowed: String, problem: @escaping @Sendable (String) -> String?)
         -> Self
     {
@@ -237,7 +238,7 @@ extension ValueFormat where Value == [String] {
                 case .strings(let strings): texts = strings
                 case .unquoted(let text):
                     guard let list = arrayOfTexts(text) else {
-                        return .failure(Mismatch("\"\(printable(text))\" is no array of texts"))
+                        return .failure(Mismatch("\"\(printable(text))\" is not an array of texts"))
                     }
                     texts = list
                 default: return .failure(Mismatch(found: literal))
@@ -252,7 +253,7 @@ extension ValueFormat where Value == [String] {
     }
 }
 
-/// The texts of an array as TOML has it, nil where it is none; without brackets the parts between commas.
+/// Parses a TOML array of texts, nil if it is not one; without brackets, splits at commas.
 private func arrayOfTexts(_ text: String) -> [String]? {
     guard trimmed(text).hasPrefix("[") else { return splitAtCommas(text) }
     let entries = try? TOMLDocument(Array("list = \(text)\n".utf8)).entries()
@@ -263,7 +264,7 @@ private func arrayOfTexts(_ text: String) -> [String]? {
     }
 }
 
-/// The parts between commas, without the blanks around them.
+/// Splits at commas and trims white space.
 package func splitAtCommas(_ text: String) -> [String] {
     text.split(separator: ",", omittingEmptySubsequences: false).map { trimmed($0) }
 }

@@ -1,16 +1,16 @@
-// Two who vouch for the time, and tell different ones.
+// Two time sources that contradict each other: the kernel's NTP client and a GNSS receiver.
 import Host
 import Records
 
-/// Whose time is believed, and whose is not.
+/// A contradiction between two time sources: the one that is believed, and the other one.
 package struct ClockContradiction: Sendable, Equatable {
     var believed: ClockSource
     var time: WallTime
     var other: ClockSource
-    /// What the other one says, or said before, of the same moment.
+    /// The time of the other source at the same moment, or what the same source said before.
     var otherTime: WallTime
 
-    /// As an event has it.
+    /// The fields of the event.
     var detail: [(key: String, value: EventValue)] {
         let offset = Double(time.milliseconds &- otherTime.milliseconds) / 1000
         return [
@@ -20,14 +20,14 @@ package struct ClockContradiction: Sendable, Equatable {
         ]
     }
 
-    /// The same words each time, for a list that counts.
+    /// The message for the list of errors, which counts equal texts: it contains no times.
     var summary: String {
         other == believed
-            ? "clock: \(believed.name) tells another time than before"
-            : "clock: \(believed.name) and \(other.name) tell different times"
+            ? "clock: \(believed.name) reports another time than before"
+            : "clock: \(believed.name) and \(other.name) report different times"
     }
 
-    /// As a person is told.
+    /// The message for a person, with both times.
     var message: String {
         let theirs = other == believed ? "said" : "\(other.name) says"
         let before = other == believed ? " before" : ""
@@ -37,7 +37,7 @@ package struct ClockContradiction: Sendable, Equatable {
 }
 
 extension ClockSource {
-    /// In events.
+    /// The name in events.
     var shortName: String {
         switch self {
         case .kernel: "ntp"
@@ -48,15 +48,16 @@ extension ClockSource {
     fileprivate var name: String {
         switch self {
         case .kernel: "NTP"
-        case .gpsd: "the receiver behind gpsd"
+        case .gpsd: "the GNSS receiver behind gpsd"
         }
     }
 }
 
-/// Whether those who vouch for the time agree; a pure value.
+/// Tracks whether the time sources agree; a pure value.
 ///
-/// A contradiction is told when it is first seen, and once an hour while it comes and goes. It stands until they agree,
-/// or for an hour after it was last seen: a receiver may have been taken away.
+/// A contradiction is reported when it is first seen, and once per hour while it comes and goes. It
+/// lasts until the sources agree, or for an hour after it was last seen: a GNSS receiver may have
+/// been unplugged.
 struct ClockDispute {
     private static let pause = Duration.seconds(3600)
 
@@ -69,7 +70,7 @@ struct ClockDispute {
         var other: ClockSource
     }
 
-    /// Takes it in; true when it is to be told.
+    /// Records a contradiction; returns true if it must be reported.
     mutating func note(_ new: ClockContradiction, at now: BootInstant) -> Bool {
         let pair = Pair(believed: new.believed, other: new.other)
         contradiction = new
@@ -83,7 +84,7 @@ struct ClockDispute {
         contradiction?.believed == believed && contradiction?.other == other
     }
 
-    /// It is seen once more.
+    /// Records that the contradiction was seen once more.
     mutating func goesOn(at now: BootInstant) { seenAt = now }
 
     mutating func ends() { contradiction = nil }

@@ -1,33 +1,36 @@
-// Watching the wall clock: is it synced, and does it jump.
+// Watches the wall clock: whether it is synced, and whether it jumps.
 import CLinux
 import Host
 import Queue
 import Records
 import StatusBoard
 
-/// What is known of the wall clock in this boot.
+/// The state of the wall clock in this boot.
 package struct ClockState: Sendable, Equatable {
-    /// The kernel or a receiver vouched for it in this boot.
+    /// Whether the kernel or a GNSS receiver has vouched for the clock in this boot.
     ///
     /// It stays true, because later steps are noticed.
     package var isSynced: Bool
-    /// Seconds that the clock was stepped by since the start, all steps together.
+    /// The sum of all steps of the clock since the start, in seconds.
     package var steppedSeconds: Double
-    /// Who tells another time than the one that is believed.
+    /// A time source that contradicts the one that is believed.
     package var contradiction: ClockContradiction?
 }
 
-/// Notes both clocks in the queue at the start, at each step, when the clock gets synced and every ten minutes.
+/// Stores pairs of boot time and wall time in the queue's clock map.
 ///
-/// An entry is synced only if somebody vouches for the clock at that moment: the kernel, or, where it
-/// does not, a receiver behind gpsd.
+/// It stores one at the start, at each step, when the clock becomes synced, and every ten minutes.
+/// An entry is synced only if the kernel vouches for the clock at that moment or, if it does not, a
+/// GNSS receiver behind gpsd.
 final class ClockMonitor: Sendable {
-    /// Time from one note to the next.
+    /// The time between two entries.
     private static let pause = Duration.seconds(600)
-    /// A receiver may lack the leap seconds for a while (18 s): less is no reason to doubt an NTP client.
+    /// Milliseconds by which a GNSS receiver may differ from an NTP client without a contradiction.
+    ///
+    /// A receiver may not know the leap seconds for a while (18 s).
     private static let leapSeconds: UInt64 = 20_000
 
-    /// Told of each change.
+    /// Publishes each change.
     let board = Publisher<ClockState>()
     private let queue: Queue
     private let clock: any HostClock
@@ -38,21 +41,21 @@ final class ClockMonitor: Sendable {
 
     fileprivate struct Known: Sendable {
         var state: ClockState
-        /// Both clocks when they were last looked at.
+        /// Both clocks at the last check.
         var seen: Stamp
         var wasVouchedFor: Bool
         var steppedTo: WallTime?
-        /// When the last note was written; nil while one still has to be written.
+        /// When the last entry was written; nil while one still has to be written.
         var notedAt: BootInstant?
         var anchor: ClockMap.Anchor?
-        /// The database that it was noted in.
+        /// The database that the entry was written to.
         var generation: Int
-        /// A receiver's time that is to be noted, and the boot time it was right at.
+        /// A GNSS receiver's time that still has to be stored, with its boot time.
         var receiver: Stamp?
         var dispute = ClockDispute()
     }
 
-    /// `contradicted` is told of a contradiction when its event is made.
+    /// `contradicted` is called for each contradiction that is reported as an event.
     init(
         queue: Queue,
         clock: any HostClock,
@@ -69,7 +72,7 @@ final class ClockMonitor: Sendable {
         let stamp = clock.steadyStamp()
         let isSynced = isVouchedFor && stamp.wall >= .release
         let generation = queue.generation
-        // If the disk refuses, the note is written later.
+        // If the disk rejects the write, the entry is written later.
         let noted = try? queue.perform { writer in
             let before = writer.clockAnchor()
             try writer.noteClock(stamp, synced: isSynced)
@@ -92,31 +95,31 @@ final class ClockMonitor: Sendable {
 
     var current: ClockState { known.value.state }
 
-    /// Its thread hangs no more: publishes the state again.
+    /// Publishes the state again after the clock's thread has stopped hanging.
     func isBack() { board.loaded(current) }
 
-    /// Has the clock looked at soon, on the watch's own thread; never blocks.
+    /// Asks the clock's thread for a check; never blocks.
     func check() { wakeup.signal() }
 
-    /// A receiver's time, and the boot time it was right at; never blocks.
+    /// Receives a GNSS receiver's time with its boot time; never blocks.
     func receiver(said stamp: Stamp) {
         let wantsLook = known.update { known in
             if known.wasVouchedFor { return known.judge(stamp, Self.leapSeconds) }
             guard known.isNews(stamp, Self.leapSeconds) else { return false }
             known.receiver = stamp
-            // While the disk refuses, the next check is soon enough.
+            // While the disk rejects writes, the next check is soon enough.
             return known.notedAt != nil
         }
         if wantsLook { wakeup.signal() }
     }
 
-    /// Blocks until `stop` is raised, looking at each step as the kernel tells it, and when asked to.
+    /// Checks the clock at each step that the kernel reports and when asked; blocks until `stop`.
     func run(until stop: StopSignal) {
         while !stop.isRaised {
-            // Armed before looking: a step in between is seen by the one or the other. Without a timer (-errno,
-            // which poll passes over) steps are seen when somebody asks.
+            // Armed before the check, so that no step in between is missed. Without a timer
+            // (-errno, which poll ignores) steps are seen when somebody asks.
             let timer = Descriptor(owning: waypost_watch_clock_steps())
-            // A note waits for the writer, which is watched itself.
+            // Storing an entry waits for the writer, which has a heartbeat of its own.
             stop.life.rests()
             look()
             var entries = [
@@ -132,7 +135,7 @@ final class ClockMonitor: Sendable {
         }
     }
 
-    /// Looks at the clocks once: steps, syncs, what is due; on one thread at a time.
+    /// Checks the clocks once and stores the entries that are due; on one thread at a time.
     func look() {
         let before = current
         defer { if current != before { board.loaded(current) } }
@@ -151,8 +154,8 @@ final class ClockMonitor: Sendable {
                 )
             )
         }
-        // Read once more: somebody may have set the clock by hand after the kernel vouched for it. And a router
-        // that has no time itself may give it to others.
+        // Read once more: somebody may have set the clock by hand after the kernel vouched for it.
+        // The release date excludes an NTP server without a valid time, such as a router.
         isVouchedFor =
             isVouchedFor && stamp.wall >= .release && vouches(known.value.steppedTo)
         known.update { $0.wasVouchedFor = isVouchedFor }
@@ -179,7 +182,7 @@ final class ClockMonitor: Sendable {
         }
     }
 
-    /// Tells when a time that is noted contradicts the one before it in this boot.
+    /// Reports a stored time that contradicts the one before it in this boot.
     private func compare(_ stamp: Stamp, by source: ClockSource, with anchor: ClockMap.Anchor?) {
         guard let anchor else { return }
         let boottime = stamp.boot.milliseconds
@@ -209,7 +212,7 @@ final class ClockMonitor: Sendable {
         contradicted(contradiction)
     }
 
-    /// Writes an entry; one that could not be written is written at the next look.
+    /// Writes an entry; if that fails, the next check writes one.
     private func note(_ stamp: Stamp, synced: Bool, by source: ClockSource) {
         let isFirst = known.update { known in
             known.notedAt = nil
@@ -220,9 +223,9 @@ final class ClockMonitor: Sendable {
         let generation = queue.generation
         let before = known.value.anchor
         if synced { compare(stamp, by: source, with: before) }
-        // In an array: no anchor is an answer, too, and no error.
+        // In an array, to tell a missing anchor from an error.
         let written = try? queue.perform { writer in
-            // A new database, in place of a damaged one, lacks the anchor that this boot's dates are based on.
+            // A new database that replaces a damaged one lacks the anchor of this boot's dates.
             if let before, writer.clockAnchor() == nil {
                 try writer.noteClock(before.stamp, synced: true, by: before.source ?? .kernel)
             }
@@ -257,12 +260,12 @@ final class ClockMonitor: Sendable {
 }
 
 extension ClockMonitor.Known {
-    /// Takes in both clocks; returns the seconds of a step, if there was one since the last look.
+    /// Compares both clocks with the last check; returns the seconds of a step, if there was one.
     fileprivate mutating func look(at stamp: Stamp) -> Double? {
         let passed = (stamp.boot - seen.boot).milliseconds
         let seconds =
             Double(stamp.wall.milliseconds &- seen.wall.milliseconds &- passed) / 1000
-        // Differences below a tenth of a second are no step yet; they add up.
+        // Differences below a tenth of a second are not a step yet; they add up.
         guard abs(seconds) >= 0.1 else { return nil }
         seen = stamp
         steppedTo = stamp.wall
@@ -270,24 +273,27 @@ extension ClockMonitor.Known {
         return seconds
     }
 
-    /// Whether a receiver's time dates this boot, or dates it better than what is known.
+    /// Whether a GNSS receiver's time dates this boot, or dates it better than the present anchor.
     fileprivate func isNews(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
         guard let anchor else { return true }
         let boottime = stamp.boot.milliseconds
         let distance = boottime &- anchor.boottime
         let deviation = anchor.deviation(of: stamp.wall.milliseconds, at: boottime)
-        // However long ago the NTP client was heard: a board that runs by its crystal is minutes off after months.
+        // However old the NTP client's entry is: a board that runs by its crystal is minutes off
+        // after months.
         guard anchor.source == .gpsd else { return deviation > leapSeconds }
         return distance >= ClockMap.spacing || deviation > ClockMap.tolerance(distance)
     }
 
-    /// Whether a receiver tells another time than the clock, which the kernel vouches for.
+    /// Whether a GNSS receiver contradicts the clock, for which the kernel vouches.
     fileprivate func isOff(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
         let right = seen.wall(at: stamp.boot)
         return (stamp.wall.milliseconds &- right.milliseconds).magnitude > leapSeconds
     }
 
-    /// Takes a receiver's time while the kernel vouches for the clock; true when it is to be looked at.
+    /// Evaluates a GNSS receiver's time while the kernel vouches for the clock.
+    ///
+    /// Returns true if the clock's thread has to check it.
     fileprivate mutating func judge(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
         guard isOff(stamp, leapSeconds) else {
             dispute.ends()
@@ -301,7 +307,7 @@ extension ClockMonitor.Known {
         return true
     }
 
-    /// What is over, or was not seen for long, stands no more.
+    /// Clears a contradiction that is over or was not seen for long.
     fileprivate mutating func settle(at now: BootInstant) {
         dispute.check(at: now)
         state.contradiction = dispute.contradiction
@@ -314,7 +320,7 @@ extension ClockMonitor.Known {
 }
 
 extension ClockMap.Anchor {
-    /// The moment, and the right wall time then.
+    /// The anchor as boot time and the right wall time.
     fileprivate var stamp: Stamp {
         Stamp(
             boot: BootInstant(nanoseconds: boottime &* 1_000_000),
@@ -324,7 +330,7 @@ extension ClockMap.Anchor {
 }
 
 extension HostClock {
-    /// Both clocks at one moment: read again if the thread was interrupted in between.
+    /// Reads both clocks at one moment: again if the thread was interrupted in between.
     fileprivate func steadyStamp() -> Stamp {
         var stamp = stamp()
         for _ in 0..<10 where now() - stamp.boot > .milliseconds(2) { stamp = self.stamp() }

@@ -1,30 +1,30 @@
-// What may let an upload through that failed before: the network came back, the token file was replaced.
+// Watches for changes that let a failed upload succeed: a new network, a new token file.
 import CLinux
 import Glibc
 import Host
 
-/// A socket on which the kernel tells of interfaces and addresses.
+/// A netlink socket on which the kernel reports interfaces and addresses.
 final class NetworkSocket {
     private let socket: Descriptor
     private var memory = NetworkMemory()
 
     var descriptor: Int32 { socket.number }
 
-    /// For the network namespace of the calling thread.
+    /// Opens the socket in the network namespace of the calling thread.
     init() throws {
         let number = waypost_network_events()
         guard number >= 0 else { throw SystemError("socket", on: "netlink", code: -number) }
         socket = Descriptor(owning: number)
     }
 
-    /// Reads what there is; true when something of it is news.
+    /// Reads all pending messages; returns true if one of them is a change.
     func readNews() -> Bool {
         var isNews = false
         var bytes = [UInt8](repeating: 0, count: 32 << 10)
         while true {
             let count = waypost_receive_from_kernel(socket.number, &bytes, bytes.count)
             if count == -Int(ENOBUFS) {
-                // More happened than the kernel kept for us.
+                // The kernel dropped messages: assume a change.
                 isNews = true
                 continue
             }
@@ -36,29 +36,29 @@ final class NetworkSocket {
     }
 }
 
-/// A watch on the folder that a file is in: a file that is replaced is another one under its name.
+/// An inotify watch on a file's folder, because a replaced file is a new one under the same name.
 final class FolderWatch {
     private let watch: Descriptor
 
     var descriptor: Int32 { watch.number }
 
-    /// nil where there is no folder or nothing can be watched.
+    /// Returns nil if there is no such folder or it cannot be watched.
     init?(of path: String) {
         let number = waypost_watch_folder(folder(ofPath: path))
         guard number >= 0 else { return nil }
         watch = Descriptor(owning: number)
     }
 
-    /// Forgets what happened.
+    /// Discards all pending events.
     func clear() {
         var bytes = [UInt8](repeating: 0, count: 4096)
         while read(watch.number, &bytes, bytes.count) > 0 {}
     }
 }
 
-/// Watches both, on the thread that calls `run`.
+/// Watches the network and the token file, on the thread that calls `run`.
 struct Connectivity: Sendable {
-    /// A file that is being replaced is several events.
+    /// How long to wait for more events: replacing a file causes several.
     private static let settling = Duration.milliseconds(200)
 
     /// The file that holds the token; nil for none.
@@ -72,11 +72,11 @@ struct Connectivity: Sendable {
 
     /// Blocks until `stop` is raised.
     ///
-    /// Where something cannot be watched, uploads still notice: they are tried once an interval.
+    /// If something cannot be watched, uploads still notice: they are tried once per interval.
     func run(until stop: StopSignal) {
         var network: NetworkSocket?
         do { network = try NetworkSocket() } catch {
-            log?.warning("changes of the network are not seen", ["why": "\(error)"])
+            log?.warning("network changes cannot be watched", ["why": "\(error)"])
         }
         let folder = tokenFile.flatMap { FolderWatch(of: $0) }
         func read() -> String? { stop.life.during("read of the token") { try? token() } }

@@ -1,30 +1,31 @@
-// How fast the disk below the state directory is written, and how long it lasts at that pace.
+// The write rate of the disk below the state directory, and how long the disk lasts at that rate.
 import Configuration
 import Host
 
-/// What a disk was asked to write since the boot, by all programs and by this one.
+/// The bytes written to a disk since the boot, by all programs and by this one.
 struct DiskWear: Sendable, Equatable {
-    /// How many times its size a disk takes.
+    /// How many times a disk can be filled before it wears out.
     ///
-    /// Flash takes some hundred to a thousand writes; small synced ones cost it several times what they hold.
+    /// Flash takes some hundred to a thousand writes; a small synced write costs several times its
+    /// size.
     private static let fillings: Int64 = 100
-    /// Before so much time a pace says nothing.
+    /// The time before which a rate means nothing.
     private static let leastTime = Duration.seconds(3600)
     private static let day = Duration.days(1)
 
-    /// As the kernel calls it: `mmcblk0`.
+    /// The kernel's name, such as `mmcblk0`.
     let name: String
     let size: Int64
     /// Bytes since the boot.
     let written: Int64
-    /// Bytes a day, in the first hour nil.
+    /// Bytes per day; nil in the first hour.
     let pace: Int64?
-    /// Of these, what this program writes.
+    /// Bytes per day that this program writes.
     let ownPace: Int64?
 
-    /// `device`: that the files are on; `own`: bytes that this program wrote since it started.
+    /// `device` holds the files; `own` are the bytes that this program has written since its start.
     ///
-    /// nil for what is no disk, as a file system in memory.
+    /// Returns nil if the device is not a disk, such as a file system in memory.
     init?(
         _ device: DeviceNumber,
         own: Int64,
@@ -34,7 +35,7 @@ struct DiskWear: Sendable, Equatable {
     ) {
         let place = device.block
         guard let target = files.target(place) else { return nil }
-        // The kernel looks ".." up where the link leads: from a partition to its disk.
+        // The kernel resolves ".." after the link: from a partition to its disk.
         let isPart = files.exists(place + "/partition")
         let disk = isPart ? place + "/.." : place
         guard let written = files.writtenBytes(disk),
@@ -49,10 +50,10 @@ struct DiskWear: Sendable, Equatable {
         ownPace = Self.pace(own, in: now - start)
     }
 
-    /// Bytes that it takes before it wears out, as far as its size tells.
+    /// The bytes that can be written before the disk wears out, estimated from its size.
     var endurance: Int64 { size * Self.fillings }
 
-    /// How long it takes them at this pace.
+    /// The years until then at this rate.
     var years: Double? {
         pace.map { rounded(Double(endurance) / Double(max(1, $0)) / 365.25, 10) }
     }

@@ -1,24 +1,24 @@
-// The control socket of a gateway, which is there before the gateway is when a start takes long.
+// The control socket of a gateway; it opens before the gateway is ready if the start takes long.
 import Glibc
 import Host
 import Queue
 
 /// Answers `status` as soon as a start takes long, and all other commands once the gateway runs.
 final class EarlyControlServer: Sendable {
-    /// What the commands are answered from.
+    /// The parts that answer the commands.
     struct Inside: Sendable {
         var queue: Queue
         var actions: ControlActions
-        /// The report of now.
+        /// Makes the collector of the present report.
         var collector: @Sendable () -> StatusCollector
     }
 
     private struct State: Sendable {
         var inside: Inside?
         var plane: ControlPlane?
-        /// No other gateway has this socket.
+        /// Whether no other gateway has this socket.
         var isOurs = false
-        /// Its parts run.
+        /// Whether all parts of the gateway run.
         var isStarted = false
     }
 
@@ -27,7 +27,7 @@ final class EarlyControlServer: Sendable {
     private let state: StateBox<State>
     private let turn: Turn
 
-    /// `life`: where the start is.
+    /// `life` is the heartbeat of the start.
     init(_ settings: GatewaySettings, clock: any HostClock, start life: Heartbeat) throws {
         let state = StateBox(State())
         let starting = StartingReport(settings, clock: clock, start: life)
@@ -47,10 +47,10 @@ final class EarlyControlServer: Sendable {
 
     var plane: ControlPlane? { state.value.plane }
 
-    /// The lock on the state directory is held.
+    /// Records that this process holds the locks on the directories.
     func isOurs() { state.update { $0.isOurs = true } }
 
-    /// Opens the socket, unless it is open, or may be another gateway's.
+    /// Opens the socket, unless it is open already or may belong to another gateway.
     func open() throws {
         try turn.take {
             guard state.value.isOurs, plane == nil else { return }
@@ -63,14 +63,14 @@ final class EarlyControlServer: Sendable {
         }
     }
 
-    /// The queue is there: commands have something to ask.
+    /// Hands over the queue and the actions: commands can be answered from now on.
     func enter(_ inside: Inside) { state.update { $0.inside = inside } }
 
-    /// All parts run.
+    /// Records that all parts run.
     func hasStarted() { state.update { $0.isStarted = true } }
 }
 
-/// What is told of a gateway that is not there yet.
+/// The report of a gateway that has not finished its start.
 private final class StartingReport: Sendable {
     let settings: GatewaySettings
     let clock: any HostClock
@@ -84,7 +84,7 @@ private final class StartingReport: Sendable {
         begun = clock.now()
     }
 
-    /// From memory alone; `report`: what can be told by then.
+    /// Adds to `report`, if there is one, what the start is waiting for; reads memory only.
     func report(_ report: StatusReport?) -> StatusReport {
         let word = life.word
         let seconds = (clock.now() - word.since).milliseconds / 1000

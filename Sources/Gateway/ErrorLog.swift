@@ -1,7 +1,7 @@
-// The last few errors, for whoever looks later: journals on a Pi are often in memory only.
+// The last few errors, kept for later because journals on a Pi are often in memory only.
 import Host
 
-/// Distinct errors with how often each was seen, the newest few; and how often each code was.
+/// The newest distinct errors, and all error codes seen, each with a count.
 final class ErrorLog: Sendable {
     static let limit = 10
 
@@ -11,7 +11,7 @@ final class ErrorLog: Sendable {
         var count: Int
     }
 
-    /// Everything in it: what is stored so that it goes on after a restart.
+    /// The whole content, which is stored and continued after a restart.
     struct Memory: Sendable, Equatable {
         /// Oldest first.
         var entries: [Entry] = []
@@ -26,7 +26,9 @@ final class ErrorLog: Sendable {
 
     var memory: Memory { content.value }
 
-    /// Newest first, dated by what is known of the time now: at a start the clock may have been years wrong.
+    /// Returns the errors, newest first.
+    ///
+    /// They are dated by `now`, because at a start the clock may have been years wrong.
     func recent(at now: Stamp) -> [StatusReport.RecentError] {
         memory.entries.reversed().map {
             StatusReport.RecentError(
@@ -38,7 +40,7 @@ final class ErrorLog: Sendable {
         }
     }
 
-    /// By code as people read it: `E001`.
+    /// The count of each code, such as `E001`.
     var totals: [String: Int] {
         Dictionary(uniqueKeysWithValues: memory.totals.map { ($0.key.rawValue, $0.value) })
     }

@@ -1,4 +1,4 @@
-// The gateway as a schematic: what runs, in which order it starts and stops.
+// The gateway: its parts, and the order in which they start and stop.
 import Audio
 import Beacons
 import CLinux
@@ -25,30 +25,30 @@ package final class Gateway: Sendable {
     private let started: BootInstant
     private let service: ServiceManager
     let signals: GatewaySignals
-    /// The server has accepted the device: the sources may start.
+    /// Signalled when the server has accepted the device and the sources may start.
     let wasEnrolled: Wakeup
     private let sourceWatch: SourceMonitor
-    /// What a reload changes.
+    /// The parts that a reload changes.
     let services: Services
-    /// Records of other programs.
+    /// Receives the records of other programs.
     let intake: Intake
     let door: EarlyControlServer
-    /// For writing files on other disks than the queue's, which may hang.
+    /// Writes files to disks other than the queue's, which may hang.
     let aside: Worker
     private let unwritten: InFlightFile
     private let running = StateBox(Running())
 
-    /// What `start` has set to work.
+    /// The threads and subscriptions that `start` has created.
     private struct Running: Sendable {
         var threads: [StoppableThread] = []
         var health: ReliableTimer?
         var subscriptions: [Subscription] = []
     }
 
-    /// Opens what everything needs: directories, the lock, the device id, the queue; waits for its disk, and says so
-    /// in `life`.
+    /// Opens the directories, the lock, the device id and the queue.
     ///
-    /// Throws an error that names what could not be had; nothing runs then.
+    /// Waits for the disk, and says so in `life`. Throws an error that names what could not be
+    /// opened; nothing runs then.
     init(
         _ settings: GatewaySettings,
         clock: any HostClock,
@@ -134,7 +134,7 @@ package final class Gateway: Sendable {
         do {
             try configuration.tryDirectories()
         } catch {
-            // A disk that is full or read-only for now: the queue waits for it, as it would later.
+            // The disk may be full or read-only for now: the queue waits for it, as it would later.
             let isReadOnly = access(configuration.stateDirectory, W_OK) != 0 && errno == EROFS
             guard error.code == .storageFull || isReadOnly else { throw error }
             settings.log.error("storage", ["why": error.description])
@@ -163,11 +163,11 @@ package final class Gateway: Sendable {
 
     // MARK: Start and stop
 
-    /// Sets everything to work; `reload` is called for a new configuration on a thread of its own.
+    /// Starts all parts; a separate thread calls `reload` for a new configuration.
     func start(_ life: Heartbeat, _ reload: @escaping @Sendable () throws -> Configuration) throws {
         life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
-        // First: an event of this start must not be taken for one that the last writer had still to write.
+        // First, so that no event of this start counts as one the last writer still had to write.
         unwritten.enter()
         accept(.started, ["version": settings.version])
         let subscriptions = observe()
@@ -196,7 +196,7 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Half of the patience: so a thread that hangs is told after twice the patience at the latest.
+    /// Half of the patience, so that a hung thread is reported within twice the patience.
     var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
 
     private func startReloader(
@@ -216,7 +216,7 @@ package final class Gateway: Sendable {
         return try StoppableThread("reload") { reloader.run(wantsReload, wasEnrolled, until: $0) }
     }
 
-    /// Ends everything by `deadline`; false when something hangs and could not be ended.
+    /// Stops all parts by `deadline`; returns false if one hangs and could not be stopped.
     func stop(by deadline: BootInstant) -> Bool {
         let configuration = settings.configuration
         let (deviceQueue, unwritten, log) = (queue, unwritten, settings.log)
@@ -244,12 +244,12 @@ package final class Gateway: Sendable {
         return hasEnded
     }
 
-    /// Records that the disk did not take are told now; the next start enters them in the ledger.
+    /// Logs the records that could not be written; the next start records them in the loss ledger.
     private static func keep(_ losses: [Loss], _ unwritten: InFlightFile, _ log: Log) {
         unwritten.keep(losses)
         for loss in losses {
             log.error(
-                "lost at the stop, the disk refuses",
+                "lost at the stop, the disk rejects writes",
                 ["stream": "\(loss.stream)", "records": "\(loss.records)"]
             )
         }
@@ -260,12 +260,12 @@ package final class Gateway: Sendable {
             .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
     }
 
-    /// One daemon for each state directory: two writers would contradict each other.
+    /// Locks the state directory for one daemon: two writers would contradict each other.
     static func lock(_ directory: String) throws -> Descriptor {
         try lock(directory, or: "this state directory; `waypost status` shows it")
     }
 
-    /// The directory itself is locked: that works on a full disk, too.
+    /// Locks the directory itself, which works on a full disk, too.
     private static func lock(_ directory: String, or refusal: String) throws -> Descriptor {
         let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
         guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
@@ -274,9 +274,10 @@ package final class Gateway: Sendable {
         return lock
     }
 
-    /// One daemon for each runtime directory, too: another one would take the sockets away, and enter what this one lost.
+    /// Locks the runtime directory for one daemon.
     ///
-    /// nil where it is the state directory, which has its lock.
+    /// A second one would take over the sockets and record this one's losses as its own. Returns
+    /// nil if it is the state directory, which is locked already.
     private static func lockRuntime(_ configuration: Configuration) throws -> Descriptor? {
         let directory = configuration.runtimeDirectory
         var (state, runtime) = (stat(), stat())
@@ -287,7 +288,7 @@ package final class Gateway: Sendable {
         }
         return try lock(
             directory,
-            or: "this runtime directory; set runtime_directory to one of its own"
+            or: "this runtime directory; set runtime_directory to another one"
         )
     }
 
@@ -304,7 +305,7 @@ package final class Gateway: Sendable {
 
     // MARK: Health
 
-    /// The report of what is now: after a reload, of the new configuration.
+    /// Makes a collector of the present status; after a reload, of the new configuration.
     private var collector: @Sendable () -> StatusCollector {
         let (board, queue, clock, clockWatch, budget) = (board, queue, clock, clockWatch, budget)
         let (deviceID, bootID, started, services) = (deviceID, bootID, started, services)
@@ -328,9 +329,9 @@ package final class Gateway: Sendable {
         }
     }
 
-    /// The one health timer: judges every thread, has the sources looked at, and asks the queue to tidy up.
+    /// Returns the work of one health tick: checks every thread and source, and starts the purge.
     ///
-    /// It waits at most a second for the disk, and for no other thread except while a part is started anew.
+    /// It waits at most a second for the disk, and for another thread only while a part restarts.
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
         let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)

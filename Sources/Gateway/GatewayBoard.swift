@@ -1,24 +1,24 @@
-// All that a gateway shows of itself, as it is now.
+// The status board of a gateway: its present state.
 import Host
 import Queue
 import StatusBoard
 import Upload
 
-/// Every state that a gateway shows, and who is to be told of a change.
+/// The states that a gateway shows, each with its subscribers.
 final class GatewayBoard: Sendable {
     let sources: [SourceName: Publisher<SourceReport>]
     let upload = Publisher<UploadReport>()
     /// Why a source does not run: `disabled`, `waiting for enrolment`.
     let resting = StateBox([SourceName: String]())
-    /// Why nothing is collected at all: the device is not enrolled; nil where something may be.
+    /// Why nothing is collected at all (the device is not enrolled); nil if collecting is allowed.
     let whyNotCollecting = StateBox<String?>(nil)
-    /// Keys of the configuration that were changed and take effect with the next start.
+    /// Changed configuration keys that take effect at the next start.
     let needRestart = StateBox([String]())
     let errors = ErrorLog()
     private let known = StateBox<PersistedState?>(nil)
     private let readPast: @Sendable () -> PersistedState?
 
-    /// `past`: what was known before this start; nil as long as there is no database that could tell.
+    /// `past` reads the state before this start; it returns nil while there is no database.
     init(past: @escaping @Sendable () -> PersistedState? = { PersistedState() }) {
         readPast = past
         sources = Dictionary(
@@ -26,7 +26,7 @@ final class GatewayBoard: Sendable {
         )
     }
 
-    /// What was known before this start; nothing while that cannot be told.
+    /// The state before this start; empty while it cannot be read.
     var past: PersistedState {
         known.update { past in
             past = past ?? readPast()
@@ -34,9 +34,9 @@ final class GatewayBoard: Sendable {
         }
     }
 
-    /// Has the queue remember what a report says.
+    /// Stores the report's state in the queue's database for the next start.
     ///
-    /// Not before the past is known, or this would take its place.
+    /// Does nothing until the past state was read, because it would be overwritten.
     func keep(_ report: StatusReport, in queue: Queue) {
         _ = past
         if known.value != nil { queue.remember(PersistedState.memo, PersistedState(report).text) }

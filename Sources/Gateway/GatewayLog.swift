@@ -1,4 +1,4 @@
-// What of the board goes into the log and the list of recent errors.
+// Writes changes of the status board to the log and the list of recent errors.
 import Host
 import Queue
 import Records
@@ -6,13 +6,13 @@ import StatusBoard
 import Upload
 
 extension Gateway {
-    /// Follows everything on the board while the result lives.
+    /// Subscribes to all states of the board; ends when the result is released.
     func observe() -> [Subscription] {
         board.sources.map { tellOpening($0.key, $0.value) }
             + [tellUploadFailures(), tellSyncs(), tellStorage()]
     }
 
-    /// A line for each device that a source opens (`debug`).
+    /// Logs each device that a source opens (`debug`).
     private func tellOpening(
         _ name: SourceName,
         _ source: Publisher<SourceReport>
@@ -33,7 +33,7 @@ extension Gateway {
         }
     }
 
-    /// A line for each sync (`debug`), and its dates for after a restart.
+    /// Logs each sync (`debug`), and stores its dates for the next start.
     private func tellSyncs() -> Subscription {
         let (log, isSyncing) = (settings.log, StateBox(false))
         let (queue, status, board) = (queue, door.status, board)
@@ -44,7 +44,7 @@ extension Gateway {
                 return isSyncing && report.phase != .uploading
             }
             guard isOver else { return }
-            // They are stored with the commit that ends the sync.
+            // The dates are stored with the commit that ends the sync.
             board.keep(status.report(), in: queue)
             let uploaded = report.streams.values.reduce(0) { $0 + $1.uploaded }
             log.debug(
@@ -61,7 +61,7 @@ extension Gateway {
         let (log, errors, clock) = (settings.log, board.errors, clock)
         let seen = StateBox([Stream: TimedFailure]())
         return board.upload.subscribe { state in
-            // The uploader itself does not work: the supervisor, or whoever could not start it, published why.
+            // The uploader itself failed: the supervisor, or the failed start, published why.
             if case .error(let failure, _) = state { errors.add(failure, at: clock.now()) }
             for (stream, upload) in state.value?.streams ?? [:] {
                 guard let failure = upload.lastError, seen.value[stream] != failure else {
@@ -104,7 +104,7 @@ extension Gateway {
         }
     }
 
-    /// A level that comes and goes is an event once an hour.
+    /// Limits events of a level that comes and goes to one per hour.
     private static func isNew(
         _ level: StorageLevel,
         in told: StateBox<[StorageLevel: BootInstant]>,

@@ -1,10 +1,10 @@
-// The threads of a gateway as its health timer sees them, and what is to be done when one hangs.
+// The threads that the health timer supervises, and the action for each one that hangs.
 import Host
 import Queue
 import StatusBoard
 
 extension Gateway {
-    /// Judges every thread that may hang.
+    /// Makes the supervisor of all threads that may hang.
     func supervisor(
         _ clockThread: StoppableThread,
         _ reloadThread: StoppableThread,
@@ -18,7 +18,7 @@ extension Gateway {
         if let control {
             parts.append(.of(control.thread, "control") { control.ask() })
         }
-        // This wakes it, and it also tries again to start what could not be started.
+        // The wake-up also retries the start of parts that could not be started.
         parts.append(.of(reloadThread, "reload") { wasEnrolled.signal() })
         return Supervisor(
             parts,
@@ -30,7 +30,7 @@ extension Gateway {
         )
     }
 
-    /// Threads that are neither started anew nor woken: only the call that they are in is judged.
+    /// Threads that are neither restarted nor woken: only the call that they are in is checked.
     private var partsThatAreOnlyTold: [Supervisor.Part] {
         let (services, queue, status, aside) = (services, queue, door.status, aside)
         return [
@@ -38,7 +38,7 @@ extension Gateway {
             Supervisor.Part(name: "maintenance", word: { queue.maintenanceWord }),
             Supervisor.Part(name: "connectivity", word: { services.uploads?.connectivityWord }),
             Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
-            // Its folder may be on any disk, and the gateway works without it.
+            // The metrics folder may be on any disk, and the gateway works without it.
             Supervisor.Part(name: "metrics", word: { aside.life.word }, isVital: false),
         ]
     }
@@ -53,7 +53,7 @@ extension Gateway {
         )
     }
 
-    /// There can be but one writer: it is waited for.
+    /// The only writer; it cannot be replaced, so a hang is only reported.
     private var writerPart: Supervisor.Part {
         let queue = queue
         return Supervisor.Part(
@@ -79,7 +79,7 @@ extension Gateway {
 }
 
 extension Supervisor.Part {
-    /// A thread that is only told of; `wake` has it go round once.
+    /// Makes a part that is only reported; `wake` makes its thread run its loop once.
     fileprivate static func of(
         _ thread: StoppableThread,
         _ name: String,

@@ -1,20 +1,20 @@
-// The main thread of `waypost run`: signals and the service manager, and nothing that can hang.
+// The main thread of `waypost run`, which handles signals and the service manager and never hangs.
 import CLinux
 import Glibc
 package import Host
 
-/// A gateway from its start to its end, as a process.
+/// A gateway as a process, from its start to its end.
 package final class GatewayRun {
-    /// What a stop may take in all; systemd and people are promised 5 s.
+    /// The time limit for a whole stop; the documentation promises 5 s.
     private static let stopLimit = Duration.milliseconds(4300)
-    /// A start that takes longer is told by the control socket.
+    /// The time after which the control socket reports a slow start.
     private static let startLimit = Duration.seconds(5)
 
     private let settings: GatewaySettings
     private let clock: any HostClock
     private let service: ServiceManager
     private let signals: GatewaySignals
-    /// Where the start is.
+    /// The heartbeat of the start.
     private let life = Heartbeat()
     private let door: EarlyControlServer
     private let outcome = StateBox<Result<Gateway, any Error>?>(nil)
@@ -30,11 +30,11 @@ package final class GatewayRun {
         door = try EarlyControlServer(settings, clock: clock, start: life)
     }
 
-    /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (it throws: the old one stays).
+    /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` on a separate thread.
     ///
-    /// `signals` is a descriptor of `waypost_take_signals`; `reload` is called on a thread of its own. False when
-    /// some thread hangs that could not be ended: the process is to be left by `_exit`. Throws a Failure that names
-    /// what a start lacks.
+    /// If `reload` throws, the old configuration stays. `signals` is a descriptor of
+    /// `waypost_take_signals`. Returns false if a thread hangs and could not be stopped: the caller
+    /// must then leave the process by `_exit`. Throws a Failure that names what the start lacks.
     @discardableResult package func run(
         signals descriptor: Int32,
         reload: @escaping @Sendable () throws -> Configuration
@@ -69,7 +69,7 @@ package final class GatewayRun {
         return try stop()
     }
 
-    /// On a thread of its own: its disk may hang, and the main thread must still notice SIGTERM.
+    /// Starts the gateway on a separate thread: its disk may hang, and SIGTERM must still work.
     private func start(_ reload: @escaping @Sendable () throws -> Configuration) throws {
         let (settings, clock, signals) = (settings, clock, signals)
         let (door, life, outcome, hasStarted) = (door, life, outcome, hasStarted)
@@ -91,9 +91,9 @@ package final class GatewayRun {
         thread.detach()
     }
 
-    /// On another thread, as all that touches files.
+    /// Opens the control socket on another thread, like everything that touches files.
     ///
-    /// If it fails, so does the start, which says why.
+    /// If it fails, the start fails too and says why.
     private func openDoor() {
         let door = door
         try? OwnThread("door") { try? door.open() }.detach()
@@ -113,7 +113,7 @@ package final class GatewayRun {
             if entries[0].isReady { try takeGateway() }
         }
         guard let gateway else {
-            settings.log.error("stopped in its start", ["in": "\(life.word.call)"])
+            settings.log.error("stopped during the start", ["in": "\(life.word.call)"])
             return false
         }
         let hasEnded = gateway.stop(by: deadline)

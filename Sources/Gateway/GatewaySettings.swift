@@ -1,15 +1,15 @@
-// What a gateway is started with, and how its main thread is called.
+// The settings of a gateway, and the signals between its threads and the main thread.
 import Host
 
-/// What a gateway is started with.
+/// The settings that a gateway is started with.
 package struct GatewaySettings: Sendable {
     package var configuration: Configuration
     package var environment: [String: String]
     package var version: String
     package var log: Log
-    /// A thread that gives no sign of life for so long hangs.
+    /// The time without a heartbeat after which a thread counts as hung.
     ///
-    /// After ten times as long systemd restarts the program.
+    /// After ten times this, systemd restarts the program.
     package var patience = Duration.seconds(30)
 
     package init(
@@ -25,10 +25,10 @@ package struct GatewaySettings: Sendable {
     }
 }
 
-/// What other threads want of the main thread, and it of them.
+/// Signals between the main thread and the other threads.
 struct GatewaySignals: Sendable {
     let wantsReload: Wakeup
-    /// All parts were judged, and none is lost: the watchdog may be told so.
+    /// Signalled when all parts were checked and none is lost: the watchdog may be notified.
     let isWell: Wakeup
 
     init() throws {

@@ -1,14 +1,14 @@
-// What is written at each health tick: the snapshot, and figures for Prometheus where that is wanted.
+// The files written at each health tick: the snapshot and, if configured, Prometheus metrics.
 import Host
 
-/// Tells once that a file cannot be written, and again only after it could be written in between.
+/// Writes the files of a health tick; reports a write error once until a write has succeeded.
 final class HealthFiles: Sendable {
     private let directory: String
     private let errors: ErrorLog
     private let log: Log
     private let problem = StateBox<String?>(nil)
 
-    /// `directory`: where the snapshot goes.
+    /// `directory` receives the snapshot.
     init(_ directory: String, errors: ErrorLog, log: Log) {
         self.directory = directory
         self.errors = errors
@@ -17,7 +17,7 @@ final class HealthFiles: Sendable {
 
     func writeSnapshot(_ report: StatusReport) { Snapshot.write(report.json, to: directory) }
 
-    /// Writes the file for Prometheus; its disk may hang.
+    /// Writes the metrics file for Prometheus; its disk may hang.
     func write(_ metrics: String, of report: StatusReport, at now: Stamp) {
         var message: String?
         do {

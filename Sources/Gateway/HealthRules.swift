@@ -1,36 +1,36 @@
-// What makes a gateway degraded or critical.
+// The rules that make a gateway degraded or critical.
 import Host
 import Queue
 import StatusBoard
 import Upload
 
-/// What makes a gateway degraded or critical (waypost(1), EXIT STATUS).
+/// Derives the overall state and its reasons from a report (waypost(1), EXIT STATUS).
 enum HealthRules {
-    /// What `status --json` has no field for.
+    /// Problems for which `status --json` has no field.
     struct Notes {
         /// Why the state of the storage is not `ok`.
         var storage = ""
-        /// Why a power cut takes all that waits.
+        /// Why a power cut would lose all pending records.
         var memory: String?
         /// Why nothing can be uploaded at all.
         var upload: String?
-        /// Why nothing may be collected.
+        /// Why nothing may be collected, such as a missing enrolment.
         var notCollecting: String?
-        /// Why figures of the queue are not of now.
+        /// How old the queue's figures are, if the disk does not answer.
         var stale: String?
-        /// What is wrong with a card or a stick.
+        /// Problems with a card or a stick.
         var card: [CardProblem] = []
-        /// Databases that were set aside as damaged.
+        /// Quarantined databases.
         var setAside: [SetAside] = []
     }
 
-    /// What a person may do with the file.
+    /// Returns the advice for a person about the file of a quarantined database.
     private static func advice(_ database: SetAside) -> String {
         switch database.waiting {
         case nil: "it is being read, leave it there"
-        case 0?: "nothing in it waits any more: keep a copy if you want one, then delete it"
+        case 0?: "no record in it waits for upload: keep a copy if you want one, then delete it"
         case let waiting?:
-            "\(waiting) records in it wait for their upload, leave it there until then"
+            "\(waiting) records in it wait for upload, leave the file there until then"
         }
     }
 
@@ -41,10 +41,11 @@ enum HealthRules {
         var critical: [String] = []
         var degraded: [String] = []
         if report.daemon.running == false { critical.append("daemon not running") }
-        // Where nothing waits any more, nothing fails: what was refused is in quarantine, or somebody dropped it.
+        // A stream with nothing pending is not failing: rejected records are already in quarantine
+        // or were dropped.
         let waiting = report.streams.values.filter { $0.pending > 0 || $0.inFlight > 0 }
         let failing = waiting.compactMap(\.lastError).max { $0.at < $1.at }
-        // After a reload or a restart the token is the same until another one is tried.
+        // After a reload or a restart the token still counts as refused until another one is tried.
         if report.upload.state == UploadReport.Phase.tokenRefused.rawValue
             || failing?.code == ErrorCode.tokenRefused.rawValue
         {
@@ -59,7 +60,7 @@ enum HealthRules {
         default: break
         }
         for database in notes.setAside {
-            critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
+            critical.append("corrupt database quarantined: \(database.path); \(advice(database))")
         }
         if let why = notes.memory { degraded.append("\(why); `waypost doctor`") }
         if let why = notes.notCollecting { degraded.append("nothing is collected: \(why)") }

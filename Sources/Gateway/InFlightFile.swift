@@ -1,16 +1,16 @@
-// What would end with the program while the disk takes nothing: kept for the next start, which enters it.
+// Saves unwritten records and losses for the next start while the disk accepts no writes.
 import Glibc
 import Host
 import Queue
 import Records
 
-/// Records and losses on their way to the disk, in files of the runtime directory.
+/// Keeps counts of records in flight, and losses, in files of the runtime directory.
 struct InFlightFile: Sendable {
     private let queue: Queue
     private let clock: any HostClock
     private let directory: String
     private let bootID: String
-    /// When the disk was last seen to take what there was.
+    /// When the disk last accepted all pending records.
     private let lastWritten: StateBox<Stamp>
 
     init(_ queue: Queue, clock: any HostClock, directory: String, bootID: String) {
@@ -21,7 +21,7 @@ struct InFlightFile: Sendable {
         lastWritten = StateBox(clock.stamp())
     }
 
-    /// Enters what the run before this one could not write.
+    /// Records the losses that the previous run could not write.
     func enter() {
         enterOfOtherBoots()
         let found = PendingLossFile.found(in: directory, bootID: bootID, queue.streams)
@@ -29,25 +29,25 @@ struct InFlightFile: Sendable {
         guard !found.isEmpty || !inFlight.isEmpty else { return }
         for loss in found.compactMap(lost) { queue.note(loss) }
         for loss in inFlight.compactMap(lost) { queue.note(loss) }
-        // Where the disk still refuses they go on waiting there, and in memory.
+        // While the disk still rejects writes they stay in the file, and in memory.
         let isEntered = (try? queue.flushed()) != nil
         if isEntered { keep([]) } else { keepWaiting() }
         PendingLossFile.removeInFlight(in: directory)
     }
 
-    /// Where the disk still refuses, the next start tries again.
+    /// Records the losses of earlier boots; if the disk rejects them, the next start retries.
     private func enterOfOtherBoots() {
         let left = PendingLossFile.ofOtherBoots(in: directory, queue.streams)
         let notes = left.map {
             let losses = $0.losses.compactMap(lost) + $0.inFlight.compactMap(lost)
             return LossNote(name: $0.name, bootID: $0.bootID, losses: losses)
         }
-        // At once: what is accepted later must not be taken for what was in flight.
+        // In this call: records accepted later must not count as those that were in flight.
         guard !notes.isEmpty, (try? queue.enter(notes)) != nil else { return }
         for note in left { unlink(note.path) }
     }
 
-    /// nil where it is in the database.
+    /// Returns the loss, or nil if it is in the database already.
     private func lost(_ left: PendingLossFile.Waiting) -> Loss? {
         left.turn.map { queue.hasEntered($0) } == true ? nil : left.loss
     }
@@ -56,7 +56,7 @@ struct InFlightFile: Sendable {
         queue.lost(of: left.records, from: left.from, to: left.to)
     }
 
-    /// At each health tick: while the writer hangs or the disk refuses, a crash may come.
+    /// Saves the files at a health tick while the writer hangs or the disk rejects writes.
     func look() {
         let now = clock.stamp()
         let hangs = queue.writerWord.overdue(at: now.boot) >= .seconds(2)
@@ -66,7 +66,7 @@ struct InFlightFile: Sendable {
         PendingLossFile.removeInFlight(in: directory)
     }
 
-    /// At an end that waits no longer: a disk may be slow and not hang.
+    /// Saves the files at a stop whose time is over; the disk may be slow rather than hung.
     func keepAll() { keep(at: clock.stamp()) }
 
     private func keep(at now: Stamp) {
@@ -87,7 +87,7 @@ struct InFlightFile: Sendable {
         PendingLossFile.keep(waiting, in: directory, bootID: bootID)
     }
 
-    /// What was in flight is among these.
+    /// Saves the losses of a stop; they include the records that were in flight.
     func keep(_ losses: [Loss]) {
         let waiting = losses.map { PendingLossFile.Waiting(loss: $0) }
         PendingLossFile.keep(waiting, in: directory, bootID: bootID)

@@ -1,20 +1,20 @@
-// Log lines on standard error: what happened, key: value.
+// Log lines on standard error, in the form `what happened, key: value`.
 import Glibc
 import Host
 
-/// Writes lines for the journal; copies share the level, which is the configuration's.
+/// Writes lines for the journal; all copies share one level.
 ///
-/// Never waits: lines that cannot be written, because whoever reads them has stopped, are counted.
+/// Never blocks: lines that cannot be written, because the reader has stopped, are counted.
 package struct Log: Sendable {
     private let threshold: StateBox<Configuration.LogLevel>
-    /// Lines lost since the last one that was written.
+    /// The number of lines lost since the last one that was written.
     private let lost = StateBox(0)
 
     package init(level: Configuration.LogLevel) {
         threshold = StateBox(level)
     }
 
-    /// Another level from now on.
+    /// Changes the level.
     func set(_ level: Configuration.LogLevel) { threshold.update { $0 = level } }
 
     func isOn(_ level: Configuration.LogLevel) -> Bool {
@@ -48,9 +48,9 @@ package struct Log: Sendable {
         }
     }
 
-    /// One write a line, so that lines of several programs do not mix; false where it would have to wait.
+    /// Writes a line in one call, so that lines of programs do not mix; false if it would block.
     private static func put(_ text: String) -> Bool {
-        // A pipe that is ready takes so much at once (PIPE_BUF, pipe(7)), a socket more.
+        // A pipe that is ready accepts this much at once (PIPE_BUF, pipe(7)), a socket more.
         let line = Array(text.utf8.prefix(4095)) + [10]
         var entries = [PollEntry(STDERR_FILENO, PollEntry.writable)]
         _ = wait(for: &entries, timeout: .zero)

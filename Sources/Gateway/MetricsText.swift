@@ -1,7 +1,7 @@
-// The status as figures for Prometheus (its text format 0.0.4).
+// The status as Prometheus metrics (text format 0.0.4).
 import Host
 
-/// Writes a report as metrics; every name begins with `waypost_`.
+/// Renders a status report as metrics; every name begins with `waypost_`.
 struct MetricsText {
     private(set) var text = ""
 
@@ -12,10 +12,10 @@ struct MetricsText {
         family(
             "state",
             "gauge",
-            "1 for the state as a whole, as `waypost status` says it.",
+            "1 for the overall state that `waypost status` shows.",
             states.map { ([("state", $0)], report.state.rawValue == $0 ? 1 : 0) }
         )
-        one("report_timestamp_seconds", "gauge", "When this was written.", seconds(now))
+        one("report_timestamp_seconds", "gauge", "When this file was written.", seconds(now))
         one(
             "clock_synced",
             "gauge",
@@ -31,15 +31,15 @@ struct MetricsText {
             Double(report.upload.bytesToday)
         )
         if let budget = report.upload.budget {
-            one("upload_budget_bytes", "gauge", "Allowed a day.", Double(budget.bytes))
-            one("upload_budget_spent_bytes", "gauge", "Of them.", Double(budget.spentBytes))
+            one("upload_budget_bytes", "gauge", "Allowed per day.", Double(budget.bytes))
+            one("upload_budget_spent_bytes", "gauge", "Bytes spent.", Double(budget.spentBytes))
         }
         addSources(report.sources)
         addStreams(report.streams)
         family(
             "lost_records_total",
             "counter",
-            "Records lost, by how.",
+            "Lost records by kind of loss.",
             report.losses.map { ([("stream", $0.stream), ("kind", $0.kind)], Double($0.records)) }
         )
         family(
@@ -50,9 +50,9 @@ struct MetricsText {
         )
     }
 
-    /// Replaces the file in one step.
+    /// Replaces the file atomically.
     ///
-    /// Not synced: the next one comes in seconds, and a card has a life.
+    /// Without fsync: the next file follows in seconds, and each sync wears the card.
     func write(to path: String) throws(SystemError) {
         try SmallFile.replace(path, Array(text.utf8), mode: 0o644, isSynced: false)
     }
@@ -60,17 +60,17 @@ struct MetricsText {
     // MARK: Parts
 
     private mutating func add(_ daemon: StatusReport.Daemon) {
-        one("uptime_seconds", "gauge", "Since the start.", Double(daemon.uptimeS))
-        one("cpu_seconds_total", "counter", "Time of the processor.", daemon.cpuS)
+        one("uptime_seconds", "gauge", "Seconds since the start.", Double(daemon.uptimeS))
+        one("cpu_seconds_total", "counter", "CPU time.", daemon.cpuS)
         one("resident_bytes", "gauge", "Memory in use.", Double(daemon.rssBytes))
-        one("private_bytes", "gauge", "Memory of its own.", Double(daemon.privateBytes))
+        one("private_bytes", "gauge", "Private memory.", Double(daemon.privateBytes))
     }
 
     private mutating func add(_ storage: StatusReport.Storage) {
         one("database_bytes", "gauge", "Database and journal.", Double(storage.databaseBytes))
         one("free_bytes", "gauge", "Free for records.", Double(storage.freeBytes))
         one("written_bytes_total", "counter", "Written to disks.", Double(storage.writtenBytes))
-        one("evicted_records_total", "counter", "Given up.", Double(storage.evictedRecords))
+        one("evicted_records_total", "counter", "Evicted.", Double(storage.evictedRecords))
     }
 
     private mutating func addSources(_ sources: [String: StatusReport.Source]) {
@@ -82,8 +82,8 @@ struct MetricsText {
         }
         family("source_loaded", "gauge", "1 while it works.", each { flag($0.state == "loaded") })
         family("source_records_total", "counter", "Records.", each { Double($0.records) })
-        family("source_dropped_total", "counter", "Not kept.", each { Double($0.dropped) })
-        family("source_restarts_total", "counter", "Opened anew.", each { Double($0.restarts) })
+        family("source_dropped_total", "counter", "Dropped.", each { Double($0.dropped) })
+        family("source_restarts_total", "counter", "Restarts.", each { Double($0.restarts) })
         family(
             "source_last_record_timestamp_seconds",
             "gauge",

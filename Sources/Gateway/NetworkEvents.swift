@@ -1,14 +1,14 @@
-// What the kernel tells of interfaces and addresses (rtnetlink(7)), and which of it is news.
+// The kernel's messages about interfaces and addresses (rtnetlink(7)), and which are changes.
 
-/// Something that a message of the kernel says of an interface.
+/// A change of an interface or address that a kernel message reports.
 enum NetworkEvent: Sendable, Equatable {
-    /// Its flags (netdevice(7)); nil when it is gone.
+    /// The interface's flags (netdevice(7)); nil if it was removed.
     case link(index: Int32, flags: UInt32?)
-    /// An address it has or, with `isUsable` false, does not have or may not use yet.
+    /// An address of the interface; not `isUsable` if it was removed or may not be used yet.
     case address(index: Int32, bytes: [UInt8], isUsable: Bool)
 }
 
-/// Reads messages of rtnetlink: a total function of any bytes.
+/// Parses rtnetlink messages; accepts any bytes.
 enum NetlinkMessages {
     private enum Kind {
         static let newLink: UInt16 = 16
@@ -23,14 +23,15 @@ enum NetlinkMessages {
         static let flags: UInt16 = 8
     }
 
-    /// Bytes of the header of a message, of a link's part and of an address's.
+    /// Sizes in bytes of a message's header, `ifinfomsg` and `ifaddrmsg`.
     private static let header = 16
     private static let linkPart = 16
     private static let addressPart = 8
-    /// Duplicate address detection is not over (IFA_F_TENTATIVE), or failed (IFA_F_DADFAILED).
+    /// Flags of an address in duplicate address detection (IFA_F_TENTATIVE) or that failed it
+    /// (IFA_F_DADFAILED).
     private static let unusable: UInt32 = 0x40 | 0x08
 
-    /// The events in what one read of the socket gave; a message that is cut short ends them.
+    /// Returns the events in the bytes of one read; parsing ends at a truncated message.
     static func events(_ bytes: [UInt8]) -> [NetworkEvent] {
         var events: [NetworkEvent] = []
         var rest = bytes[...]
@@ -73,7 +74,7 @@ enum NetlinkMessages {
         {
             let value = rest.dropFirst(4).prefix(length - 4)
             switch type {
-            // On a point-to-point link this is the address of the other end; the attribute `local` has ours.
+            // On a point-to-point link this is the peer's address; the attribute `local` has ours.
             case Attribute.address where address.isEmpty: address = value
             case Attribute.local: address = value
             case Attribute.flags: flags = value.number32(at: 0) ?? flags
@@ -87,18 +88,18 @@ enum NetlinkMessages {
     }
 }
 
-/// Which events change the way to a server.
+/// Decides which events may change the route to a server.
 ///
-/// The kernel repeats itself: a scan for networks, a router's advertisement, a counter are no news.
+/// The kernel repeats messages: network scans, router advertisements and counters are not changes.
 struct NetworkMemory: Sendable {
     private struct Address: Hashable {
         var index: Int32
         var bytes: [UInt8]
     }
 
-    /// Interfaces and addresses that are remembered; beyond it everything is forgotten.
+    /// The most interfaces and addresses that are remembered; beyond it all are forgotten.
     private static let limit = 4096
-    /// IFF_UP, IFF_RUNNING and IFF_LOWER_UP: what says whether it carries anything.
+    /// IFF_UP, IFF_RUNNING and IFF_LOWER_UP: the flags of a link that carries traffic.
     private static let carrying: UInt32 = 0x1 | 0x40 | 0x10000
     private static let loopback: UInt32 = 0x8
 
@@ -106,7 +107,7 @@ struct NetworkMemory: Sendable {
     private var loopbacks: Set<Int32> = []
     private var addresses: Set<Address> = []
 
-    /// True when an event is news.
+    /// Remembers an event; returns true if it is a change.
     mutating func notes(_ event: NetworkEvent) -> Bool {
         if links.count + loopbacks.count + addresses.count >= Self.limit { self = Self() }
         switch event {
@@ -133,32 +134,33 @@ struct NetworkMemory: Sendable {
     }
 }
 
-/// Gathers changes that come together: links flap, and one change is several messages.
+/// Merges changes in quick succession: links flap, and one change causes several messages.
 struct Debounce: Sendable {
-    /// Nothing more for so long ends a change.
+    /// The quiet time in ms after which a change is reported.
     static let quiet = 1_500
-    /// A change that goes on is told after this time all the same; two are told at least this far apart.
+    /// The time in ms after which a change that goes on is reported.
     static let limit = 5_000
+    /// The least time in ms between two reports.
     static let gap = 15_000
 
     private var first: Int64?
     private var last: Int64 = 0
     private var toldAt: Int64?
 
-    /// Something changed at `now`, in ms of boot time.
+    /// Records a change at `now`, in ms of boot time.
     mutating func changed(at now: Int64) {
         if first == nil { first = now }
         last = now
     }
 
-    /// When the change is to be told, in ms of boot time; nil when there is none.
+    /// When the change is to be reported, in ms of boot time; nil without a change.
     var due: Int64? {
         guard let first else { return nil }
         let settled = min(last + Int64(Self.quiet), first + Int64(Self.limit))
         return max(settled, toldAt.map { $0 + Int64(Self.gap) } ?? .min)
     }
 
-    /// True once when it is time to tell.
+    /// Returns true once when a change is due.
     mutating func isOver(at now: Int64) -> Bool {
         guard let due, now >= due else { return false }
         first = nil
@@ -168,7 +170,7 @@ struct Debounce: Sendable {
 }
 
 extension ArraySlice<UInt8> {
-    /// Numbers in the machine's own order, as the kernel writes them; nil beyond the end.
+    /// Reads a number in host byte order, as the kernel writes it; returns nil beyond the end.
     fileprivate func number8(at offset: Int) -> UInt8? { number(at: offset, 1) { $0[0] } }
 
     fileprivate func number16(at offset: Int) -> UInt16? {

@@ -1,21 +1,25 @@
-// Losses that a gateway could not enter by its end, for its disk refused: they wait in the runtime directory.
+// Files in the runtime directory for losses that a gateway could not write to the database.
 import Glibc
 import Host
 import Queue
 import Records
 
-/// A file with a line for each loss: number of the stream, kind, records, both clocks of the first and last record, and
-/// when the program had started and which of its commits was to enter it.
+/// Reads and writes a file with one line per loss.
+///
+/// A line holds the stream's number, the kind, the records, both clocks of the first and last
+/// record, and the start of the program and the number of the commit that was to record the loss.
 enum PendingLossFile {
     private static let fileName = "losses-not-entered"
 
     struct Waiting {
         var loss: Loss
-        /// nil: no commit can have entered it.
+        /// The commit that may have recorded the loss; nil if none can have.
         var turn: LossTransactionID?
     }
 
-    /// These alone: what a gateway before left there is among them, for its successor has taken it over.
+    /// Replaces the file with these losses.
+    ///
+    /// They include those of an earlier gateway, because its successor has read them.
     static func keep(_ losses: [Waiting], in directory: String, bootID: String) {
         guard !losses.isEmpty else { return remove(in: directory) }
         let lines = losses.map { waiting in
@@ -31,9 +35,9 @@ enum PendingLossFile {
         Snapshot.write(Array(text.utf8), to: directory, as: fileName)
     }
 
-    /// Those that a gateway of this boot left behind.
+    /// Returns the losses that an earlier gateway of this boot left behind.
     ///
-    /// `remove` the file once they are in the ledger.
+    /// Call `remove` once they are in the ledger.
     static func found(in directory: String, bootID: String, _ streams: StreamList) -> [Waiting] {
         losses(read(directory, bootID), bootID, streams)
     }
@@ -53,11 +57,8 @@ enum PendingLossFile {
             var waiting = Waiting(loss: Loss(kind, stream, records: numbers[2], from: from, to: to))
             if parts.count == 9 {
                 let started = BootInstant(nanoseconds: numbers[7])
-                waiting.turn = LossTransactionID(
-                    bootID: bootID,
-                    started: started,
-                    number: numbers[8]
-                )
+                waiting.turn =
+                    LossTransactionID(bootID: bootID, started: started, number: numbers[8])
             }
             return waiting
         }
@@ -65,7 +66,7 @@ enum PendingLossFile {
 
     static func remove(in directory: String) { unlink("\(directory)/\(fileName)") }
 
-    // MARK: While the writer hangs, or the disk refuses
+    // MARK: While the writer hangs, or the disk rejects writes
 
     private static let inFlightName = "records-in-flight"
 
@@ -75,7 +76,10 @@ enum PendingLossFile {
         var to: Stamp
     }
 
-    /// A line a stream: its number, the newest that was committed, how many came since, both clocks of from and to.
+    /// Replaces the file of records in flight.
+    ///
+    /// It has one line per stream: the stream's number, the newest committed record, how many came
+    /// since, and both clocks of `from` and `to`.
     static func keep(
         inFlight records: [RecordsInFlight],
         from: Stamp,
@@ -92,7 +96,7 @@ enum PendingLossFile {
         Snapshot.write(Array(text.utf8), to: directory, as: inFlightName)
     }
 
-    /// What a gateway of this boot had accepted and not written at its end; some of it may be in the database.
+    /// Returns the records that an earlier gateway of this boot accepted and may not have written.
     static func inFlight(
         in directory: String,
         bootID: String,
@@ -115,9 +119,9 @@ enum PendingLossFile {
 
     static func removeInFlight(in directory: String) { unlink("\(directory)/\(inFlightName)") }
 
-    // MARK: Over a start of the board
+    // MARK: Across a reboot
 
-    /// What a gateway of another boot left behind.
+    /// The losses and records in flight in one file of an earlier boot.
     struct LeftBehind {
         var path: String
         var name: String
@@ -126,9 +130,10 @@ enum PendingLossFile {
         var inFlight: [InFlight] = []
     }
 
-    /// Files of other boots, `losses-not-entered.BOOT` and `records-in-flight.BOOT`.
+    /// Reads the files of other boots, `losses-not-entered.BOOT` and `records-in-flight.BOOT`.
     ///
-    /// The runtime directory ends with its boot: on a card, waypost-keep takes them over (deploy/card).
+    /// The runtime directory does not survive a reboot: on a card, waypost-keep copies them
+    /// (deploy/card).
     static func ofOtherBoots(in directory: String, _ streams: StreamList) -> [LeftBehind] {
         names(inFolder: directory).sorted().compactMap { leftBehind(directory, $0, streams) }
     }

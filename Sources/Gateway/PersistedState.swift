@@ -1,10 +1,10 @@
-// What `status` knew before this start of the program, and goes on from.
+// The part of the status that survives a restart of the program.
 import Host
 import JSON
 
-/// Sync dates, errors with their totals, and the sources' counters: kept beside the records, for one start to the next.
+/// Sync dates, errors with their totals, and the sources' counters, stored in the queue's database.
 struct PersistedState: Codable, Sendable, Equatable {
-    /// The name of the queue's memo.
+    /// The name under which the queue stores it.
     static let memo = "past"
 
     struct Attempts: Codable, Sendable, Equatable {
@@ -29,7 +29,7 @@ struct PersistedState: Codable, Sendable, Equatable {
 
     init() {}
 
-    /// What a report says; the past before this start is already in it.
+    /// Takes the state from a report, which includes the state before this start.
     init(_ report: StatusReport) {
         let dates = report.upload
         upload = Attempts(attempt: dates.lastAttemptAt, success: dates.lastSuccessAt)
@@ -48,7 +48,7 @@ struct PersistedState: Codable, Sendable, Equatable {
         totals = report.errorTotals
     }
 
-    /// Reads what `text` wrote; empty for any other text.
+    /// Parses a stored `text`; empty for any other text.
     init(text: String?) {
         let read = text.flatMap {
             try? JSONInput.decode(Self.self, from: Array($0.utf8), snakeCase: true)
@@ -60,7 +60,7 @@ struct PersistedState: Codable, Sendable, Equatable {
 
     // MARK: Into a report
 
-    /// Adds it to a report of what happened since the start.
+    /// Adds this state to a report that covers the time since the start.
     func add(to report: inout StatusReport) {
         report.upload.lastAttemptAt = report.upload.lastAttemptAt ?? upload.attempt
         report.upload.lastSuccessAt = report.upload.lastSuccessAt ?? upload.success
@@ -70,7 +70,7 @@ struct PersistedState: Codable, Sendable, Equatable {
             report.streams[name] = stream
         }
         for (name, before) in sources where report.sources[name] != nil {
-            // The records of sound are chunks: the queue counts them, before and after a restart.
+            // Audio records are chunks, which the queue counts across restarts.
             if name != SourceName.audio.rawValue { report.sources[name]?.records += before.records }
             report.sources[name]?.dropped += before.dropped
             report.sources[name]?.restarts += before.restarts

@@ -1,12 +1,12 @@
-// What the process uses, from /proc.
+// The resources that this process uses, from /proc.
 import CLinux
 import Glibc
 import Host
 
-/// Memory, time and bytes written of this process.
+/// Memory, CPU time and bytes written of this process.
 struct ProcessFigures {
     var residentBytes: Int64 = 0
-    /// What the system cannot take back (proc(5), `Private_Dirty`).
+    /// Private memory that the system cannot reclaim (proc(5), `Private_Dirty`).
     var privateBytes: Int64 = 0
     var cpuSeconds = 0.0
     /// Bytes handed to the storage layer since the process began (proc(5), `write_bytes`).

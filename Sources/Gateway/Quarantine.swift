@@ -1,9 +1,9 @@
-// What `waypost quarantine` asks for.
+// The requests of `waypost quarantine`: list, requeue and drop batches.
 import Host
 import Queue
 import Records
 
-/// A page of the list of what is in quarantine.
+/// A page of the list of quarantined batches.
 package struct QuarantinePage: Codable, Sendable, Equatable {
     /// A batch in quarantine.
     package struct Entry: Codable, Sendable, Equatable {
@@ -19,16 +19,16 @@ package struct QuarantinePage: Codable, Sendable, Equatable {
         package var firstId: String
     }
 
-    /// Batches of one page.
+    /// The number of batches on one page.
     static let size: Int64 = 50
 
     package var batches: [Entry] = []
-    /// There are more batches than these.
+    /// Whether there are more batches after this page.
     package var more = false
 
     init() {}
 
-    /// The batches that are numbered above `number`.
+    /// Reads the batches with numbers above `number`.
     init(_ reader: Reader, _ number: Int64, _ configuration: Configuration) throws {
         let found = try reader.quarantine(after: number, limit: Self.size + 1)
         more = found.count > Int(Self.size)
@@ -48,22 +48,22 @@ package struct QuarantinePage: Codable, Sendable, Equatable {
     }
 }
 
-/// What was requeued or dropped, or is to be sent again.
+/// The number of batches and records that were requeued or dropped, or will be sent again.
 package struct QuarantineChange: Codable, Sendable, Equatable {
     package var batches = 0
     package var records = 0
 }
 
-/// Requeues and drops; waits for the writer.
+/// Requeues and drops batches; waits for the writer.
 struct QuarantineHandler: Sendable {
     let queue: Queue
 
-    /// `id`: a batch's number or key, or `all`.
+    /// Requeues a batch by its number or key, or all with `all`.
     func requeue(_ id: String) throws -> QuarantineChange {
         id == "all" ? try requeueAll() : try change(id) { try $0.requeue($1) != nil }
     }
 
-    /// `id`: a batch's number or key.
+    /// Drops a batch by its number or key.
     func drop(_ id: String) throws -> QuarantineChange { try change(id) { try $0.drop($1) } }
 
     private func change(
@@ -86,7 +86,7 @@ struct QuarantineHandler: Sendable {
         return QuarantineChange(batches: 1, records: records)
     }
 
-    /// In steps, so that collecting is not held up.
+    /// Requeues all batches in steps, so that collecting is not delayed.
     private func requeueAll() throws -> QuarantineChange {
         var change = QuarantineChange()
         while true {

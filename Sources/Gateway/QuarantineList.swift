@@ -1,9 +1,9 @@
-// The list of what is in quarantine, for people and for scripts.
+// The list of quarantined batches, for people and for scripts.
 import Host
 import Queue
 import Records
 
-/// Draws batches in quarantine as text of at most 80 columns, or as one JSON object.
+/// Renders quarantined batches as text of at most 80 columns, or as one JSON object.
 package struct QuarantineList {
     private static let width = 80
     private static let indent = "        "
@@ -22,11 +22,12 @@ package struct QuarantineList {
         return head + shown.flatMap(lines).map { $0 + "\n" }.joined() + tail
     }
 
-    /// What a terminal is given at most.
+    /// The most runs that the text shows.
     private static let mostRuns = 100
 
-    /// Batches in a row of one stream that were refused with the same words: a server that refuses everything refuses each
-    /// record by itself.
+    /// Groups neighbouring batches of one stream with the same message.
+    ///
+    /// A server that rejects everything rejects each record in a separate batch.
     private var runs: [ArraySlice<QuarantinePage.Entry>] {
         var runs: [ArraySlice<QuarantinePage.Entry>] = []
         for (place, batch) in batches.enumerated() {
@@ -41,18 +42,18 @@ package struct QuarantineList {
         return runs
     }
 
-    /// The first of a run, and how many are as it is.
+    /// The first batch of a run, and how many more are like it.
     private func lines(_ run: ArraySlice<QuarantinePage.Entry>) -> [String] {
         guard let first = run.first, let last = run.last else { return [] }
         guard run.count > 1 else { return lines(first) }
         let records = run.dropFirst().reduce(0) { $0 + $1.records }
         return lines(first) + [
-            "\(Self.indent)and \(run.count - 1) more as this one, up to \(last.number): \(records) records"
+            "\(Self.indent)and \(run.count - 1) more like this one, up to \(last.number): \(records) records"
         ]
     }
 
     private func lines(_ batch: QuarantinePage.Entry) -> [String] {
-        // A server's message goes to a terminal: nothing in it may steer that.
+        // A server's message must not control the terminal: `blanked` removes escape sequences.
         let first =
             "\(batch.number)".column(8) + batch.stream.column(30) + "\(batch.records)".column(9)
             + "\(batch.attempts)".column(7) + minute(of: batch.quarantinedAt)
@@ -63,7 +64,8 @@ package struct QuarantineList {
             .map { Self.indent + $0 }
     }
 
-    /// `{"batches":[{"number":…,"key":…,"stream":…,"records":…,"quarantined_at":…,"attempts":…,"words":…,"first_id":…}]}`.
+    /// The JSON object: `batches` is an array of objects with `number`, `key`, `stream`, `records`,
+    /// `quarantined_at`, `attempts`, `words` and `first_id`.
     package var json: [UInt8] {
         var json = JSONWriter()
         json.object { json in

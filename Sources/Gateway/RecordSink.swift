@@ -1,4 +1,4 @@
-// What one run of a source may do to the rest of the gateway, until it is cut off.
+// Connects one run of a source to the queue and the status board, and can disconnect it.
 import Audio
 import Host
 import Queue
@@ -6,24 +6,26 @@ import Records
 import StatusBoard
 import Synchronization
 
-/// The only way of one run of a source to the queue and the board.
+/// The handle through which one run of a source stores records and publishes its state.
 ///
-/// A run that was given up may go on for as long as its call hangs; whatever it does then ends here.
+/// When a source hangs, the supervisor starts a new run and cuts off the old one's sink. The hung
+/// thread may wake up later; its records and state are then discarded here. Thread-safe: used by
+/// the source's thread, cut off by another.
 final class RecordSink: Sendable {
-    /// Where the run tells its state.
+    /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
     let queue: Queue
     private let gate = Mutex(Gate())
-    /// The run before it hung: the board goes on saying so until this run has worked for a while.
+    /// The previous run hung: the board shows that until this run has worked for a while.
     private let isOnTrial: Atomic<Bool>
     private let forwarding: Mutex<Subscription?>
     private let target: Publisher<SourceReport>
-    /// What the runs before it have done.
+    /// The report of the runs before this one.
     private let before: SourceReport?
 
     private struct Gate {
         var isOpen = true
-        /// The run of sound that goes on.
+        /// The audio run that is being recorded.
         var run: Int64?
     }
 
@@ -45,7 +47,7 @@ final class RecordSink: Sendable {
             if !isTried { target.publish(.loading(previous: sum(previous))) }
         case .loaded(let report):
             if !isTried { target.loaded(report.added(to: before)) }
-        // A new error replaces the one about the run that hung.
+        // A new error replaces the one about the hung run.
         case .error(let failure, let previous):
             target.publish(.error(failure, previous: sum(previous)))
         }
@@ -55,26 +57,27 @@ final class RecordSink: Sendable {
         report.map { $0.added(to: before) } ?? before
     }
 
-    /// Its state is published from now on, the present one first.
+    /// Publishes the run's state from now on, the present one first.
     func endTrial() {
         guard isOnTrial.exchange(false, ordering: .acquiringAndReleasing) else { return }
         forward(board.state)
     }
 
-    /// Nothing comes out of it any more once this returns.
+    /// Disconnects the run; after this returns, nothing passes.
     func cut() {
         let run = gate.withLock { gate in
             gate.isOpen = false
             return gate.run
         }
-        // What it recorded until then becomes a chunk, even a short one.
+        // Its last segments become a chunk, even a short one.
         if let run { queue.end(run: run) }
         forwarding.withLock { $0 = nil }
     }
 
-    /// Does `body` unless it was cut off.
+    /// Runs `body` and returns its result, or returns `otherwise` if the run was cut off.
     func pass<Result: Sendable>(_ otherwise: Result, _ body: () -> Result) -> Result {
-        // Under the lock, so that no `body` still runs when `cut` has returned; no `body` waits for the disk.
+        // Under the lock, so that no `body` still runs after `cut` has returned. No `body` waits
+        // for the disk.
         gate.withLock { $0.isOpen ? body() : otherwise }
     }
 
@@ -96,7 +99,7 @@ final class RecordSink: Sendable {
         }
     }
 
-    /// A source of sound's way into the queue.
+    /// The sink of an audio source.
     var soundSink: SoundSink {
         var sink = SoundSink(
             newRunID: { self.queue.newRunID() },

@@ -1,10 +1,10 @@
-// The one timer of the program: a fixed grid on the boot's own clock.
+// The program's only timer: it fires on a fixed grid of CLOCK_BOOTTIME.
 import CLinux
 import Glibc
 package import Host
 import Synchronization
 
-/// The moments of a grid: `phase`, `phase + interval`, `phase + 2 × interval` … on CLOCK_BOOTTIME.
+/// A grid of times on CLOCK_BOOTTIME: `phase` plus multiples of `interval`.
 package struct TimerGrid: Sendable, Equatable {
     package var interval: Duration
     package var phase: Duration
@@ -14,9 +14,11 @@ package struct TimerGrid: Sendable, Equatable {
         self.phase = phase
     }
 
-    /// A device's own phase, the same at each start, so that a fleet does not tick together.
+    /// Makes a grid whose phase depends on the device, so that a fleet does not tick together.
+    ///
+    /// The phase is the same at each start.
     package init(interval: Duration, device: String) {
-        // FNV-1a, 64 bits: spread evenly, and the same in every version of Swift.
+        // FNV-1a, 64 bits: evenly distributed, and the same in every version of Swift.
         let hash = device.utf8.reduce(UInt64(0xcbf2_9ce4_8422_2325)) {
             ($0 ^ UInt64($1)) &* 0x100_0000_01b3
         }
@@ -24,7 +26,7 @@ package struct TimerGrid: Sendable, Equatable {
         self.init(interval: interval, phase: .nanoseconds(Int64(hash % length)))
     }
 
-    /// The first moment of the grid after `now`: however many were missed, the next comes once.
+    /// Returns the first time of the grid after `now`, however many were missed.
     package func next(after now: BootInstant) -> BootInstant {
         let length = interval.nanoseconds
         let phase = phase.nanoseconds % length
@@ -33,8 +35,9 @@ package struct TimerGrid: Sendable, Equatable {
         return BootInstant(nanoseconds: phase + ticks * length)
     }
 
-    /// When to wake for a moment of the grid: at most `leeway` later, on a whole second of the boot if there
-    /// is one by then, where other timers wake, too.
+    /// Returns when to wake for a time of the grid: at most `leeway` later.
+    ///
+    /// Prefers a whole second of boot time, because other timers wake then, too.
     package static func wake(for moment: BootInstant, leeway: Duration) -> BootInstant {
         let second: Int64 = 1_000_000_000
         let whole = (moment.nanoseconds + second - 1) / second * second
@@ -43,10 +46,10 @@ package struct TimerGrid: Sendable, Equatable {
     }
 }
 
-/// Calls a handler at each moment of a grid, on a thread of its own, one call at a time.
+/// Calls a handler at each time of a grid, on a separate thread, one call at a time.
 ///
-/// Moments that pass while the handler runs, or while the board sleeps, are one call afterwards or none:
-/// the next is on the grid.
+/// Times that pass while the handler runs, or while the machine sleeps, cause at most one call
+/// afterwards; the next one is on the grid.
 package final class ReliableTimer: Sendable {
     private struct Slot: ~Copyable {
         var thread: OwnThread?
@@ -85,14 +88,14 @@ package final class ReliableTimer: Sendable {
         slot.withLock { $0.thread = thread.take() }
     }
 
-    /// The next moment that the handler is called.
+    /// When the handler is called next.
     package var next: BootInstant? { upcoming.withLock { $0 } }
 
     private func note(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
 
-    /// Returns when no handler runs, nor ever will again; false if one still ran at `deadline`.
+    /// Stops the timer and waits for its handler; returns false if that still ran at `deadline`.
     ///
-    /// That one is left to itself. Not to be called from the handler.
+    /// That thread is abandoned. Must not be called from the handler.
     @discardableResult package func cancel(by deadline: BootInstant) -> Bool {
         stop.raise()
         guard let thread = slot.withLock({ $0.thread.take() }) else { return true }

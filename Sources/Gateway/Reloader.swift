@@ -1,13 +1,13 @@
-// Taking another configuration, on a thread of its own: changes that come in a burst are one.
+// Reloads the configuration on a separate thread, once per burst of requests.
 import Configuration
 import Host
 import Queue
 import Records
 import StatusBoard
 
-/// Reads the configuration again when asked, and changes only what it says differently.
+/// Reads the configuration again when asked, and applies only the differences.
 struct Reloader: Sendable {
-    /// Changes that come within this time of the first are one.
+    /// The time after a request in which further ones are merged with it.
     private static let burst = Duration.seconds(1)
 
     let services: Services
@@ -17,10 +17,12 @@ struct Reloader: Sendable {
     let board: GatewayBoard
     let clock: any HostClock
     let log: Log
-    /// Throws what is wrong with it.
+    /// Reads the configuration; throws its errors.
     let read: @Sendable () throws -> Configuration
 
-    /// Blocks until `stop` is raised; `wasEnrolled` wakes it to start the sources, which wait for the enrolment.
+    /// Handles requests until `stop` is raised.
+    ///
+    /// `wasEnrolled` starts the sources that wait for the enrolment.
     func run(_ wantsReload: Wakeup, _ wasEnrolled: Wakeup, until stop: StopSignal) {
         while !stop.isRaised {
             var entries = [
@@ -79,7 +81,7 @@ struct Reloader: Sendable {
     }
 
     private func declare(_ configuration: Configuration, _ life: Heartbeat) {
-        // It waits for the writer's thread, which is watched itself.
+        // This waits for the writer's thread, which has a heartbeat of its own.
         life.rests()
         queue.declare(configuration.queueStreams)
         life.returns()
@@ -92,7 +94,7 @@ struct Reloader: Sendable {
 }
 
 extension Configuration {
-    /// Takes back what is fixed for the life of a process; returns the keys that were to be changed.
+    /// Undoes changes of keys that need a restart; returns those keys.
     fileprivate mutating func keepWhatNeedsRestart(of before: Self) -> [String] {
         let changed = Self.table.keys.filter {
             $0.needsRestart && $0.written(self) != $0.written(before)

@@ -1,8 +1,8 @@
-// What the screens of the commands share: columns, lines, times and sizes as a person reads them.
+// Text helpers for the commands' screens: columns, wrapped lines, times and sizes.
 import Host
 
 extension String {
-    /// At the left of a column: visible characters alone, cut where they are too many, a blank at the end.
+    /// Returns the text padded to a column, or cut with `…`; control characters become blanks.
     func column(_ width: Int) -> String {
         let text = blanked
         return text.count >= width
@@ -10,12 +10,14 @@ extension String {
             : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// At the right of a column.
+    /// Returns the text aligned to the right of a column.
     func rightColumn(_ width: Int) -> String {
         String(repeating: " ", count: max(0, width - count)) + self
     }
 
-    /// Lines of at most `width` visible characters; a longer word has a line of its own, or is broken.
+    /// Splits the text into lines of at most `width` visible characters.
+    ///
+    /// A longer word gets a separate line, or is broken with `breakingWords`.
     func wrapped(to width: Int, breakingWords: Bool = false) -> [String] {
         var lines: [String] = []
         for word in blanked.split(whereSeparator: \.isWhitespace) {
@@ -34,18 +36,18 @@ extension String {
     }
 }
 
-/// `2026-11-21 07:30` of a timestamp.
+/// Formats an RFC 3339 timestamp as `2026-11-21 07:30`.
 func minute(of time: String) -> String {
     time.prefix(16).split(separator: "T").joined(separator: " ")
 }
 
-/// `2026-11-21 07:30 to 07:45 UTC` of two timestamps; with both days where these differ.
+/// Formats two timestamps as `2026-11-21 07:30 to 07:45 UTC`, with both days if they differ.
 func period(_ from: String, _ to: String) -> String {
     let end = from.prefix(10) == to.prefix(10) ? String(minute(of: to).suffix(5)) : minute(of: to)
     return "\(minute(of: from)) to \(end) UTC"
 }
 
-/// `90 s`, `15 min`, `30 h`, `3 d`.
+/// Formats a number of seconds as `90 s`, `15 min`, `30 h` or `3 d`.
 func span(_ seconds: Int) -> String {
     switch seconds {
     case ..<120: "\(seconds) s"
@@ -55,7 +57,7 @@ func span(_ seconds: Int) -> String {
     }
 }
 
-/// `512 B`, `23.3 MB`.
+/// Formats a number of bytes as `512 B` or `23.3 MB`.
 func roughSize(_ bytes: Int64) -> String {
     var (value, units) = (Double(bytes), ["B", "kB", "MB", "GB", "TB"][...])
     while value >= 1000, units.count > 1 {
@@ -65,5 +67,5 @@ func roughSize(_ bytes: Int64) -> String {
     return units.count == 5 ? "\(bytes) B" : "\(rounded(value, 10)) \(units[units.startIndex])"
 }
 
-/// To so many parts of one: as a person reads it.
+/// Rounds to multiples of `1 / parts`: 10 gives one decimal.
 func rounded(_ value: Double, _ parts: Double) -> Double { (value * parts).rounded() / parts }

@@ -1,10 +1,10 @@
-// What every part of a gateway may need.
+// The objects that the parts of a gateway share.
 import Host
 import Queue
 import StatusBoard
 import Upload
 
-/// What outlives a configuration.
+/// The shared objects that live longer than a configuration.
 struct ServiceContext: Sendable {
     let queue: Queue
     let board: GatewayBoard

@@ -1,13 +1,13 @@
-// Telling systemd how it goes (sd_notify(3)): one datagram, no library.
+// Notifies systemd (sd_notify(3)) with one datagram, without a library.
 import Host
 
-/// The service manager's socket, if the process was started by one that wants to know.
+/// The service manager's notification socket, if the process has one.
 struct ServiceManager: Sendable {
     private let path: String?
-    /// How often it wants a sign of life; nil if it does not.
+    /// Half of systemd's watchdog timeout; nil without a watchdog.
     private let watchdog: Duration?
 
-    /// How often the gateway looks after itself: as often as is asked for, at least once in `patience`.
+    /// Returns the interval of the health timer: `patience`, or less if the watchdog asks for it.
     func healthInterval(_ patience: Duration) -> Duration { min(patience, watchdog ?? patience) }
 
     init(environment: [String: String]) {

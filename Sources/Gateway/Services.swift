@@ -1,4 +1,4 @@
-// The sources and the uploader: started for a configuration, and changed for the next one.
+// Starts, stops and restarts the sources and the uploader as the configuration says.
 import Audio
 import Host
 import Queue
@@ -6,22 +6,22 @@ import Records
 import StatusBoard
 import Upload
 
-/// The sources and uploading, brought into line with a configuration part by part.
+/// The running sources and the uploader; applies a configuration part by part.
 final class Services: Sendable {
-    /// What a part may take to end before it is left to itself.
+    /// The time that a part has to stop before it is abandoned.
     static let stopLimit = Duration.seconds(2)
-    /// How long a change waits for the one before it to end.
+    /// The time that a change waits for the previous one to end.
     private static let turnLimit = Duration.seconds(5)
 
     private struct State: Sendable {
         var configuration: Configuration
         var sources: [SourceName: SourceRun] = [:]
         var uploads: Uploads?
-        /// By part: the threads of earlier runs that were left to themselves.
+        /// By part: the threads of earlier runs that were abandoned.
         var left: [String: [Heartbeat]] = [:]
         /// The server or bucket that has accepted this device since the start.
         var acceptedBy: String?
-        /// Why nothing may be collected, as it was read from the state directory last.
+        /// Why nothing may be collected, as last read from the state directory.
         var whyNot: String?
         var isStopped = false
     }
@@ -32,9 +32,9 @@ final class Services: Sendable {
     private let turn: Turn
     private let whenEnrolled: @Sendable () -> Void
 
-    /// Nothing runs yet.
+    /// Creates the services; nothing runs yet.
     ///
-    /// `whenEnrolled`: to `apply` the configuration again, on a thread that may wait.
+    /// `whenEnrolled` must `apply` the configuration again, on a thread that may block.
     init(
         _ context: ServiceContext,
         _ configuration: Configuration,
@@ -52,18 +52,18 @@ final class Services: Sendable {
     var uploads: Uploads? { state.value.uploads }
     func source(_ name: SourceName) -> SourceRun? { state.value.sources[name] }
 
-    /// Why nothing is collected yet; nil where it is.
+    /// Why nothing is collected yet; nil if collecting is allowed.
     ///
-    /// From memory: the health timer asks, and the disk may hang.
+    /// Reads memory only, because the health timer asks and the disk may hang.
     var whyNotCollecting: String? { state.value.whyNot }
 
-    /// The same as the disk says it now.
+    /// Reads from the disk why nothing is collected yet.
     private static func readWhyNotCollecting(_ state: State) -> String? {
         if let target = state.configuration.upload.target, state.acceptedBy == target { return nil }
         return state.configuration.whyNotCollecting
     }
 
-    /// A source as the health timer sees it.
+    /// Makes a source's part for the supervisor.
     func part(
         _ name: SourceName,
         _ board: GatewayBoard,
@@ -85,9 +85,9 @@ final class Services: Sendable {
 
     // MARK: Changes
 
-    /// Starts, stops and restarts what this configuration says differently; returns the names of that.
+    /// Starts, stops and restarts the parts whose settings differ; returns their names.
     ///
-    /// What cannot be started is an error, and is tried again at the next call.
+    /// A part that cannot be started shows an error, and the next call retries it.
     @discardableResult func apply(_ configuration: Configuration) -> [String] {
         let changed: [String]? = turn.take {
             guard !state.value.isStopped else { return [] }
@@ -103,7 +103,7 @@ final class Services: Sendable {
         guard now.uploads?.slice != wanted else { return false }
         stopUploads(by: SystemClock().now() + Self.stopLimit)
         startUploads()
-        // The change may have mended what failed.
+        // The change may have fixed the failure.
         if context.board.upload.state.value?.isFailing == true {
             uploads?.uploader.networkChanged()
         }
@@ -140,7 +140,7 @@ final class Services: Sendable {
         let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
         context.board.resting.update { [resting] in $0 = resting }
-        // While audio is switched off, missing sound is no gap.
+        // While audio is switched off, missing sound is not a gap.
         if !now.configuration.audio.isEnabled { context.queue.remember("audio", "off") }
         let coming = wanted.keys.filter { source($0) == nil }
         for name in coming { start(wanted[name]) }
@@ -157,7 +157,7 @@ final class Services: Sendable {
         }
     }
 
-    /// Tells why something could not be started: it would look as it did when it last ran.
+    /// Starts a part, or publishes why that failed: the board would still show its last state.
     private func attempt<Value>(
         _ what: String,
         _ board: Publisher<Value>?,
@@ -171,7 +171,7 @@ final class Services: Sendable {
         }
     }
 
-    /// False where the board says so already: what is tried again and again is told once.
+    /// Publishes a failure once; returns false if the board shows it already.
     @discardableResult
     private func tell<Value>(_ failure: Failure, _ board: Publisher<Value>?) -> Bool {
         if case .error(failure, _)? = board?.state { return false }
@@ -179,22 +179,24 @@ final class Services: Sendable {
         return true
     }
 
-    /// Starts one source anew, without touching the others; returns why that was not possible.
+    /// Restarts one source, and no other; returns why that failed, or nil.
     ///
-    /// Waits until the source has let go of its device, at most `stopLimit`.
+    /// Waits at most `stopLimit` for the source to release its device.
     func restart(_ name: SourceName) -> String? {
         if let why = context.board.resting.value[name] {
-            return "\(name.rawValue) does not run: \(why)"
+            return "\(name.rawValue) is not running: \(why)"
         }
         let isDone = restart(name, within: Self.stopLimit, isOnTrial: false)
-        guard let isDone else { return "something else is being started or stopped, and hangs" }
+        guard let isDone else {
+            return "another start or stop is in progress and hangs; `waypost status` shows it"
+        }
         return isDone ? nil : "\(name.rawValue) could not be started; `waypost status` says why"
     }
 
-    /// Abandons a run of a source that hangs, and starts another.
+    /// Abandons a hung run of a source, and starts another.
     func replace(_ name: SourceName) { _ = restart(name, within: .zero, isOnTrial: true) }
 
-    /// nil when another change did not end in time.
+    /// Restarts a source; returns nil if another change did not end in time.
     private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool? {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped, let run = source(name) else { return false }
@@ -204,7 +206,7 @@ final class Services: Sendable {
         }
     }
 
-    /// Abandons an uploader that hangs, and starts another.
+    /// Abandons a hung uploader, and starts another.
     func replaceUploads() {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped else { return }
@@ -215,9 +217,9 @@ final class Services: Sendable {
 
     // MARK: Stopping
 
-    /// Stops everything for good; false if something hangs, and was left to itself.
+    /// Stops everything for good; returns false if a part hangs and was abandoned.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
-        // All are asked to end before this waits for the turn.
+        // All are asked to stop before this waits for the turn.
         let now = state.update { state in
             state.isStopped = true
             return state
@@ -225,7 +227,7 @@ final class Services: Sendable {
         for run in now.sources.values { run.raise() }
         now.uploads?.raise()
         let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
-        // The change that has the turn hangs: the sources are stopped all the same, but not in order.
+        // The change that has the turn hangs: the sources are stopped anyway, but not in order.
         return hasEnded ?? (endAll(by: deadline) && false)
     }
 
@@ -256,13 +258,13 @@ final class Services: Sendable {
 
     // MARK: Threads that hang
 
-    /// Of the run; of the last one that hangs where none is started because of it.
+    /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.
     private func word(_ name: SourceName) -> Heartbeat.Word? {
         if let run = source(name) { return run.life.word }
         return context.board.resting.value[name] == nil ? left(name.rawValue).last?.word : nil
     }
 
-    /// The same of the uploader.
+    /// The heartbeat of the uploader, or of the abandoned one that prevents a new one.
     var uploadsWord: Heartbeat.Word? {
         if let uploads { return uploads.word }
         return configuration.upload.target == nil ? nil : left("upload").last?.word
@@ -272,10 +274,10 @@ final class Services: Sendable {
         let hanging = lives.filter { !$0.hasEnded }
         state.update { $0.left[part, default: []] += hanging }
         let calls = hanging.map { "\($0.word.call)" }.joined(separator: ", ")
-        context.log.warning("left to itself", ["part": part, "in": calls])
+        context.log.warning("abandoned, it hangs", ["part": part, "in": calls])
     }
 
-    /// Those of earlier runs of a part that hang to this day.
+    /// The heartbeats of abandoned runs of a part that still hang.
     private func left(_ part: String) -> [Heartbeat] {
         state.update { state in
             state.left[part]?.removeAll(where: \.hasEnded)
@@ -283,10 +285,11 @@ final class Services: Sendable {
         }
     }
 
-    /// True, and told, where a part is not to be started now.
+    /// Returns true, and publishes why, if too many runs of a part hang to start another.
     ///
-    /// Each start may leave one more thread behind: recoveries, reloads and people together leave a few at most. The health
-    /// timer has it tried again (`apply`), and it is told once.
+    /// Each start may leave one more hung thread behind; this limits recoveries, reloads and
+    /// restarts by people together. The health timer retries (`apply`), and the failure is reported
+    /// once.
     private func tooManyHang<Value>(_ part: String, _ board: Publisher<Value>?) -> Bool {
         let left = left(part)
         guard left.count > PartHealth.recoveries, let call = left.last?.word.call else {

@@ -1,4 +1,4 @@
-// From the configuration to what each part needs to know.
+// Converts the configuration to the settings of each part.
 import Host
 import HTTP
 import Queue
@@ -6,7 +6,7 @@ import Records
 import Upload
 
 extension DestinationSettings {
-    /// nil without an endpoint or bucket.
+    /// Makes the settings; returns nil without an endpoint or bucket.
     init?(_ context: ServiceContext, _ configuration: Configuration) {
         let upload = configuration.upload
         guard let endpoint = upload.target else { return nil }
@@ -42,14 +42,14 @@ extension DestinationSettings {
 }
 
 extension Configuration {
-    /// The declared streams as the queue wants them.
+    /// The declared streams, in the queue's type.
     var queueStreams: [DeclaredStream] {
         userStreams.map { DeclaredStream(name: $0.name, wire: $0.wire) }
     }
 }
 
 extension QueueSettings {
-    /// Used wherever the queue is opened: with smaller limits it would delete records.
+    /// Makes the settings wherever the queue is opened: smaller limits would delete records.
     init(
         _ configuration: Configuration,
         bootID: String,
@@ -69,7 +69,7 @@ extension QueueSettings {
 }
 
 extension Configuration {
-    /// The name of a stream on the wire; of one that is declared no more, as the queue has it.
+    /// Returns a stream's name on the wire; the queue knows that of a stream no longer declared.
     func wire(of stream: Stream, in streams: StreamList) -> String {
         guard let kind = streams[number: stream.number], kind.isOfUser,
             !userStreams.contains(where: { $0.name == stream.name })

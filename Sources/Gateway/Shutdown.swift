@@ -1,9 +1,9 @@
-// Ending everything in order, and in time whatever hangs.
+// Stops a gateway in order, and within its time limit even if a part hangs.
 import Host
 import Queue
 import Records
 
-/// The end of a gateway: first what makes records, last what keeps them.
+/// Stops a gateway: first the parts that make records, last the queue that stores them.
 struct Shutdown: Sendable {
     let services: Services
     let intake: Intake
@@ -12,21 +12,21 @@ struct Shutdown: Sendable {
     let control: ControlPlane?
     let queue: Queue
     let status: StatusPublication
-    /// The last record.
+    /// Stores the last event.
     let lastWords: @Sendable () -> Void
-    /// What could not be written any more.
+    /// Saves the losses that could not be written.
     let keep: @Sendable ([Loss]) -> Void
-    /// What may not be written any more, as the time is over.
+    /// Saves all records in flight when the time is over.
     let keepAll: @Sendable () -> Void
-    /// What it was at the end.
+    /// Stores the last report for the next start.
     let remember: @Sendable (StatusReport) -> Void
-    /// Where the last snapshot goes.
+    /// The directories that get the last snapshot.
     let directories: [String]
 
-    /// False when something hangs and was left to itself.
+    /// Stops all parts; returns false if one hangs and was abandoned.
     func run(_ log: Log, by deadline: BootInstant) -> Bool {
         let outcome = StateBox<Bool?>(nil)
-        // On a thread of its own, for the disk may hang.
+        // On a separate thread, because the disk may hang.
         guard let over = try? Wakeup(),
             (try? OwnThread("stop") {
                 let hasEnded = endAll()
@@ -37,7 +37,7 @@ struct Shutdown: Sendable {
         var entries = [PollEntry(over.descriptor)]
         _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
         if let hasEnded = outcome.value { return hasEnded }
-        // On another thread, too, because it writes a file; waited for only a moment.
+        // On another thread, too, because it writes a file; waits only briefly.
         let (keepAll, kept) = (keepAll, over)
         over.clear()
         try? OwnThread("in flight") {
@@ -46,7 +46,7 @@ struct Shutdown: Sendable {
         }.detach()
         _ = wait(for: &entries, timeout: .milliseconds(300))
         log.error(
-            "the disk does not answer: what was not written yet is counted by the next start",
+            "the disk does not answer: the next start counts the records that were not written",
             ["writer": "in \(queue.writerWord.call)"]
         )
         return false
@@ -59,7 +59,7 @@ struct Shutdown: Sendable {
         var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
         ended += threads.map { $0.stop(by: deadline) }
         lastWords()
-        // Twice: making room for the last records may delete others, and that has to be entered, too.
+        // Twice: making room for the last records may evict others, which must be recorded as lost.
         for _ in 0..<2 { _ = try? queue.flushed() }
         let report = status.fresh(within: .seconds(1))
         remember(report)

@@ -1,21 +1,21 @@
-// Which sources are lost and which are back: told once each, even if they come and go in between.
+// Reports lost and recovered sources, once each, even if they come and go in between.
 import Host
 import Queue
 import Records
 import StatusBoard
 
-/// One source over time, as the board tells it.
+/// Tracks the absences of one source from its states on the board; a pure value.
 struct SourceHealth: Sendable {
     /// A time in which a source did not collect.
     struct Absence: Sendable, Equatable {
         var since: Stamp
-        /// When it collected again; nil while it does not.
+        /// When it collected again; nil while it is absent.
         var until: Stamp?
-        /// The newest reason; nil where the source gave none.
+        /// The newest reason; nil if the source gave none.
         var failure: Failure?
-        /// How often the source had been restarted when it began.
+        /// The number of restarts of the source when the absence began.
         var restarts: Int
-        /// It has lasted so long that it was told.
+        /// Whether it has lasted long enough to be reported.
         var isTold = false
     }
 
@@ -29,7 +29,7 @@ struct SourceHealth: Sendable {
     private(set) var absence: Absence?
     private(set) var report = SourceReport(device: "")
 
-    /// Takes in a state of the board; true when it is the first failure of an absence.
+    /// Records a state of the board; returns true for the first failure of an absence.
     mutating func note(_ state: BoardState<SourceReport>, at stamp: Stamp) -> Bool {
         report = state.value ?? report
         switch state {
@@ -54,20 +54,20 @@ struct SourceHealth: Sendable {
         return isFirst
     }
 
-    /// Sets an earlier beginning of the absence that goes on.
+    /// Moves the start of the present absence to an earlier time.
     mutating func isAway(since stamp: Stamp) {
         guard let absence, absence.until == nil, stamp.boot < absence.since.boot else { return }
         self.absence?.since = stamp
     }
 
-    /// It is not to run: what was not told by now is no absence.
+    /// Records that the source is switched off: an absence not yet reported is dropped.
     mutating func rests() {
         if absence?.isTold == true { absence?.until = nil } else { absence = nil }
     }
 
-    /// Judges at a tick of the health timer; `patience` is what a source may need to come up.
+    /// Evaluates the absence at a health tick; `patience` is the time a source may need to start.
     ///
-    /// An absence ends when the source has worked for as long again: a source that comes and goes is lost once.
+    /// An absence ends when the source has worked for that long, so that flapping counts once.
     mutating func judge(at now: BootInstant, patience: Duration) -> Verdict? {
         guard var absence else { return nil }
         if let until = absence.until {
@@ -83,7 +83,7 @@ struct SourceHealth: Sendable {
     }
 }
 
-/// Follows the sources on the board: events for the data's reader, lines for the log, the list of errors.
+/// Follows the sources on the board, and writes events, log lines and the list of errors.
 final class SourceMonitor: Sendable {
     private let board: GatewayBoard
     private let clock: any HostClock
@@ -93,7 +93,7 @@ final class SourceMonitor: Sendable {
     private let health: StateBox<[SourceName: SourceHealth]>
     private let subscriptions: [Subscription]
 
-    /// `patience`: the health timer's interval.
+    /// `patience` is the health timer's interval.
     init(
         _ board: GatewayBoard,
         clock: any HostClock,
@@ -125,20 +125,21 @@ final class SourceMonitor: Sendable {
         }
     }
 
-    /// A source that hangs could not say so itself: it has been away since `since`.
+    /// Records that a hung source, which cannot report this itself, has been absent since `since`.
     func isAway(_ name: SourceName, since: BootInstant) {
         let now = clock.stamp()
         let stamp = Stamp(boot: since, wall: now.wall + (since - now.boot))
         health.update { $0[name]?.isAway(since: stamp) }
     }
 
-    /// Called at each tick of the health timer.
+    /// Evaluates all sources; called at each health tick.
     func check() {
         let now = clock.stamp()
         let resting = board.resting.value
         for name in SourceName.allCases {
             let (verdict, report): (SourceHealth.Verdict?, SourceReport?) = health.update { all in
-                // A source that is not to run is neither lost nor back; whoever was told that it is lost hears later of its return.
+                // A source that is switched off is neither lost nor back. If its loss was reported,
+                // its return is reported later.
                 if resting[name] != nil {
                     all[name]?.rests()
                     return (nil, nil)
@@ -173,7 +174,7 @@ final class SourceMonitor: Sendable {
         _ report: SourceReport,
         at now: Stamp
     ) {
-        let silent = Failure("\(name.rawValue): did not start, and gives no reason")
+        let silent = Failure("\(name.rawValue): did not start and gave no reason")
         let failure = absence.failure ?? silent
         if absence.failure == nil { board.errors.add(silent, at: now.boot) }
         log.warning(
@@ -214,7 +215,7 @@ final class SourceMonitor: Sendable {
 }
 
 extension SourceHealth.Absence {
-    /// How long it lasted, to a tenth of a second; 0 while it lasts.
+    /// Its length to a tenth of a second; 0 while it lasts.
     fileprivate var seconds: Double {
         until.map { rounded(($0.boot - since.boot).inSeconds, 10) } ?? 0
     }

@@ -1,6 +1,6 @@
-// What a source is called.
+// The names of the sources.
 
-/// The sources by the names that `status` uses.
+/// The sources, with the names that `status` uses.
 enum SourceName: String, Sendable, CaseIterable {
     case beacons
     case location

@@ -1,4 +1,4 @@
-// One run of a source: its thread, and its way to the queue and the board.
+// One run of a source: its thread, adapter and record sink.
 import Audio
 import Beacons
 import Host
@@ -6,13 +6,13 @@ import Location
 import Queue
 import StatusBoard
 
-/// The settings of a source; with other settings it is started anew.
+/// The settings of a source; it restarts when they change.
 enum SourceSlice: Sendable, Equatable {
     case beacons(BeaconSettings)
     case location(LocationSettings)
     case audio(AudioSettings)
 
-    /// nil for a source that is not to run.
+    /// Takes a source's settings from the configuration; returns nil if it is disabled.
     init?(_ name: SourceName, _ configuration: Configuration) {
         switch name {
         case .beacons where configuration.beacons.isEnabled: self = .beacons(configuration.beacons)
@@ -39,7 +39,9 @@ final class SourceRun: Sendable {
     private let thread: StoppableThread
     private let wake: (@Sendable () -> Void)?
 
-    /// `isOnTrial`: the run before it hung, and the board goes on saying so until this run works.
+    /// Starts the source's thread.
+    ///
+    /// `isOnTrial`: the previous run hung, and the board shows that until this run works.
     init(_ slice: SourceSlice, _ context: ServiceContext, isOnTrial: Bool = false) throws {
         let board = context.board.sources[slice.name] ?? Publisher()
         let outlet = RecordSink(context.queue, board, isOnTrial: isOnTrial)
@@ -61,7 +63,7 @@ final class SourceRun: Sendable {
                 board: outlet.board,
                 clock: context.clock
             )
-            // It needs no waking: it looks at itself with each segment of sound.
+            // It needs no waking: it checks itself with each audio segment.
             wake = nil
             thread = try StoppableThread("audio") { adapter.run(until: $0) }
         }
@@ -90,7 +92,7 @@ final class SourceRun: Sendable {
         )
     }
 
-    /// Where sound goes; a time in which audio was switched off is no gap.
+    /// Makes the sink for audio; a time in which audio was switched off is not a gap.
     private static func sound(_ outlet: RecordSink) -> SoundSink {
         let queue = outlet.queue
         var sink = outlet.soundSink
@@ -114,10 +116,10 @@ final class SourceRun: Sendable {
         ) { fix in outlet.pass(false) { queue.accept(fix) } }
     }
 
-    /// Of its thread.
+    /// The heartbeat of its thread.
     var life: Heartbeat { thread.life }
 
-    /// Has it look at itself, and say so.
+    /// Asks the source to check itself and give a heartbeat.
     func check() {
         guard let wake else { return }
         thread.life.asked()
@@ -126,7 +128,7 @@ final class SourceRun: Sendable {
 
     func raise() { thread.raise() }
 
-    /// Ends it; false if it hangs, and was left to itself.
+    /// Stops the run; returns false if it hangs and was abandoned.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
         let hasEnded = thread.stop(by: deadline)
         outlet.cut()

@@ -1,4 +1,4 @@
-// From the board to a status report.
+// Makes a status report from the status board and the queue.
 import Glibc
 import Host
 import Queue
@@ -6,7 +6,7 @@ import Records
 import StatusBoard
 import Upload
 
-/// Puts a report together from the board and the queue.
+/// Collects a status report from the board and the queue.
 struct StatusCollector: Sendable {
     let board: GatewayBoard
     let queue: Queue
@@ -17,22 +17,24 @@ struct StatusCollector: Sendable {
     let version: String
     let bootID: String
     let started: BootInstant
-    /// The grid's next tick.
+    /// The next tick of the upload timer.
     let nextSync: @Sendable () -> BootInstant?
-    /// nil where nothing is uploaded.
+    /// nil if nothing is uploaded.
     var budget: DayBudget?
-    /// Why a power cut takes all that waits, if it does.
+    /// Why a power cut would lose all pending records, if it would.
     var memoryTrouble: String?
 
-    /// The report of now; may wait for the disk.
+    /// Returns the present report; may wait for the disk.
     func report() -> StatusReport { report(gather()) }
 
-    /// May wait for the disk.
+    /// Reads the stored figures; may wait for the disk.
     func gather() -> StoredFigures {
         StoredFigures(queue, configuration, since: started, at: clock.now())
     }
 
-    /// From memory and what was gathered; `waiting`: how long newer figures have been waited for.
+    /// Returns a report from memory and `stored`; never waits.
+    ///
+    /// `waiting` is the time for which newer stored figures are overdue.
     func report(_ stored: StoredFigures?, waiting: Duration? = nil) -> StatusReport {
         let statistics = stored?.statistics ?? []
         var report = StatusReport(
@@ -65,7 +67,7 @@ struct StatusCollector: Sendable {
         return report
     }
 
-    /// Names the keys that were changed and need a restart.
+    /// Adds the changed keys that need a restart.
     private func tellRestart(_ report: inout StatusReport) {
         let keys = board.needRestart.value
         guard !keys.isEmpty else { return }
@@ -93,7 +95,7 @@ struct StatusCollector: Sendable {
                 source.reason = reason
                 source.ratePerS = 0
             }
-            // For sound a record is a chunk, which only the queue can count.
+            // An audio record is a chunk, which only the queue can count.
             if name == .audio {
                 let sound = statistics.first { $0.stream == .audio }
                 source.records = sound?.accepted ?? 0
@@ -106,7 +108,7 @@ struct StatusCollector: Sendable {
         return sources
     }
 
-    /// No fewer records than its stream has: a kill takes what a source counted since the last tick.
+    /// Raises a source's count to its stream's: a kill loses the counts since the last health tick.
     private func count(_ statistics: [StreamStatistics], in report: inout StatusReport) {
         for (name, stream) in [(SourceName.beacons, Stream.beacons), (.location, .location)] {
             let accepted = statistics.first { $0.stream == stream }?.accepted ?? 0
@@ -172,12 +174,12 @@ struct StatusCollector: Sendable {
         return streams
     }
 
-    /// The name on the wire: that of a stream which is declared no more is the queue's.
+    /// Returns a stream's name on the wire; the queue knows that of a stream no longer declared.
     private func wire(of stream: Stream) -> String {
         configuration.wire(of: stream, in: queue.streams)
     }
 
-    /// As the uploader told it; quiet hours begin without it.
+    /// The uploader's report; adds quiet hours, because the uploader does not report their start.
     private var upload: UploadReport {
         var upload = board.upload.state.value ?? UploadReport()
         let rests: [UploadReport.Phase] = [.idle, .waiting, .waitingForBudget]
@@ -217,7 +219,7 @@ struct StatusCollector: Sendable {
         )
     }
 
-    /// How long the quiet hours go on at a moment that is in them.
+    /// Returns the rest of the quiet hours at `moment`, or nil outside them.
     private func quietLeft(at moment: BootInstant) -> Duration? {
         let now = clock.stamp()
         guard let quiet = configuration.upload.quiet, let right = queue.rightTime(at: now) else {
@@ -226,7 +228,7 @@ struct StatusCollector: Sendable {
         return quiet.left(at: right + (moment - now.boot))
     }
 
-    /// When something goes by itself next; in quiet hours nothing does before their end.
+    /// Returns the time of the next automatic upload, which is never in quiet hours.
     private func nextAttempt(_ upload: UploadReport) -> BootInstant? {
         let next = upload.notBefore ?? [upload.atTheLatest, nextSync()].compactMap { $0 }.min()
         return next.map { $0 + (quietLeft(at: $0) ?? .zero) }
@@ -237,16 +239,18 @@ struct StatusCollector: Sendable {
         return stored?.traffic.first { $0.day == today }?.traffic.total ?? 0
     }
 
-    /// Now, as records are dated: a receiver tells the time long before anybody sets the clock, if ever.
+    /// The present time as records are dated.
+    ///
+    /// A GNSS receiver may give the time long before anybody sets the clock, if ever.
     private var rightNow: Stamp {
         let now = clock.stamp()
         return Stamp(boot: now.boot, wall: queue.rightTime(at: now) ?? now.wall)
     }
 
-    /// A moment of before, on the wall clock as it is now.
+    /// Returns a past time by the present wall clock.
     private func date(_ stamp: Stamp) -> String { stamp.wall(by: clock.stamp()).rfc3339 }
 
-    /// A moment to come, on the wall clock as it is now.
+    /// Returns a future time by the present wall clock.
     private func wall(_ moment: BootInstant) -> String {
         clock.stamp().wall(at: moment).rfc3339
     }
@@ -270,7 +274,7 @@ struct StatusCollector: Sendable {
         )
     }
 
-    /// What `status --json` has no field for.
+    /// Collects the problems for which `status --json` has no field.
     private func notes(_ stored: StoredFigures?, _ waiting: Duration?) -> HealthRules.Notes {
         var notes = HealthRules.Notes()
         notes.setAside = stored?.setAside ?? []
@@ -296,18 +300,18 @@ struct StatusCollector: Sendable {
         case .error(let failure, _): notes.upload = failure.description
         }
         if let waiting, waiting >= Self.patience {
-            let age = stored.map { " of \((clock.now() - $0.at).milliseconds / 1000) s ago" } ?? ""
+            let age = stored.map { "\((clock.now() - $0.at).milliseconds / 1000) s old" } ?? ""
             notes.stale =
                 "the disk has not answered for \(waiting.milliseconds / 1000) s: "
-                + (stored == nil ? "no figures of the queue yet" : "figures of the queue are\(age)")
+                + (stored == nil ? "no figures of the queue yet" : "the queue's figures are \(age)")
         }
         return notes
     }
 
-    /// If the disk takes longer than this, the status says so.
+    /// The time after which the status reports a disk that does not answer.
     private static let patience = Duration.seconds(5)
 
-    /// What was lost since the database was made, and what is not entered yet.
+    /// Sums the losses in the database and those not recorded yet.
     private func losses(_ stored: StoredFigures?) -> [StatusReport.Loss] {
         let stored = (stored?.losses ?? []).map {
             StatusReport.Loss(
@@ -337,7 +341,7 @@ struct StatusCollector: Sendable {
 }
 
 extension StatusReport.Loss {
-    /// More of the same kind; times of one form compare as text.
+    /// Adds losses of the same kind; RFC 3339 times of one form compare as text.
     fileprivate mutating func add(_ more: Self) {
         records += more.records
         from = min(from, more.from)
@@ -346,7 +350,9 @@ extension StatusReport.Loss {
 }
 
 extension StatusReport.StreamFigures {
-    /// With those of a stream of the same name on the wire: one that is declared no more may have left it to another.
+    /// Returns the sum with another stream of the same name on the wire.
+    ///
+    /// A stream that is no longer declared may have passed its name on.
     fileprivate func adding(_ more: Self) -> Self {
         var sum = self
         sum.pending += more.pending
@@ -354,7 +360,7 @@ extension StatusReport.StreamFigures {
         sum.inFlight += more.inFlight
         sum.quarantined += more.quarantined
         sum.uploaded += more.uploaded
-        // Times of one form compare as text.
+        // RFC 3339 times of one form compare as text.
         sum.oldestPendingAt = [oldestPendingAt, more.oldestPendingAt].compactMap { $0 }.min()
         sum.lastAttemptAt = [lastAttemptAt, more.lastAttemptAt].compactMap { $0 }.max()
         sum.lastSuccessAt = [lastSuccessAt, more.lastSuccessAt].compactMap { $0 }.max()

@@ -1,10 +1,10 @@
-// `status`, as one value: what `waypost status --json` prints (waypost(1)).
+// The status as one value, which `waypost status --json` prints (waypost(1)).
 import Host
 import JSON
 import Queue
 import Records
 
-/// Everything `status --json` says; times are RFC 3339 text.
+/// All fields of `status --json`; times are RFC 3339 text.
 package struct StatusReport: Codable, Sendable, Equatable {
     package var version: String
     package var deviceId: String
@@ -16,14 +16,14 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var streams: [String: StreamFigures]
     package var upload: UploadFigures
     package var storage: Storage
-    /// Absent where the database is on no disk.
+    /// Absent if the database is not on a disk.
     package var disk: DiskFigures?
     package var losses: [Loss]
     package var recentErrors: [RecentError]
     /// How often each error code was seen.
     package var errorTotals: [String: Int]
 
-    /// The gateway is in its start, as the first of the reasons says.
+    /// Whether the gateway is still starting, as its first reason says.
     package var isStarting: Bool { reasons.first?.hasPrefix(Self.starting) == true }
 
     static let starting = "starting: "
@@ -44,12 +44,12 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 
     package struct Daemon: Codable, Sendable, Equatable {
-        /// nil where nobody can tell.
+        /// nil if that is unknown.
         @OrNull package var running: Bool?
         package var pid: Int = 0
         package var uptimeS: Int = 0
         package var rssBytes: Int64 = 0
-        /// Memory of its own that the system cannot take back.
+        /// Private memory that the system cannot reclaim.
         package var privateBytes: Int64 = 0
         package var cpuS: Double = 0
     }
@@ -58,7 +58,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var state: String
         package var bootId: String = ""
         package var offsetS: Double = 0
-        /// Who tells another time than the one that is believed; absent where nobody does.
+        /// A time source that contradicts the believed one; absent without one.
         package var contradiction: String?
     }
 
@@ -86,7 +86,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @OrNull package var lastSuccessAt: String?
         @OrNull package var lastError: ErrorAt?
         @OrNull package var nextAttemptAt: String?
-        /// Why what is pending is not sent now, such as `daily budget`; absent where nothing is in the way.
+        /// Why pending records are not sent now, such as `daily budget`; absent if they can be.
         package var waitsFor: String?
     }
 
@@ -105,15 +105,15 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var bytesToday: Int64 = 0
         /// Absent without `upload.daily_budget`.
         package var budget: BudgetFigures?
-        /// When the quiet hours end; absent while it is none of them.
+        /// When the quiet hours end; absent outside them.
         package var quietUntil: String?
     }
 
     package struct BudgetFigures: Codable, Sendable, Equatable {
-        /// Of a day.
+        /// The bytes allowed per day.
         package var bytes: Int64
         package var spentBytes: Int64
-        /// When another day begins.
+        /// When the next day begins.
         package var renewsAt: String
     }
 
@@ -126,18 +126,18 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var state: String
     }
 
-    /// The disk below the state directory; what is a pace is null in the first hour.
+    /// The disk below the state directory; its rates are null in the first hour.
     package struct DiskFigures: Codable, Sendable, Equatable {
         package var name: String
         package var sizeBytes: Int64
-        /// By all programs, since the boot.
+        /// Bytes written by all programs since the boot.
         package var writtenBytes: Int64
         @OrNull package var bytesADay: Int64?
-        /// Of these, what Waypost writes.
+        /// The part of them that Waypost writes.
         @OrNull package var ownBytesADay: Int64?
-        /// What it takes before it wears out, assumed from its size.
+        /// The bytes that can be written before it wears out, estimated from its size.
         package var enduranceBytes: Int64
-        /// Until then, at this pace.
+        /// The years until then at this rate.
         @OrNull package var years: Double?
     }
 
@@ -161,7 +161,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
 }
 
 extension StatusReport {
-    /// Reads what `json` wrote; nil for anything else.
+    /// Parses the text of `json`; returns nil for anything else.
     package init?(json: [UInt8]) {
         guard let report = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
             return nil
@@ -170,7 +170,7 @@ extension StatusReport {
     }
 }
 
-/// A value that is written as `null` when it is not there, so that every field can be counted on.
+/// An optional value that is written as `null` when absent, so that its field is always present.
 @propertyWrapper
 package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable, Equatable {
     package var wrappedValue: Value?
@@ -195,7 +195,7 @@ package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable,
 }
 
 extension StatusReport.StreamFigures {
-    /// What the database tells; the uploader adds the rest.
+    /// Takes the database's figures; the uploader adds the rest.
     init(_ figures: StreamStatistics) {
         self.init(
             pending: figures.pending,
@@ -209,6 +209,6 @@ extension StatusReport.StreamFigures {
 }
 
 extension StatusReport {
-    /// Records that wait for their upload, of all streams.
+    /// The number of records pending upload in all streams.
     package var pending: Int { streams.values.reduce(0) { $0 + $1.pending } }
 }

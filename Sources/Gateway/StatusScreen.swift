@@ -1,7 +1,7 @@
-// `status` for people: one calm screen of at most 80 × 24.
+// The text screen of `waypost status`, at most 80 columns by 24 lines.
 package import Host
 
-/// Draws a status report as text.
+/// Renders a status report as text for a terminal.
 package struct StatusScreen {
     private static let width = 80
     private static let height = 24
@@ -11,7 +11,8 @@ package struct StatusScreen {
     private let now: WallTime
     private let isColoured: Bool
 
-    /// `isLive`: it comes from the daemon now; `now`: what ages are counted from.
+    /// `isLive` is false for the last known report of a daemon that cannot be asked; ages are
+    /// counted from `now`.
     package init(_ report: StatusReport, isLive: Bool = true, now: WallTime, isColoured: Bool) {
         self.report = report
         self.isLive = isLive
@@ -24,20 +25,24 @@ package struct StatusScreen {
         let more = lines.count - Self.height + 1
         if more > 1 {
             lines.removeLast(more)
-            lines.append("… \(more) lines more: `waypost status --json` has all")
+            lines.append("… \(more) more lines: `waypost status --json` has all")
         }
         return lines.joined(separator: "\n") + "\n"
     }
 
     private var lines: [String] {
         let blocks = [sources, streams, foot].flatMap { [""] + $0 }
-        return [headline] + reasons(room: Self.height - 1 - blocks.count) + blocks + errors
+        let room = max(Self.height - 1 - blocks.count, 4)
+        let top = [headline] + whole(report.reasons, room: room, atLeast: 1) + blocks
+        return top + errors(room: Self.height - top.count)
     }
 
     private var headline: String {
         let daemon = report.daemon
-        let memory = "\(roughSize(daemon.privateBytes)) of \(roughSize(daemon.rssBytes)) its own"
-        let running = "up \(span(daemon.uptimeS)), \(memory), \(daemon.cpuS) s CPU"
+        let (resident, own) = (roughSize(daemon.rssBytes), roughSize(daemon.privateBytes))
+        let long = Int(exactly: daemon.cpuS.rounded()).flatMap { $0 < 100 ? nil : span($0) }
+        let cpu = long ?? "\(daemon.cpuS) s"
+        let running = "up \(span(daemon.uptimeS)), \(resident) memory (\(own) private), \(cpu) CPU"
         let last = daemon.running == false ? "not running, as last seen" : "as last seen"
         let figures = isLive ? running : last
         let line = "waypost \(report.version)  \(report.state.rawValue)  \(figures)"
@@ -45,16 +50,24 @@ package struct StatusScreen {
         return fit(line) == line ? coloured : fit(line)
     }
 
-    /// Whole, for the remedy stands at the end of one; cut where that would push out what comes below.
-    private func reasons(room: Int) -> [String] {
-        let whole = report.reasons.flatMap { reason in
-            reason.wrapped(to: Self.width - 4, breakingWords: true).enumerated()
+    /// Returns the first messages that fit into `room` lines, and how many are left out.
+    ///
+    /// A message is shown whole or not at all, because it ends with its remedy.
+    private func whole(_ messages: [String], room: Int, atLeast least: Int = 0) -> [String] {
+        let wrapped = messages.map { message in
+            message.wrapped(to: Self.width - 4, breakingWords: true).enumerated()
                 .map { ($0.offset == 0 ? "  " : "    ") + $0.element }
         }
-        let more = report.reasons.count - 3
-        guard whole.count > max(room, 0) else { return whole }
-        return report.reasons.prefix(3).map { fit("  \($0)") }
-            + (more > 0 ? ["  and \(more) more: `waypost status --json`"] : [])
+        let all = wrapped.flatMap { $0 }
+        guard all.count > room else { return all }
+        var (lines, shown) = ([String](), 0)
+        for message in wrapped {
+            guard shown < least || lines.count + message.count < room else { break }
+            lines += message
+            shown += 1
+        }
+        let more = messages.count - shown
+        return lines + (more > 0 ? ["  and \(more) more: `waypost status --json`"] : [])
     }
 
     private var sources: [String] {
@@ -62,12 +75,14 @@ package struct StatusScreen {
         return ["SOURCE    STATE     LAST      RATE/S  RECORDS  DETAIL"]
             + names.compactMap { name in
                 guard let source = report.sources[name] else { return nil }
+                let isRunning = source.state == "loaded"
+                let state = isRunning ? "running" : source.state
                 let detail =
-                    source.state == "loaded"
+                    isRunning
                     ? source.detail
                     : [source.code, source.reason].compactMap { $0 }.joined(separator: " ")
                 return fit(
-                    name.column(10) + source.state.column(10) + age(source.lastRecordAt).column(10)
+                    name.column(10) + state.column(10) + age(source.lastRecordAt).column(10)
                         + "\(rounded(source.ratePerS, 10))".rightColumn(6) + "  "
                         + "\(source.records)".rightColumn(7)
                         + "  "
@@ -120,7 +135,7 @@ package struct StatusScreen {
         let own = disk.ownBytesADay.map { " (\(roughSize($0)) ours)" } ?? ""
         return [
             fit(
-                "disk      \(disk.name) \(roughSize(disk.sizeBytes)): \(roughSize(pace)) a day\(own), "
+                "disk      \(disk.name) \(roughSize(disk.sizeBytes)): \(roughSize(pace))/day\(own), "
                     + "\(years) years to \(roughSize(disk.enduranceBytes))"
             )
         ]
@@ -135,19 +150,18 @@ package struct StatusScreen {
         }
     }
 
-    private var errors: [String] {
+    private func errors(room: Int) -> [String] {
         guard !report.recentErrors.isEmpty else { return [] }
-        return ["errors (times in UTC)"]
-            + report.recentErrors.prefix(4).map { error in
-                let time = error.at.dropFirst(11).prefix(8)
-                let times = error.count > 1 ? " (\(error.count) times)" : ""
-                return fit(
-                    "  \(time)\(times) \([error.code, error.message].compactMap { $0 }.joined(separator: " "))"
-                )
-            }
+        let messages = report.recentErrors.map { error in
+            let time = error.at.dropFirst(11).prefix(8)
+            let times = error.count > 1 ? " (\(error.count) times)" : ""
+            let message = [error.code, error.message].compactMap { $0 }.joined(separator: " ")
+            return "\(time)\(times) \(message)"
+        }
+        return ["errors (times in UTC)"] + whole(messages, room: room - 1)
     }
 
-    // MARK: Words
+    // MARK: Text
 
     private func colour(_ state: StatusReport.Health) -> String {
         guard isColoured else { return state.rawValue }
@@ -163,10 +177,10 @@ package struct StatusScreen {
     private func age(_ time: String?) -> String {
         guard let wall = time.flatMap({ WallTime(rfc3339: $0) }) else { return "never" }
         let seconds = Int((now.milliseconds - wall.milliseconds) / 1000)
-        // The clock was set back since, or is behind after a time without power.
+        // The clock was set back in between, or is behind after a power cut.
         if seconds < -60 { return "unknown" }
         let age = span(max(0, seconds))
-        // "23 min ago" has no room in its column.
+        // "23 min ago" does not fit into the column.
         return age.count < 6 ? age + " ago" : age
     }
 

@@ -1,8 +1,8 @@
-// The part of the status that has to be read from a disk.
+// The part of the status that is read from a disk.
 import Host
 import Queue
 
-/// What has to be read from a disk or from /proc, as of its last commit.
+/// Figures from the database as of its last commit, from disks and from /proc.
 struct StoredFigures: Sendable {
     let at: BootInstant
     let statistics: [StreamStatistics]
@@ -10,16 +10,16 @@ struct StoredFigures: Sendable {
     let losses: [LossEntry]
     let setAside: [SetAside]
     let process: ProcessFigures
-    /// What is wrong with the card or stick that was looked at last.
+    /// Problems of the card or stick that was inspected last.
     let card: CardReport.Problems
     let databaseBytes: Int64
     let freeBytes: Int64
-    /// Of the whole file system.
+    /// The size of the whole file system.
     let totalBytes: Int64
-    /// nil where the state directory is on no disk.
+    /// nil if the state directory is not on a disk.
     let wear: DiskWear?
 
-    /// May wait for the disk.
+    /// Reads all figures; may wait for the disk.
     init(
         _ queue: Queue,
         _ configuration: Configuration,

@@ -1,33 +1,34 @@
-// Which threads hang: tells the call that they are in, starts them anew, and in the end has the program restarted.
+// Finds hung threads, reports their call, restarts them, and as a last resort has systemd restart
+// the program.
 import Host
 import StatusBoard
 import Synchronization
 
-/// One part over time, by the last words of its thread; a pure value.
+/// Tracks one part by the heartbeats of its thread; a pure value.
 struct PartHealth: Sendable {
-    /// So often in an hour a part that hangs is started anew.
+    /// The most restarts of a hung part per hour.
     static let recoveries = 3
 
     enum Verdict: Sendable, Equatable {
         case asBefore
-        /// It has been in a call for longer than it meant to; told once a call.
+        /// It has been in a call past its deadline; reported once per call.
         case hangs(call: String, for: Duration)
         case isBack
     }
 
-    /// Since when it hangs, counted over all runs that were started meanwhile.
+    /// Since when the part hangs, across the restarts in between.
     private(set) var hungSince: BootInstant?
-    /// When the call that was told of was entered.
+    /// When the reported call began.
     private var told: BootInstant?
     private var recovered: [BootInstant] = []
 
-    /// Judges at a tick of the health timer.
+    /// Evaluates the last heartbeat at a health tick.
     mutating func judge(
         _ word: Heartbeat.Word?,
         at now: BootInstant,
         patience: Duration
     ) -> Verdict {
-        // Ticks are not exact: a thread judged a moment before its time is over would be told a tick later.
+        // Ticks are not exact: without this margin a thread could be reported a tick late.
         if let word, word.overdue(at: now) >= patience - patience / 30 {
             hungSince = hungSince ?? word.due
             guard told != word.since else { return .asBefore }
@@ -35,13 +36,13 @@ struct PartHealth: Sendable {
             return .hangs(call: "\(word.call)", for: word.overdue(at: now))
         }
         guard hungSince != nil else { return .asBefore }
-        // A new run has to work for a while first: the run before it hung only after a while, too.
+        // A new run has to work for a while first: the previous one hung only after a while, too.
         if let last = recovered.last, now - last < patience * 2 { return .asBefore }
         (hungSince, told) = (nil, nil)
         return .isBack
     }
 
-    /// Whether it may be started anew now; counts it.
+    /// Returns whether the part may be restarted now, and counts the restart.
     mutating func mayRecover(at now: BootInstant) -> Bool {
         recovered.removeAll { now - $0 > .seconds(3600) }
         guard recovered.count < Self.recoveries else { return false }
@@ -49,28 +50,28 @@ struct PartHealth: Sendable {
         return true
     }
 
-    /// It has hung for so long that only a restart of the program is left: 5 minutes for 30 s of patience.
+    /// Whether only a restart of the program helps: after 5 minutes for a patience of 30 s.
     func isLost(at now: BootInstant, patience: Duration) -> Bool {
         hungSince.map { now - $0 >= patience * 10 } ?? false
     }
 }
 
-/// Judges the threads of a gateway; called by its one health timer.
+/// Checks the threads of a gateway; called by its health timer.
 final class Supervisor: Sendable {
-    /// A thread, and what is to be done about it.
+    /// A supervised thread, and the actions if it hangs.
     struct Part: Sendable {
         var name: String
-        /// nil while there is no such thread.
+        /// Returns the last heartbeat; nil while there is no such thread.
         var word: @Sendable () -> Heartbeat.Word?
-        /// Wakes one that may wait for ever.
+        /// Wakes a thread that may wait for ever.
         var ask: @Sendable () -> Void = {}
-        /// What the message of a hang ends with: what happens, or what to do.
-        var advice = "it is waited for"
-        /// Tells the board since when it hangs; without it the list of errors is told.
+        /// The end of a hang's message: what happens, or what to do.
+        var advice = "waiting for it"
+        /// Publishes the hang on the board; without it, the hang goes to the list of errors.
         var failed: (@Sendable (Failure, _ since: BootInstant) -> Void)?
-        /// Starts it anew; nil where that cannot be done.
+        /// Restarts it; nil if that is not possible.
         var recover: (@Sendable () -> Void)?
-        /// Restarting the whole program is better than going on without it.
+        /// Whether restarting the whole program is better than running without it.
         var isVital = true
         var isBack: @Sendable () -> Void = {}
     }
@@ -78,7 +79,7 @@ final class Supervisor: Sendable {
     private struct Content {
         var health: [String: PartHealth] = [:]
         var lastCheck: BootInstant?
-        /// The last time for which the whole machine slept.
+        /// The last time that the whole machine slept.
         var sleep: (end: BootInstant, length: Duration)?
     }
 
@@ -90,7 +91,7 @@ final class Supervisor: Sendable {
     private let log: Log
     private let content = StateBox(Content())
 
-    /// `interval`: how often `check` is called.
+    /// `interval` is the time between calls of `check`.
     init(
         _ parts: [Part],
         patience: Duration,
@@ -107,14 +108,16 @@ final class Supervisor: Sendable {
         self.log = log
     }
 
-    /// Judges all parts and wakes them for the next time; false when only a restart of the program is left.
+    /// Checks all parts and wakes them for the next check.
+    ///
+    /// Returns false if only a restart of the program helps.
     func check() -> Bool {
         let now = clock.now()
         let last = content.update { content in
             defer { content.lastCheck = now }
             return content.lastCheck
         }
-        // If this call comes much too late, the whole machine slept, and no thread can be blamed.
+        // If this call comes much too late, the whole machine slept: no thread hangs.
         let delay = last.map { now - $0 - interval } ?? .zero
         if delay < interval / 2 + .seconds(2) {
             for part in parts { judge(part, now) }
@@ -127,14 +130,14 @@ final class Supervisor: Sendable {
             $0.isVital && health[$0.name]?.isLost(at: now, patience: patience) ?? false
         }
         for part in lost {
-            log.error("hangs; this program is to be restarted", ["part": part.name])
+            log.error("hangs; systemd will restart this program", ["part": part.name])
         }
         return lost.isEmpty
     }
 
     private func judge(_ part: Part, _ now: BootInstant) {
         var word = part.word()
-        // A wait that began before a sleep of the machine takes so much longer.
+        // A wait that began before a sleep of the machine gets a later deadline.
         if let sleep = content.value.sleep, let said = word, said.since < sleep.end {
             word?.due = said.due.map { $0 + sleep.length }
         }
@@ -155,9 +158,9 @@ final class Supervisor: Sendable {
         let mayRecover = content.update {
             part.recover != nil && $0.health[part.name]?.mayRecover(at: now) ?? false
         }
-        let step = mayRecover ? "it is started anew" : part.advice
+        let step = mayRecover ? "it is restarted" : part.advice
         let seconds = Int(time.inSeconds.rounded())
-        let failure = Failure("\(part.name): no sign of life for \(seconds) s, in \(call); \(step)")
+        let failure = Failure("\(part.name): no heartbeat for \(seconds) s, in \(call); \(step)")
         log.error("hangs", ["part": part.name, "in": call, "why": failure.message])
         if let failed = part.failed {
             failed(failure, now - time)

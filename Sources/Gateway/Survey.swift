@@ -1,13 +1,13 @@
-// What `waypost survey` asks for.
+// The requests of `waypost survey`: start, stop, and the survey that is open.
 import Host
 import Queue
 import Records
 
-/// What a survey may be called.
+/// The rules for a survey's name.
 package enum SurveyName {
-    /// Why a name is none; nil for a good one.
+    /// Returns why a name is not valid, or nil.
     ///
-    /// It goes to terminals, into file names and query engines.
+    /// Names appear on terminals, in file names and in query engines.
     package static func problem(with name: String) -> String? {
         let isGood = name.unicodeScalars.allSatisfy {
             $0.properties.isAlphabetic || $0.properties.numericType != nil
@@ -17,22 +17,22 @@ package enum SurveyName {
             name.isEmpty || name.utf8.count > 64 || !isGood || name.first == " " || name.last == " "
         else { return nil }
         return
-            "\"\(name.prefix(64))\" is no survey name: up to 64 bytes of letters, digits, blanks inside, and . _ -"
+            "\"\(name.prefix(64))\" is not a valid survey name; use up to 64 bytes of letters, digits, blanks inside, and . _ -"
     }
 }
 
-/// What there is to say of a survey.
+/// The answer to a request about a survey.
 package struct SurveyReply: Codable, Sendable, Equatable {
-    /// The survey that goes on, or the one that was stopped.
+    /// The open survey, or the one that was stopped.
     @OrNull package var open: String?
     /// RFC 3339.
     @OrNull package var startedAt: String?
-    /// Of the one that was stopped.
+    /// The number of sightings in the stopped survey.
     @OrNull package var sightings: Int?
 
     init() {}
 
-    /// The survey that goes on.
+    /// Reads the open survey.
     init(_ reader: Reader) throws {
         guard let survey = try reader.openSurvey() else { return }
         open = survey.name
@@ -50,7 +50,9 @@ struct SurveyHandler: Sendable {
         return try SurveyReply(try queue.reader())
     }
 
-    /// The sightings are read between two transactions: collecting goes on meanwhile.
+    /// Stops the survey and stores its record.
+    ///
+    /// The sightings are read between two transactions, so that collecting continues.
     func stop() throws -> SurveyReply {
         let survey = try queue.endSurvey()
         let reader = try queue.reader()

@@ -1,4 +1,4 @@
-// Surveys that are over.
+// The records of finished surveys.
 import Host
 import JSON
 import Queue
@@ -6,16 +6,16 @@ import Records
 import Upload
 
 extension QueueQuestions {
-    /// Surveys that are over and still on the device, as on the wire, oldest first.
+    /// Returns the finished surveys that are still on the device, oldest first.
     ///
-    /// Read from the database as it is, with the daemon or without.
+    /// Reads the database directly, whether the daemon runs or not.
     package func finishedSurveys() throws -> [SurveyRecord] {
         let path = configuration.databasePath
         do {
             let reader = try Reader(path: path)
             var found: [SurveyRecord] = []
             let records = try RecordSource(reader: reader, clockMap: .max)
-            // Some may have been dropped, or deleted for want of space.
+            // Some may have been dropped or evicted.
             for number in try reader.present(.surveys, from: 1, limit: .max).joined() {
                 do {
                     try records.forEach(.surveys, number...number) { _, json in
@@ -23,7 +23,7 @@ extension QueueQuestions {
                         return true
                     }
                 } catch is RecordMissing {
-                    // Deleted just now.
+                    // It was deleted just now.
                     continue
                 }
             }
@@ -34,7 +34,7 @@ extension QueueQuestions {
     }
 }
 
-/// The record of a survey, as it is on the wire.
+/// The record of a survey, as on the wire.
 package struct SurveyRecord: Codable, Sendable {
     package struct Place: Codable, Sendable {
         package var latitude: Double
@@ -70,7 +70,7 @@ package struct SurveyRecord: Codable, Sendable {
     package var otherSightings: Int?
     package var track: Track
     package var beacons: [Beacon]
-    /// As it is on the wire.
+    /// The JSON text on the wire.
     package private(set) var json: [UInt8] = []
 
     private enum CodingKeys: CodingKey {

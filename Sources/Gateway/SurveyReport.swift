@@ -1,15 +1,15 @@
-// What a survey comes to: its track, and each beacon's figures.
+// Computes a survey's record: its track, and each beacon's figures.
 import Host
 import Queue
 import Records
 
-/// Figures of one beacon; its memory does not grow with the sightings.
+/// The figures of one beacon; its memory does not grow with the sightings.
 struct BeaconFigures {
-    /// dBm that there can be (Core Specification, Vol 4, Part E, 7.7.65.2: 127 is none).
+    /// Valid RSSI in dBm (Core Specification, Vol 4, Part E, 7.7.65.2: 127 means not available).
     private static let levels = -127...20
 
     private(set) var count: Int64 = 0
-    /// Sightings by RSSI, from -127 dBm on, as far up as one was.
+    /// Sightings by RSSI, from -127 dBm to the strongest one.
     private var histogram: [UInt32] = []
     private var heard: Int64 = 0
     private var sum: Double = 0
@@ -21,14 +21,14 @@ struct BeaconFigures {
     private var longitudes = 0.0
     private var strongest: (rssi: Int, place: Place)?
 
-    /// `wall`: nil where the clock was surely wrong.
+    /// Adds a sighting; `wall` is nil if the clock was certainly wrong.
     mutating func add(_ sample: SurveySample, wall: WallTime?) {
         count += 1
         if let last, last.sample.boot == sample.boot {
             let gap = (sample.stamp.boot - last.sample.stamp.boot).milliseconds
             longestGap = max(longestGap, gap)
         } else if let before = last?.wall, let wall {
-            // Across a restart of the machine only the wall clock tells.
+            // Across a reboot only the wall clock gives the gap.
             longestGap = max(longestGap, wall.milliseconds &- before.milliseconds)
         }
         last = (sample, wall)
@@ -49,10 +49,10 @@ struct BeaconFigures {
         if let place = sample.place, rssi > strongest?.rssi ?? .min { strongest = (rssi, place) }
     }
 
-    /// The middle RSSI, or the mean of the two in the middle.
+    /// The median RSSI; of an even number, the mean of the two in the middle.
     var median: Double { Double(level((heard + 1) / 2) + level(heard / 2 + 1)) / 2 }
 
-    /// The RSSI of the n-th weakest sighting.
+    /// Returns the RSSI of the n-th weakest sighting.
     private func level(_ number: Int64) -> Int {
         var below: Int64 = 0
         for (level, sightings) in histogram.enumerated() {
@@ -89,7 +89,7 @@ struct BeaconFigures {
     }
 }
 
-/// What makes two sightings those of one beacon.
+/// Identifies a beacon: sightings with equal keys are of one beacon.
 struct BeaconKey: Hashable, Comparable {
     var kind: BeaconKind
     var id: String
@@ -99,7 +99,7 @@ struct BeaconKey: Hashable, Comparable {
     }
 }
 
-/// The way that the gateway went.
+/// The figures of the gateway's track.
 struct TrackFigures {
     private(set) var fixes: Int64 = 0
     private var metres = 0.0
@@ -134,9 +134,11 @@ struct TrackFigures {
     }
 }
 
-/// A whole survey.
+/// The figures of a whole survey.
 struct SurveyFigures {
-    /// Beacons of one record, which has to fit into a request; the sightings of others are only counted.
+    /// The most beacons in one record, which has to fit into a request.
+    ///
+    /// Sightings of further beacons are only counted.
     static let limit = 5000
 
     private var track = TrackFigures()
@@ -145,13 +147,13 @@ struct SurveyFigures {
     private var others: Int64 = 0
     private var range: ClosedRange<Int64>?
 
-    /// Reads the sightings of a survey that has ended; memory grows with the beacons alone.
+    /// Reads the sightings of an ended survey; memory grows only with the number of beacons.
     init(_ survey: OpenSurvey, _ reader: Reader, dates: RecordDates) throws {
         try reader.track { track.add($1) }
         guard let end = survey.end, survey.first <= end.last else { return }
         range = survey.first...end.last
         var keys: [Int64: BeaconKey] = [:]
-        // Those below 1 stayed in a database that was set aside.
+        // Numbers below 1 are sightings in a quarantined database.
         try reader.samples(min(end.last, max(1, survey.first))...end.last) { sample in
             sightings += 1
             guard let key = try keys[sample.beacon] ?? reader.beaconKey(sample.beacon) else {
@@ -165,19 +167,19 @@ struct SurveyFigures {
                 return
             }
             let (wall, quality) = dates.resolve(sample.stamp, boot: sample.boot)
-            // Many a board without a clock of its own starts in 1970.
+            // Many boards without a hardware clock start in 1970.
             let isWrong = quality == .unsynced && wall < .release
             beacons[key, default: BeaconFigures()].add(sample, wall: isWrong ? nil : wall)
         }
     }
 
-    /// A JSON object with `sightings`, `track` and `beacons`, those heard most first.
+    /// The JSON object with `sightings`, `track` and `beacons`, most heard first.
     var json: String {
         var json = JSONWriter()
         json.object { json in
             json.field("sightings", sightings)
             let missing = Int64(range?.count ?? 0) - sightings
-            // Deleted for want of space while the survey went on, or left in a damaged database.
+            // Evicted during the survey, or left in a damaged database.
             if missing > 0 { json.field("missing_sightings", missing) }
             if others > 0 { json.field("other_sightings", others) }
             json.key("track")

@@ -1,21 +1,21 @@
-// Surveys for people: a table of 80 columns with a picture a beacon.
+// Surveys as text for people: a table of 80 columns with a picture per beacon.
 import Host
 import Queue
 import Records
 
-/// Draws surveys as text.
+/// Renders surveys as text.
 package enum SurveyScreen {
-    /// Rows of beacons that fit on a terminal.
+    /// The number of beacons that fit on a terminal.
     private static let rows = 16
-    /// The scale of the picture, dBm.
+    /// The scale of the picture in dBm.
     private static let scale = -100.0 ... -30.0
     private static let width = 22
 
-    /// The survey that goes on, and those that are over.
+    /// Lists the open survey and the finished ones.
     package static func list(_ open: SurveyReply, _ records: [SurveyRecord]) -> String {
         var lines: [String] = []
         if let name = open.open {
-            lines.append("going on: \(name), since \(minute(of: open.startedAt ?? "")) UTC")
+            lines.append("open: \(name), since \(minute(of: open.startedAt ?? "")) UTC")
         }
         guard !records.isEmpty else {
             return lines.isEmpty ? "no surveys\n" : lines[0] + "\n"
@@ -36,7 +36,7 @@ package enum SurveyScreen {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// One survey: who was heard, how often, how well.
+    /// Shows one survey: each beacon with its sightings and signal levels.
     package static func show(_ record: SurveyRecord) -> String {
         var lines = [
             record.name.blanked,
@@ -66,7 +66,7 @@ package enum SurveyScreen {
             + level(beacon.longestGap).rightColumn(8) + "  " + picture(beacon)
     }
 
-    /// A row of the picture: weakest to strongest, the usual, the median.
+    /// Draws one beacon's levels: weakest to strongest, standard deviation, median.
     static func picture(_ beacon: SurveyRecord.Beacon) -> String {
         guard let low = beacon.rssiMin, let high = beacon.rssiMax, let mean = beacon.rssiMean,
             let spread = beacon.rssiStddev, let median = beacon.rssiMedian
@@ -91,15 +91,15 @@ package enum SurveyScreen {
         return "\((end.milliseconds - start.milliseconds + 30_000) / 60_000)"
     }
 
-    /// Shortened at the front: the ids of one owner differ at their end.
+    /// Shortens an id in its middle: the ids of one owner differ at their end.
     private static func short(_ id: String, _ width: Int) -> String {
         id.count < width ? id : id.prefix(8) + "…" + id.suffix(width - 11)
     }
 }
 
-/// Surveys for scripts.
+/// Surveys as JSON for scripts.
 package enum SurveyList {
-    /// `{"open":{"name":…,"started_at":…}|null,"surveys":[…]}`, the records as on the wire.
+    /// Returns `{"open":{"name":…,"started_at":…}|null,"surveys":[…]}`, the records as on the wire.
     package static func json(_ open: SurveyReply, _ records: [SurveyRecord]) -> [UInt8] {
         var json = JSONWriter()
         json.object { json in

@@ -1,4 +1,4 @@
-// The uploader of one configuration, and what wakes it.
+// The uploader of one configuration, and the threads that wake it.
 import Glibc
 import Host
 import Queue
@@ -6,7 +6,7 @@ import Records
 import StatusBoard
 import Upload
 
-/// The settings of uploads; with other settings the uploader is started anew.
+/// The settings of uploads; the uploader restarts when they change.
 struct UploadSlice: Sendable, Equatable {
     var upload: UploadSettings
     var streams: StreamNames
@@ -19,7 +19,7 @@ struct UploadSlice: Sendable, Equatable {
     }
 }
 
-/// Uploading from its start to its stop: the uploader, its timer, what it is told of the network, enrolment.
+/// One run of uploading: the uploader, its timer, the network watch and the enrolment.
 final class Uploads: Sendable {
     let slice: UploadSlice
     let uploader: Uploader
@@ -29,9 +29,9 @@ final class Uploads: Sendable {
     private let enrolment: StoppableThread?
     private let clockChanges: Subscription?
 
-    /// nil without anywhere to upload to.
+    /// Starts the threads; returns nil without a destination.
     ///
-    /// `enrolled` is called once the server has accepted a device that it had not before.
+    /// `enrolled` is called once the server has accepted a device that was not enrolled before.
     init?(
         _ context: ServiceContext,
         _ configuration: Configuration,
@@ -68,7 +68,8 @@ final class Uploads: Sendable {
             (enrolment, clockChanges) = (nil, nil)
             return
         }
-        // A certificate is not good yet for a clock of before. What the clock is now is no news.
+        // A certificate may not be valid yet for a clock that is behind, so a change of the clock
+        // retries. `clear` drops the wake-up for the present state.
         clockChanges = context.clockWatch.board.subscribe { _ in retryEnrolment.signal() }
         retryEnrolment.clear()
         let wait = EnrolmentWait(
@@ -87,7 +88,7 @@ final class Uploads: Sendable {
         }
     }
 
-    /// A token that cannot be used is told at once, not at the first upload; collecting goes on without it.
+    /// Reports an unusable token now, not at the first upload; collecting continues without it.
     private static func checkToken(_ destination: DestinationSettings, _ context: ServiceContext) {
         do {
             _ = try destination.token()
@@ -101,14 +102,14 @@ final class Uploads: Sendable {
     /// The next tick of the upload grid.
     var nextSync: BootInstant? { timer.next }
 
-    /// The last word of the uploader's thread.
+    /// The heartbeat of the uploader's thread.
     var word: Heartbeat.Word { uploading.life.word }
-    /// The last word of the thread that watches the network and the token.
+    /// The heartbeat of the thread that watches the network and the token.
     var connectivityWord: Heartbeat.Word { connectivity.life.word }
-    /// The last word of the thread that waits for the enrolment; nil where the device is enrolled.
+    /// The heartbeat of the thread that waits for the enrolment; nil if the device is enrolled.
     var enrolmentWord: Heartbeat.Word? { enrolment?.life.word }
 
-    /// Of all its threads that may hang.
+    /// The heartbeats of all its threads that may hang.
     var lives: [Heartbeat] { [uploading, connectivity, enrolment].compactMap { $0?.life } }
 
     func raise() {
@@ -118,21 +119,21 @@ final class Uploads: Sendable {
         enrolment?.raise()
     }
 
-    /// Ends it; false if something of it hangs, and was left to itself.
+    /// Stops all threads; returns false if one hangs and was abandoned.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
         raise()
         let ended = [
             timer.cancel(by: deadline), uploading.stop(by: deadline),
             connectivity.stop(by: deadline), enrolment?.stop(by: deadline) ?? true,
         ]
-        // Whoever waits for a sync that hangs is told that nothing is known of it.
+        // Answers those who wait for a hung sync that its outcome is unknown.
         uploader.abandon()
         return ended.allSatisfy { $0 }
     }
 }
 
 extension Connectivity {
-    /// A network that came back, and a new token, are used at once.
+    /// Makes a watch that retries at once after a network change or with a new token.
     fileprivate init(
         _ uploader: Uploader,
         _ context: ServiceContext,

@@ -1,18 +1,21 @@
-// A thread for work that would delay others.
+// A thread for work that would delay other threads.
 import Host
 
-/// Does one thing after another on a thread of its own.
+/// Runs jobs one after another on a separate thread.
 final class Worker: Sendable {
-    /// Requests that wait for the one under way.
+    /// The most jobs that wait for the running one.
     private static let limit = 64
-    /// Of its thread.
+    /// The heartbeat of its thread.
     let life = Heartbeat()
     private let jobs = Mailbox<(@Sendable () -> Void)?>(limit: limit)
 
-    /// `call`: the call that its jobs may hang in; nil for jobs that wait only for threads that are watched themselves.
+    /// Starts the thread.
+    ///
+    /// `call` is the call in which its jobs may hang; nil for jobs that wait only for threads with
+    /// a heartbeat of their own.
     init(_ name: String, _ call: StaticString? = nil) throws {
         let (jobs, life) = (jobs, life)
-        // Not joined: what it does may hang, and a stop waits for nobody.
+        // Not joined: its job may hang, and a stop does not wait for it.
         let thread = try OwnThread(name) {
             var batch: [(@Sendable () -> Void)?] = []
             while true {
@@ -28,7 +31,7 @@ final class Worker: Sendable {
         thread.detach()
     }
 
-    /// Does it, unless too much waits already.
+    /// Runs a job later; drops it if too many wait already.
     func perform(_ job: @escaping @Sendable () -> Void) { _ = jobs.post(job) }
 
     func perform(

@@ -1,30 +1,30 @@
-// What came back from a server.
+// A server's answer.
 import Host
 
-/// A finished HTTP exchange.
+/// The answer of a finished HTTP exchange.
 package struct Answer: Sendable, Equatable {
     package var status: Int
     package var contentType: String
     /// The first bytes of the body: the server's message.
     package var body: [UInt8]
-    /// What the whole body says.
+    /// The parsed body.
     package var reply: Reply
-    /// How many bytes of the body were read, where it was longer than the limit; nil where all of it was read.
+    /// Bytes of the body that were read if it exceeded the limit; nil if all of it was read.
     package var cutAt: Int?
-    /// libcurl sent the request a second time by itself, because the connection was lost.
+    /// libcurl repeated the request by itself, because the connection was lost.
     package var isOfSecondTry = false
-    /// Seconds the server asked to wait, as libcurl read them.
+    /// Seconds that the server asked to wait, as libcurl parsed them.
     package var retryAfter: Int
-    /// The codings the server would have taken, as in its `Accept-Encoding`; empty without one.
+    /// The codings the server accepts, from its `Accept-Encoding`; empty without one.
     package var acceptEncoding: String
-    /// What an object store calls the bytes it has stored; empty without one.
+    /// The object store's `ETag` of the stored bytes; empty without one.
     package var etag = ""
-    /// Where an object store says that the bucket is; empty where it says nothing.
+    /// The bucket's region, as the object store reports it; empty without one.
     package var region = ""
-    /// Where a redirect leads, as its `Location` says; empty without one.
+    /// The `Location` of a redirect; empty without one.
     package var location = ""
 
-    /// `body`: all of it.
+    /// Takes the complete body.
     package init(
         status: Int,
         contentType: String = "",
@@ -40,13 +40,15 @@ package struct Answer: Sendable, Equatable {
         self.acceptEncoding = acceptEncoding
     }
 
-    /// It is a page of HTML: something on the way to the server has it in the place of an answer, or the server's own frame.
+    /// The body is an HTML page, from something on the way to the server or from the server's own
+    /// frame.
     package var isPage: Bool { firstByte == UInt8(ascii: "<") }
 
-    /// It is a JSON object, as servers of this protocol say what is wrong; nothing on the way to them does.
+    /// The body is a JSON object: the form in which servers of this protocol, and nothing on the
+    /// way to them, report errors.
     package var isObject: Bool { firstByte == UInt8(ascii: "{") && Reply(body).form == .json }
 
-    /// Behind blanks and the mark of UTF-8.
+    /// The first byte after white space and a UTF-8 byte order mark.
     private var firstByte: UInt8? {
         body.first { $0 > 32 && ![0xEF, 0xBB, 0xBF].contains($0) }
     }
@@ -57,7 +59,7 @@ package struct Answer: Sendable, Equatable {
         return cut.isEmpty ? statusText : "\(statusText): \(cut)"
     }
 
-    /// The status, and of a redirect where it leads.
+    /// The status, and the target of a redirect.
     var statusText: String {
         guard (300...399).contains(status), !location.isEmpty else { return "HTTP \(status)" }
         return "HTTP \(status) to \(location.plainWords(atMost: 200))"

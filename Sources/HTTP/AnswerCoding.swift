@@ -1,8 +1,8 @@
-// Whether libcurl undoes the `Content-Encoding` of answers.
+// The switch for decoding the `Content-Encoding` of answers.
 
-/// Remembers that a server names a coding which libcurl does not know, such as `utf-8`: its answers are read as they come.
+/// Remembers that a server sends a coding that libcurl does not know, such as `utf-8`.
 ///
-/// Used by the transport's thread only.
+/// Its answers are then read undecoded. Used by the transport's thread only.
 final class AnswerCoding {
     var isUndone = true
 }

@@ -1,16 +1,16 @@
-// What the header of an answer says beside its status.
+// Reads `Retry-After` from the header of an answer.
 import CCurl
 
 /// The header of the last answer on an easy handle; valid until the next request.
 struct AnswerHeader {
-    /// Bytes of all header lines; a server that sends more is not worth listening to.
+    /// The most bytes of all header lines; an answer with more fails.
     static let limit = 64 << 10
 
     let easy: UnsafeMutableRawPointer
 
-    /// Seconds the server asked to wait; 0 for none.
+    /// The seconds that the server asked to wait; 0 if it did not ask.
     ///
-    /// A date is compared with the server's own `Date`: the clock of this device may be decades off.
+    /// A date is compared with the server's own `Date`: this device's clock may be decades off.
     var retryAfter: Int {
         var seconds: curl_off_t = 0
         waypost_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)

@@ -1,4 +1,4 @@
-// What a person can do about a connection that failed.
+// Advice for people after a failed connection.
 package import CCurl
 import Host
 
@@ -7,9 +7,9 @@ package enum ConnectionAdvice {
     /// OpenSSL's messages for an answer that is not TLS.
     private static let plain = ["wrong version number", "packet length too long", "http request"]
 
-    /// The next step, where one is likely, to follow libcurl's own message; else empty.
+    /// Returns the likely next step, to append to libcurl's own message; otherwise empty.
     ///
-    /// `detail`: that message.
+    /// `detail` is that message.
     package static func text(_ code: CURLcode, _ detail: String, _ names: SettingNames) -> String {
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:

@@ -1,15 +1,15 @@
-// The upload URL, taken apart far enough to refuse what must not be sent to (RFC 3986, section 3).
+// Parses the upload URL far enough to refuse forbidden ones (RFC 3986, section 3).
 import Glibc
 package import Host
 
-/// What the rules of the configuration need to know of the upload URL.
+/// The parts of an upload URL that the configuration rules check.
 package struct Endpoint: Equatable {
     package var isEncrypted: Bool
-    /// Without the brackets of an IPv6 address.
+    /// The host, without the brackets of an IPv6 address.
     package var host: String
     package var port: UInt16
 
-    /// Scheme, host and port, the same however they are written: whoever is behind them sees what is sent there.
+    /// Scheme, host and port in normal form; it identifies the server that sees what is sent there.
     package var server: String {
         let standard: UInt16 = isEncrypted ? 443 : 80
         let place = HostPort(host: host.lowercased(), port: port).description
@@ -17,14 +17,14 @@ package struct Endpoint: Equatable {
         return (isEncrypted ? "https://" : "http://") + shown
     }
 
-    /// Reads an absolute `http` or `https` URL with a host and without a user or a fragment.
+    /// Parses an absolute `http` or `https` URL with a host, without a user or a fragment.
     package static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
         guard text.utf8.count <= 2048, text.utf8.allSatisfy(isURLByte) else {
-            return .failure(Mismatch("holds a character that no URL may hold"))
+            return .failure(Mismatch("holds a character not allowed in a URL"))
         }
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: ":")),
             text[mark...].hasPrefix("://")
-        else { return .failure(Mismatch("is no URL with https:// before the host")) }
+        else { return .failure(Mismatch("is not a URL with https:// before the host")) }
         let scheme = text[..<mark].lowercased()
         guard scheme == "https" || scheme == "http" else {
             return .failure(Mismatch("is neither an https:// nor an http:// URL"))
@@ -37,14 +37,14 @@ package struct Endpoint: Equatable {
         if rest.contains("#") { return .failure(Mismatch("ends in a #fragment")) }
         let isEncrypted = scheme == "https"
         guard let place = place(ofAuthority: authority, port: isEncrypted ? 443 : 80) else {
-            return .failure(Mismatch("names no valid host and port"))
+            return .failure(Mismatch("does not name a valid host and port"))
         }
         return .success(
             Endpoint(isEncrypted: isEncrypted, host: place.host, port: place.port)
         )
     }
 
-    /// This machine, by address or by the name that RFC 6761 keeps for it.
+    /// The host is this machine, by address or by the name that RFC 6761 reserves for it.
     package var isLoopback: Bool {
         if host.lowercased() == "localhost" { return true }
         var four = in_addr()
@@ -64,7 +64,7 @@ package struct Endpoint: Equatable {
         return HostPort(authority)
     }
 
-    /// Reserved, unreserved or `%` (RFC 3986, section 2).
+    /// Returns true for a reserved or unreserved character or `%` (RFC 3986, section 2).
     private static func isURLByte(_ byte: UInt8) -> Bool {
         byte.isLetter || byte.isDigit || "-._~:/?#[]@!$&'()*+,;=%".utf8.contains(byte)
     }

@@ -1,37 +1,37 @@
-// One request as libcurl's callbacks see it.
+// The state of one request, and the callbacks through which libcurl reads and writes it.
 import CCurl
 
-/// What the callbacks of one request share; used by the uploader's thread only.
+/// The state shared by the callbacks of one request; used by the uploader's thread only.
 final class ExchangeContext {
-    /// How long an answer may be: one that an ingest server would give, and any other.
+    /// The longest answer body in bytes: from an ingest server, and from any other.
     ///
-    /// A server may send a whole batch back (8 MiB unless configured otherwise). An answer that never ends is no
-    /// acceptance.
+    /// A server may send a whole batch back (8 MiB by default). An answer that never ends does not
+    /// confirm anything.
     static let limits = (good: 64 << 20, other: 1 << 20)
-    /// Bytes from the beginning of the answer that are kept for error messages.
+    /// Bytes of the answer kept for error messages.
     private static let kept = 8 << 10
 
     let body: any RequestBody
     private(set) var answer: [UInt8] = []
-    /// Bytes of the answer's body.
+    /// Bytes of the answer's body received so far.
     private(set) var answered = 0
     private var scanner = ReplyScanner()
-    /// Of the answer that is coming in; 0 before it.
+    /// The status of the current answer; 0 before it.
     private var status = 0
     var bodyError: (any Error)?
     /// Bytes of the body handed to libcurl.
     var given = 0
-    /// Bytes handed to the network, header and body, by all tries that libcurl makes by itself.
+    /// Bytes handed to the network, headers and bodies, over all of libcurl's own retries.
     ///
-    /// Counted as they go: libcurl 7.88 forgets the body of one try when it begins the next.
+    /// Counted as they are sent: libcurl 7.88 forgets the body of one try when it begins the next.
     fileprivate(set) var sent: Int64 = 0
     private(set) var headerBytes = 0
-    /// The body was asked for from its start again: libcurl sent it twice.
+    /// libcurl rewound the body, so it sent the body twice.
     var isRewound = false
-    /// The answer's body was longer than what is read of it.
+    /// The answer's body exceeded the limit.
     private(set) var isCut = false
     private(set) var isHeaderTooLong = false
-    /// The empty line behind the last header has come.
+    /// The empty line after the last header has come.
     private(set) var hasWholeHeader = false
 
     init(body: any RequestBody) {
@@ -40,10 +40,11 @@ final class ExchangeContext {
 
     var reply: Reply { scanner.reply }
 
-    /// Takes a line of a header.
+    /// Handles a header line.
     func take(header line: UnsafeRawBufferPointer) {
         headerBytes += line.count
-        // Each of several answers (`100 Continue` first) begins anew; what follows a body are trailers.
+        // Each of several answers (`100 Continue` first) starts over; lines after a body are
+        // trailers.
         if line.starts(with: "HTTP/".utf8) {
             hasWholeHeader = false
             let words = String(decoding: line.prefix(32), as: UTF8.self).split(separator: " ")
@@ -53,7 +54,7 @@ final class ExchangeContext {
         isHeaderTooLong = headerBytes > AnswerHeader.limit
     }
 
-    /// Takes more of the answer's body; false when no more of it is wanted.
+    /// Handles more of the answer's body; returns false once it is too long.
     func take(answer bytes: UnsafeRawBufferPointer) -> Bool {
         answered += bytes.count
         answer.append(contentsOf: bytes.prefix(max(0, Self.kept - answer.count)))
@@ -69,7 +70,7 @@ final class ExchangeContext {
     }
 }
 
-// Plain functions: libcurl calls them, and a closure could carry an actor's isolation along.
+// Plain functions, because libcurl calls them: a closure could carry an actor's isolation.
 
 func giveBody(
     _ buffer: UnsafeMutablePointer<CChar>?,
@@ -125,7 +126,7 @@ func takeAnswer(
 ) -> Int {
     guard let exchange = ExchangeContext.from(context), let buffer else { return 0 }
     let bytes = UnsafeRawBufferPointer(start: buffer, count: size * count)
-    // Less than was offered ends the request.
+    // Returning less than was offered ends the request.
     return exchange.take(answer: bytes) ? bytes.count : 0
 }
 

@@ -1,27 +1,29 @@
-// Notices a request that gets nowhere: upload.timeout is a limit on standing still, not on being slow.
+// Detects a stalled request: upload.timeout limits the time without progress, not the total time.
 import Host
 
-/// When a request last got on, judged from what the body, the socket and the answer have come to.
+/// Finds when a request last made progress, from its body, socket and answer.
 struct ProgressMonitor {
-    /// What a request has come to so far.
+    /// The progress of a request so far.
     struct Mark: Equatable {
         /// Bytes of the body handed to libcurl.
         var given = 0
-        /// Bytes that the kernel has not sent yet: over a slow line that takes minutes after libcurl handed them over.
+        /// Bytes that the kernel has not sent yet: on a slow link minutes after libcurl handed them
+        /// over.
         var unsent = 0
         /// Bytes of the answer with its header.
         var answered = 0
     }
 
-    /// Fewer new bytes of an answer than this are no progress: one that comes byte by byte would delay all uploads.
+    /// Fewer new bytes of an answer are not progress: a byte-by-byte answer would delay all
+    /// uploads.
     static let step = 16 << 10
-    /// A whole answer may take so many times the limit.
+    /// A whole answer may take this many times the limit.
     static let patience = 20
 
     let limit: Duration
     private var movedAt: BootInstant
     private var last = Mark()
-    /// When the answer began, and how far it was when it last got on; nil before it.
+    /// When the answer began, and its length at its last progress; nil before it.
     private var answer: (beganAt: BootInstant, bytes: Int)?
 
     init(limit: Duration, now: BootInstant) {
@@ -29,10 +31,10 @@ struct ProgressMonitor {
         movedAt = now
     }
 
-    /// Before the connection stands libcurl's own limit holds.
+    /// Resets the timer while connecting, when libcurl's own timeout applies.
     mutating func isConnecting(_ now: BootInstant) { movedAt = now }
 
-    /// Takes note of where the request is; false once it has stood still for too long.
+    /// Records the request's progress; returns false once it has stalled for too long.
     mutating func goesOn(_ mark: Mark, _ now: BootInstant) -> Bool {
         if mark.given != last.given || mark.unsent != last.unsent {
             movedAt = now

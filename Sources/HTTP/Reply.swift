@@ -1,31 +1,31 @@
-// What a server says of a batch in its answer's body, found while the body streams in.
+// Parses a server's answer to a batch while its body arrives.
 import JSON
 
-/// The part of an answer's body that matters; bodies have any length.
+/// The relevant part of an answer's body, which may have any length.
 package struct Reply: Sendable, Equatable {
     package enum Form: Sendable, Equatable {
-        /// Nothing, or blanks.
+        /// Empty, or white space.
         case blank
         case json
-        /// JSON that stops in its middle.
+        /// Truncated JSON.
         case unfinished
-        /// HTML and the like: not from an ingest server.
+        /// Anything else, such as HTML: not from an ingest server.
         case other
     }
 
     package var form = Form.blank
-    /// Records that the server did not take: `rejected`, a number or the length of a list.
+    /// Records that the server rejected: `rejected`, a number or the length of a list.
     package var rejected = 0
-    /// Records that it had already: `duplicates`, likewise.
+    /// Records that it already had: `duplicates`, likewise.
     package var duplicates = 0
 
-    /// Records that it took: `accepted`, likewise; nil where it does not say.
+    /// Records that it accepted: `accepted`, likewise; nil if it does not say.
     package var accepted: Int?
-    /// It says that it does not have the records, and not which: `success` is false, there is an `error`, `accepted` is
-    /// false, `rejected` is not a count, or all of it is `false` or `null`.
+    /// The server refuses the batch without naming records: `success` or `accepted` is false, there
+    /// is an `error`, `rejected` is not a count, or the whole body is `false` or `null`.
     package var saysNo = false
 
-    /// Of a body that is all there.
+    /// Parses a complete body.
     package init(_ body: [UInt8] = []) {
         var scanner = ReplyScanner()
         body.withUnsafeBytes { scanner.append($0) }
@@ -34,7 +34,8 @@ package struct Reply: Sendable, Equatable {
 
     fileprivate init(form: Form) { self.form = form }
 
-    /// Whether it says of each of so many records that it was there, taken or rejected, or does not count them.
+    /// Returns true if accepted, duplicate and rejected records add up to `records`, or are not
+    /// counted.
     package func accounts(for records: Int) -> Bool {
         guard let accepted else { return true }
         var left = records
@@ -43,16 +44,16 @@ package struct Reply: Sendable, Equatable {
     }
 }
 
-/// Reads a body that comes in pieces; takes the same memory for all.
+/// Parses a body that arrives in pieces, in constant memory.
 struct ReplyScanner {
     private var grammar = JSONGrammar(ReplyFields())
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) { grammar.append(bytes) }
 
-    /// It is no JSON, so no ingest server sent it, and the rest need not be read.
+    /// The body is not JSON, so no ingest server sent it, and the rest need not be read.
     var isBroken: Bool { grammar.isBroken }
 
-    /// What it has come to, should this be the end.
+    /// The reply, if the body ends here.
     var reply: Reply {
         guard !grammar.isBlank else { return Reply(form: .blank) }
         guard grammar.isWhole else { return Reply(form: isBroken ? .other : .unfinished) }
@@ -62,7 +63,7 @@ struct ReplyScanner {
     }
 }
 
-/// Picks some members out of the object at the top; of several with one name the first counts.
+/// Collects some members of the top-level object; of several with one name, the first counts.
 private struct ReplyFields: JSONListener {
     private enum Member: String, CaseIterable {
         case rejected, duplicates, accepted, success, error
@@ -71,9 +72,9 @@ private struct ReplyFields: JSONListener {
     }
 
     private var values: [Member: ReplyValue] = [:]
-    /// All of it is `false` or `null`.
+    /// The whole body is `false` or `null`.
     private var isNo = false
-    /// How much of the name there is, and which of ours it may still be.
+    /// The length of the name so far, and the known names that it may still be.
     private var length = 0
     private var candidates: [(member: Member, name: [UInt8])] = []
     private var value = ReplyValue()
@@ -124,10 +125,10 @@ private struct ReplyFields: JSONListener {
     }
 }
 
-/// A member's value, as a count and as yes or no.
+/// A member's value, as a count and as a yes or no.
 private struct ReplyValue {
     private(set) var kind = JSONKind.null
-    /// Of a list or an object; 1 for a text that is not empty.
+    /// The elements of a list or an object; 1 for a text that is not empty.
     var elements = 0
     private var digits: [UInt8] = []
     private var isAboveZero = false
@@ -142,11 +143,11 @@ private struct ReplyValue {
     mutating func number(_ byte: UInt8) {
         if byte == 0x45 || byte == 0x65 { isInPower = true }
         if !isInPower, (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(byte) { isAboveZero = true }
-        // Forty digits are enough to know how large a number is.
+        // Forty digits show how large a number is.
         if digits.count < 40 { digits.append(byte) }
     }
 
-    /// nil for what is neither a number nor a list.
+    /// The count; nil if the value is neither a number nor a list.
     var count: Int? {
         switch kind {
         case .array: elements
@@ -159,7 +160,8 @@ private struct ReplyValue {
 
     var isNo: Bool { kind == .no || kind == .number && !isAboveZero }
 
-    /// Neither `null` nor `false`, empty or zero; an empty object is an error that did not become JSON.
+    /// The value is not `null`, `false`, empty or zero; an empty object is an error that failed to
+    /// encode.
     var isSomething: Bool {
         switch kind {
         case .null, .no: false
@@ -171,7 +173,7 @@ private struct ReplyValue {
 }
 
 extension Int {
-    /// The nearest whole number that there is.
+    /// Rounds towards zero, clamped to the range of Int.
     fileprivate init(clamping number: Double) {
         self = number >= 9e18 ? .max : number <= -9e18 ? .min : Int(number)
     }

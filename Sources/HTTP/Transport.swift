@@ -1,17 +1,17 @@
-// HTTP through libcurl: one handle, kept alive between requests, on the uploader's own thread.
+// HTTP requests through libcurl, over one kept-alive handle.
 import CCurl
 package import Host
 
-/// What became of a request.
+/// The outcome of a request.
 package enum Exchange: Sendable, Equatable {
     case answered(Answer)
-    /// The network failed; nobody judged the data.
+    /// The network failed; no server evaluated the data.
     case failed(Failure)
-    /// The stop signal was raised meanwhile.
+    /// The stop signal was raised during the request.
     case stopped
 }
 
-/// Owns libcurl's multi handle and the one easy handle in it.
+/// Owns libcurl's multi handle and the one easy handle in it; used by one thread.
 package struct Transport: ~Copyable {
     private let multi: UnsafeMutableRawPointer
     private let easy: UnsafeMutableRawPointer
@@ -19,10 +19,10 @@ package struct Transport: ~Copyable {
     private let settings: TransportSettings
     private let way: AddressFamilyFallback
     private let coding: AnswerCoding
-    /// Bytes of all requests until it is cleared.
+    /// Counts the bytes of all requests until it is cleared.
     package let meter: WireMeter
 
-    /// Once a process, before other threads use libcurl (curl_global_init(3)).
+    /// Initialises libcurl once per process, before other threads use it (curl_global_init(3)).
     package static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     package init(_ settings: TransportSettings) throws {
@@ -47,9 +47,9 @@ package struct Transport: ~Copyable {
 
     /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
     ///
-    /// `isFresh`: over a new connection to an address that DNS was asked for just now. `isOnlyTry`: nobody tries it again
-    /// soon. `meanwhile` is called, until it returns false, when some of the body is under way and the network or the server
-    /// would be waited for.
+    /// `isFresh`: over a new connection, after a new DNS query. `isOnlyTry`: nobody retries it
+    /// soon. `meanwhile` is called, until it returns false, while part of the body is in flight and
+    /// the thread would wait for the network or the server.
     package borrowing func post(
         _ body: any RequestBody,
         headers: [String],
@@ -59,7 +59,8 @@ package struct Transport: ~Copyable {
         meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
-        // An empty Expect stops libcurl from waiting for `100 Continue`, which some proxies never send.
+        // An empty Expect header stops libcurl from waiting for `100 Continue`, which some proxies
+        // never send.
         var request = Sending(url ?? settings.endpoint, headers + ["Expect:"])
         (request.isFresh, request.isOnlyTry) = (isFresh, isOnlyTry)
         return send(body, request, meanwhile: meanwhile, until: stop)
@@ -72,9 +73,9 @@ package struct Transport: ~Copyable {
         return send(MemoryBody([]), request, until: stop)
     }
 
-    /// Puts a body as a signed object; returns when it is answered, has failed, or `stop` is raised.
+    /// Puts a body as a signed object; returns when it is answered or failed, or `stop` is raised.
     ///
-    /// `limit`: all of it may take so long, however it gets on.
+    /// `limit` is the longest total time, even with progress.
     package borrowing func put(
         _ body: any RequestBody,
         headers: [String],
@@ -89,7 +90,7 @@ package struct Transport: ~Copyable {
         return send(body, request, until: stop)
     }
 
-    /// A request but for its body.
+    /// A request without its body.
     private struct Sending {
         let url: String
         let headers: [String]
@@ -114,22 +115,22 @@ package struct Transport: ~Copyable {
         guard let code = first.code, way.turns(code, address: first.address) else {
             return first.outcome
         }
-        // What may be long is left to the next try, which has been paid for.
+        // A second attempt can take long, so it is left to the next retry, which is due anyway.
         guard request.isOnlyTry || !way.avoidsIPv6 else { return first.outcome }
         body.rewind()
         let second = attempt(body, request, meanwhile, stop)
         guard let code = second.code else { return second.outcome }
         _ = way.turns(code, address: second.address)
-        // A way that is not there says nothing of why the other one failed.
+        // If the other family is unreachable, only the first failure explains the cause.
         return first.outcome
     }
 
-    /// What became of one try.
+    /// The outcome of one attempt.
     private struct Attempt {
         let outcome: Exchange
-        /// Why libcurl gave no answer.
+        /// The error of libcurl; nil after an answer.
         var code: CURLcode?
-        /// That it was sent to; empty where it came to no connection.
+        /// The address it was sent to; empty without a connection.
         var address = ""
     }
 
@@ -158,18 +159,19 @@ package struct Transport: ~Copyable {
         if let problem = exchange.bodyError {
             return Attempt(outcome: .failed(Failure("the batch could not be read: \(problem)")))
         }
-        // libcurl calls an answer that ends in its header a good one: `200` and no body.
+        // libcurl reports an answer that ends inside its header as a success: `200` and no body.
         let isWhole = result == CURLE_OK && exchange.hasWholeHeader
-        // The status counts even if the body was too long to be read.
+        // The status counts even if the body was too long to read.
         return isWhole || exchange.isCut
             ? Attempt(outcome: .answered(answer(exchange)))
             : Attempt(outcome: .failed(failure(result, exchange)), code: result, address: peer)
     }
 
     private func apply(_ request: Sending) {
-        // Swift 6.0.3 ends over a member of a property of a struct that is not copied, behind others.
+        // Swift 6.0.3 crashes on member access through a property of a noncopyable struct, hence
+        // copies.
         let (easy, way, coding) = (easy, way, coding)
-        // libcurl undoes the coding of an answer only where it asked for one.
+        // libcurl decodes an answer only if the request asked for a coding.
         if coding.isUndone { waypost_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "identity") }
         if request.isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
         if request.isFresh {
@@ -184,7 +186,7 @@ package struct Transport: ~Copyable {
         request.signing?.apply(to: easy)
     }
 
-    /// The address that the last request was sent to; empty where it came to no connection.
+    /// The address that the last request was sent to; empty without a connection.
     private var peer: String {
         var address: UnsafeMutablePointer<CChar>?
         waypost_curl_get_string(easy, CURLINFO_PRIMARY_IP, &address)
@@ -196,7 +198,7 @@ package struct Transport: ~Copyable {
         length: Int,
         headers: UnsafeMutablePointer<curl_slist>?
     ) {
-        // Reset forgets the options and keeps the connection.
+        // Reset clears the options and keeps the connection.
         curl_easy_reset(easy)
         errorText[0] = 0
         let connectLimit = max(1, Int(settings.timeout.milliseconds))
@@ -215,14 +217,15 @@ package struct Transport: ~Copyable {
         waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, takeHeader)
         waypost_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
-        // The trace comes only with it; nothing is printed.
+        // The debug callback is called only in verbose mode; nothing is printed.
         waypost_curl_set_long(easy, CURLOPT_VERBOSE, 1)
         waypost_curl_set_trace(easy, countSent)
         waypost_curl_set_pointer(easy, CURLOPT_DEBUGDATA, context)
         waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
-        // So that a name server that says nothing delays neither a stop nor the next try.
+        // A silent name server must delay neither a stop nor the next retry.
         waypost_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
-        // One request at a time: HTTP/2 has nothing to give, and libcurl 7.88 had trouble with uploads over it.
+        // One request at a time gains nothing from HTTP/2, and libcurl 7.88 had trouble with
+        // uploads over it.
         waypost_curl_set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         waypost_curl_set_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
         waypost_curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
@@ -234,14 +237,14 @@ package struct Transport: ~Copyable {
         }
         if let rate = settings.maxRate {
             waypost_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate))
-            // A full buffer goes out at once: the smallest that libcurl has.
+            // A full buffer is sent as a burst, so this is the smallest that libcurl allows.
             waypost_curl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16 << 10)
         }
-        // What may go in the clear goes no further than this machine, whatever `http_proxy` says.
+        // An unencrypted request stays on this machine, even if `http_proxy` is set.
         if settings.staysOnThisMachine { waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*") }
     }
 
-    /// Drives the request; nil when stopped.
+    /// Drives the request to its end; returns nil when stopped.
     private func perform(
         _ exchange: ExchangeContext,
         meanwhile: () -> Bool,
@@ -263,7 +266,7 @@ package struct Transport: ~Copyable {
             var waiting = curl_waitfd()
             waiting.fd = stop.descriptor
             waiting.events = Int16(CURL_WAIT_POLLIN)
-            // libcurl wakes up by itself for its own timers; this is how often progress is looked at.
+            // libcurl wakes up for its own timers; this sets how often progress is checked.
             let pause = max(10, min(1000, watch.limit.milliseconds / 8))
             stop.life.enters("curl_multi_poll", for: .milliseconds(pause))
             curl_multi_poll(multi, &waiting, 1, Int32(pause), nil)
@@ -310,7 +313,7 @@ package struct Transport: ~Copyable {
         return answer
     }
 
-    /// A field of the answer, its lines joined by commas (RFC 9110, section 5.3); empty without it.
+    /// Returns a field of the answer, its lines joined by commas (RFC 9110, section 5.3), or "".
     private func field(_ name: String) -> String {
         var lines: [String] = []
         var header: UnsafeMutablePointer<curl_header>?
@@ -323,7 +326,7 @@ package struct Transport: ~Copyable {
         return lines.joined(separator: ",")
     }
 
-    /// What the request that just ended sent and received, as HTTP counts it: without TLS and TCP.
+    /// Returns the bytes that the last request sent and received in HTTP, without TLS and TCP.
     private func traffic(_ exchange: ExchangeContext) -> Traffic {
         var header = 0
         var download: curl_off_t = 0
@@ -346,7 +349,7 @@ package struct Transport: ~Copyable {
         if code == CURLE_OPERATION_TIMEDOUT, detail.isEmpty {
             text = "no progress for \(settings.patience)"
         }
-        // The text may quote a certificate, which the other side made.
+        // The text may quote a certificate from the other side.
         return Failure(
             "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))"
                 + ConnectionAdvice.text(code, detail, settings.names),
@@ -355,7 +358,7 @@ package struct Transport: ~Copyable {
     }
 }
 
-/// Adds up bytes on the wire; used by the transport's thread only.
+/// Sums bytes on the wire; used by the transport's thread only.
 package final class WireMeter {
     package private(set) var traffic = Traffic()
 

@@ -1,17 +1,17 @@
-// Where requests go, and how.
+// The settings of a transport.
 
-/// Where requests go and how.
+/// The server, timeout, TLS and rate settings for requests.
 package struct TransportSettings: Sendable {
     package static let usualTimeout = Duration.seconds(30)
 
     package var endpoint: String
-    /// No progress for this long ends a request.
+    /// A request without progress for this long fails.
     package var timeout: Duration
     package var userAgent: String
     package var certificateFile: String?
-    /// As curl's `sha256//…`.
+    /// The pin in curl's form, `sha256//…`.
     package var pinnedPublicKey: String?
-    /// Bytes a second; nil for no limit.
+    /// Bytes per second; nil: no limit.
     package var maxRate: Int?
     package var names = SettingNames()
 
@@ -33,17 +33,17 @@ package struct TransportSettings: Sendable {
 }
 
 extension TransportSettings {
-    /// How long a request may stand still: with a cap on the rate, pauses of our own are no standstill.
+    /// The timeout without progress, longer with a rate limit: our own pauses do not count.
     var patience: Duration { timeout + .seconds(maxRate.map { (128 << 10) / max(1, $0) } ?? 0) }
 
-    /// An address in the clear of this machine itself.
+    /// The endpoint is an unencrypted address of this machine.
     package var staysOnThisMachine: Bool {
         guard case .success(let place) = Endpoint.parse(endpoint) else { return false }
         return !place.isEncrypted && place.isLoopback
     }
 }
 
-/// What people know settings by, for what a failure tells them to look at.
+/// The names of settings, for error messages that ask people to check them.
 package struct SettingNames: Sendable {
     package var endpoint: String
     package var bucket: String
@@ -52,7 +52,7 @@ package struct SettingNames: Sendable {
     package var certificates: String
     package var pin: String
 
-    /// Those of the gateway.
+    /// The defaults are the gateway's names.
     package init(
         endpoint: String = "upload.endpoint",
         bucket: String = "upload.bucket_url",

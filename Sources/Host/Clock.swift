@@ -1,8 +1,8 @@
-// What time it is: two clocks, and the stamp each record carries of both.
+// The kernel's two clocks, and the stamp that each record carries of both.
 import CLinux
 import Glibc
 
-/// A moment on CLOCK_BOOTTIME: nanoseconds since this boot, suspend included, never stepped.
+/// A point in time on CLOCK_BOOTTIME: nanoseconds since boot, including suspend, never stepped.
 package struct BootInstant: Sendable, Hashable, Comparable {
     package var nanoseconds: Int64
 
@@ -29,7 +29,7 @@ package struct BootInstant: Sendable, Hashable, Comparable {
     }
 }
 
-/// A moment on CLOCK_REALTIME: milliseconds since 1970-01-01 UTC, as right as the board's clock is.
+/// A point in time on CLOCK_REALTIME: milliseconds since 1970-01-01 UTC, as set on this device.
 package struct WallTime: Sendable, Hashable, Comparable {
     package var milliseconds: Int64
 
@@ -37,7 +37,7 @@ package struct WallTime: Sendable, Hashable, Comparable {
         self.milliseconds = milliseconds
     }
 
-    /// 2026-11-01, when this program was made: no clock that is right shows an earlier time.
+    /// 2026-11-01, when this program was written: a correct clock never shows an earlier time.
     package static let release = Self(milliseconds: 1_793_491_200_000)
 
     package static func < (left: Self, right: Self) -> Bool {
@@ -59,24 +59,26 @@ package struct Stamp: Sendable, Hashable {
         self.wall = wall
     }
 
-    /// What the wall clock would have shown at another moment of the same boot, had it not been set in between.
+    /// Returns the wall time at another point of the same boot, as if nobody had set the clock
+    /// between.
     package func wall(at moment: BootInstant) -> WallTime { wall + (moment - boot) }
 
-    /// When this was by the clock as it is `now`: it may have been set since.
+    /// Returns this stamp's wall time by the clock as it is `now`, which may have been set since.
     ///
-    /// A second is not worth it: two clocks are not read at once, and the same moment is told in the same words.
+    /// A difference below a second is ignored: the two clocks are not read at the same instant, and
+    /// one point in time should always be reported with the same text.
     package func wall(by now: Self) -> WallTime {
-        let told = now.wall(at: boot)
-        return (told.milliseconds &- wall.milliseconds).magnitude < 1000 ? wall : told
+        let corrected = now.wall(at: boot)
+        return (corrected.milliseconds &- wall.milliseconds).magnitude < 1000 ? wall : corrected
     }
 
-    /// The same pair of clocks, some time later (or earlier, for a negative duration).
+    /// Returns the same pair of clocks, later by `duration` (earlier if it is negative).
     package func advanced(by duration: Duration) -> Self {
         Self(boot: boot + duration, wall: wall + duration)
     }
 }
 
-/// The clocks a component reads; passed in so that a test can turn them by hand.
+/// The clocks that a component reads; injected, so that a test can set them.
 package protocol HostClock: Sendable {
     func now() -> BootInstant
     func wall() -> WallTime
@@ -112,19 +114,19 @@ package struct SystemClock: HostClock {
 extension Duration {
     /// The whole duration in nanoseconds; saturates at the ends of Int64 (292 years).
     package var nanoseconds: Int64 {
-        // `_high` and `_low` are public words of a frozen struct: `components` divides 128 bits twice, and each sighting
-        // comes here some ten times.
+        // `_high` and `_low` are public fields of a frozen struct. `components` divides 128 bits
+        // twice, and this runs about ten times per sighting.
         if _high == 0 { return Int64(_low / Self.attoseconds) }
         let isNegative = _high < 0
         let low = isNegative ? 0 &- _low : _low
         let high = UInt64(bitPattern: isNegative ? ~_high &+ (_low == 0 ? 1 : 0) : _high)
-        // Twice as much does not fit.
+        // Values from this limit on do not fit into Int64.
         guard high < Self.attoseconds / 2 else { return isNegative ? .min : .max }
         let magnitude = Int64(Self.attoseconds.dividingFullWidth((high, low)).quotient)
         return isNegative ? -magnitude : magnitude
     }
 
-    /// Of a nanosecond.
+    /// Attoseconds per nanosecond.
     private static let attoseconds: UInt64 = 1_000_000_000
 
     package var milliseconds: Int64 { nanoseconds / 1_000_000 }

@@ -1,20 +1,23 @@
-// Whether the system vouches for the wall clock at this moment.
+// Asks the system whether the wall clock can be trusted now.
 import CLinux
 import Glibc
 
 package enum ClockEvidence {
-    /// A bound on the clock's error below 16 s, as systemd-timedated has it.
+    /// Returns true if the kernel bounds the clock's error below 16 s, the test of
+    /// systemd-timedated.
     ///
-    /// The kernel sets the bound to 16 s at boot and whenever somebody sets the clock by hand; an NTP client
-    /// makes it small, and it grows by 1.8 s an hour. `stepped` is the wall time after the last step seen.
+    /// The kernel sets the bound to 16 s at boot and whenever somebody sets the clock by hand. An
+    /// NTP client lowers it; from there it grows by 1.8 s per hour. `stepped` is the wall time
+    /// after the last clock step seen.
     package static func systemVouches(stepped: WallTime?) -> Bool {
         let bound = waypost_clock_maxerror()
         if bound >= 0 { return bound < 16_000_000 }
-        // adjtimex may be forbidden by a sandbox; systemd-timesyncd leaves a mark each time it sets the clock.
+        // A sandbox may forbid adjtimex; systemd-timesyncd touches a file each time it sets the
+        // clock.
         return isFresh("/run/systemd/timesync/synchronized", since: stepped)
     }
 
-    /// A mark that is older than the last step, or in the future, says nothing about the clock as it is now.
+    /// Returns true if the file was touched after the last clock step and not in the future.
     package static func isFresh(_ path: String, since stepped: WallTime?) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else { return false }

@@ -1,12 +1,12 @@
-// What went wrong, in the words and codes that a person sees.
+// Failures as people see them: an error code and a message.
 
-/// The error codes (waypost-protocol(7), ERROR CODES).
+/// The error codes that people see (waypost-protocol(7), ERROR CODES).
 package enum ErrorCode: String, Sendable, CaseIterable {
     /// Network: no connection, DNS, TLS, timeout.
     case network = "E001"
     /// The server refused the device token.
     case tokenRefused = "E002"
-    /// The server answered with an error, or not as an ingest server would.
+    /// The server answered with an error, or the answer is not from an ingest server.
     case server = "E003"
     /// No room left to store records.
     case storageFull = "E004"
@@ -14,7 +14,7 @@ package enum ErrorCode: String, Sendable, CaseIterable {
     case permission = "E005"
 }
 
-/// A failure as people read it: what failed, on which named thing, why, and the next step.
+/// A failure for people to read: what failed, on which named thing, why, and the next step.
 package struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     package var code: ErrorCode?
     package var message: String

@@ -1,10 +1,11 @@
-// Where the threads of a daemon take their memory from.
+// Makes all threads share one malloc heap.
 import CLinux
 
 package enum Heap {
-    /// All threads take it from one place; to be called before the first of them is started.
+    /// Makes all threads allocate from one heap; call it before the first thread starts.
     ///
-    /// glibc gives each thread one of up to eight heaps a core, and a heap keeps what its threads once needed at most.
-    /// A part that is started anew may get another one, so in weeks each of them had held a backlog.
+    /// glibc gives each thread one of up to eight heaps per core, and a heap keeps the most that
+    /// its threads ever needed. A restarted thread may get another heap, so after weeks every heap
+    /// would hold the size of a backlog.
     package static func share() { waypost_share_heap() }
 }

@@ -1,7 +1,8 @@
-// A clock that a test turns by hand.
+// A clock that a test sets by hand.
 import Synchronization
 
-/// Two clocks that move only when told to, apart from each other if wanted (a step of the wall clock).
+/// A boot clock and a wall clock that move only when a test moves them; the wall clock can step
+/// alone.
 package final class ManualClock: HostClock {
     private let time: Mutex<Stamp>
 
@@ -17,7 +18,7 @@ package final class ManualClock: HostClock {
         time.withLock { $0 = $0.advanced(by: duration) }
     }
 
-    /// What settimeofday does: the wall clock jumps, boot time does not notice.
+    /// Steps the wall clock, as settimeofday(2) does; boot time does not change.
     package func stepWall(to wall: WallTime) {
         time.withLock { $0.wall = wall }
     }

@@ -1,6 +1,6 @@
-// Why a text is not what it should be.
+// The reason why a value was refused.
 
-/// Why a value was refused.
+/// A value was refused; `message` says why.
 package struct Mismatch: Error, Equatable {
     package var message: String
 

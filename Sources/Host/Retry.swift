@@ -1,6 +1,6 @@
-// How long to wait before a device or a server is tried again.
+// Backoff before a device or a server is tried again.
 
-/// Waits that grow with each failure up to the last step, with a little jitter.
+/// A backoff that grows with each failure up to the last step, with up to 20 % jitter.
 package struct Retry: Sendable {
     private let steps: [Duration]
     private var failures = 0
@@ -9,7 +9,7 @@ package struct Retry: Sendable {
         self.steps = steps
     }
 
-    /// The next wait: a step, or up to a fifth less of it.
+    /// Returns the next delay: the current step, or up to a fifth less.
     package mutating func next(random: Double = .random(in: 0..<1)) -> Duration {
         let step = steps[min(failures, steps.count - 1)]
         failures += 1

@@ -1,8 +1,8 @@
-// A system call that failed, with its own name and the kernel's message.
+// A failed system call, with its name and the kernel's message.
 import CLinux
 import Glibc
 
-/// A system call that returned an error: what was called, on what, and errno.
+/// A failed system call: its name, its object and errno.
 package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
     package var call: String
     package var subject: String
@@ -14,7 +14,7 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
         self.code = code
     }
 
-    /// The error of the call just made; read errno in the very next statement.
+    /// Returns the error of the call just made; read errno in the very next statement.
     package static func last(_ call: String, on subject: String = "") -> Self {
         Self(call, on: subject, code: errno)
     }

@@ -1,4 +1,4 @@
-// Bytes on the wire, of whoever counts them.
+// Counts of bytes on the wire.
 
 /// Bytes that HTTP sent and received, headers and retries included.
 package struct Traffic: Sendable, Equatable {

@@ -1,12 +1,12 @@
-// JSON from outside, taken apart by hand: each value is kept as it was written, byte for byte.
+// A cursor over JSON from outside, which copies values byte for byte as written.
 internal import Host
 
-/// Why bytes are no JSON, or JSON that is not taken.
+/// An error in JSON, or valid JSON that exceeds a limit.
 package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The byte it is about; the first is 1.
+    /// The byte at which the error is, counted from 1.
     package var place: Int
     package var message: String
-    /// Sound JSON, that goes beyond what is taken.
+    /// The bytes are valid JSON, but more than is accepted.
     package var isRefusal = false
 
     package var description: String {
@@ -14,19 +14,19 @@ package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Walks over one JSON text (RFC 8259), and copies values without the blanks between their parts.
+/// Walks over one JSON text (RFC 8259) and copies values without the white space between tokens.
 ///
-/// Total and bounded: any bytes give values or a fault, in time and memory that grow with their number alone.
-/// Stricter than the grammar where readers disagree: a name stands once in an object, texts are UTF-8 without
-/// halves of surrogate pairs, and nesting has a limit.
+/// Any bytes give values or a fault, in time and memory proportional to their number. Stricter than
+/// the grammar where readers disagree: names in an object are unique, strings are UTF-8 without
+/// unpaired surrogates, and nesting has a limit.
 package struct JSONCursor: Sendable {
     /// The name of a member.
     package struct Name: Sendable {
-        /// As it reads: without quotes, escapes undone.
+        /// The decoded name: without quotes, escapes resolved.
         package var text: [UInt8]
-        /// As it is written, with its quotes.
+        /// The name as written, with its quotes.
         package var written: ArraySlice<UInt8>
-        /// Where it begins; the first byte is 1.
+        /// Its first byte, counted from 1.
         package var place: Int
     }
 
@@ -35,10 +35,11 @@ package struct JSONCursor: Sendable {
     private let memberLimit: Int
     private let foldsCase: Bool
     private var at = 0
-    /// The names seen in each object that is open; an array that is open has none.
+    /// The names seen in each open object; empty for an open array.
     private var open: [NamesSeen] = []
 
-    /// `memberLimit`: of each object; `foldsCase`: names that differ by the case of ASCII letters alone count as one.
+    /// `memberLimit` applies per object; `foldsCase` makes names that differ only by ASCII case
+    /// equal.
     package init(
         _ bytes: [UInt8],
         depthLimit: Int = 32,
@@ -51,12 +52,12 @@ package struct JSONCursor: Sendable {
         self.foldsCase = foldsCase
     }
 
-    /// The byte that comes next; the first is 1.
+    /// The position of the next byte, counted from 1.
     package var place: Int { at + 1 }
 
     // MARK: Parts
 
-    /// Steps into an object; `expected` says what should stand here.
+    /// Enters an object; `expected` names it in the error.
     package mutating func openObject(_ expected: String) throws(JSONFault) {
         guard next() == UInt8(ascii: "{") else {
             throw unexpected(expected)
@@ -64,7 +65,7 @@ package struct JSONCursor: Sendable {
         try enter()
     }
 
-    /// The name of the next member, up to its value; nil at the end of the object, which is left then.
+    /// Reads the next member's name and colon; at the end of the object, leaves it and returns nil.
     package mutating func nextName() throws(JSONFault) -> Name? {
         if try closes(UInt8(ascii: "}"), isFirst: open.last?.isEmpty ?? true) { return nil }
         guard next() == UInt8(ascii: "\"") else {
@@ -79,8 +80,8 @@ package struct JSONCursor: Sendable {
             throw refusal("an object has more than \(memberLimit) members", place)
         }
         guard open[open.count - 1].insert(foldsCase ? text.map(\.asciiLowercased) : text) else {
-            let more = foldsCase ? ", or differs from one there by upper and lower case alone" : ""
-            throw refusal("the name \"\(Self.shown(text))\" stands there already\(more)", place)
+            let more = foldsCase ? ", or one that differs only in case" : ""
+            throw refusal("duplicate name \"\(Self.shown(text))\"\(more)", place)
         }
         guard next() == UInt8(ascii: ":") else {
             throw peek == nil ? ending() : fault("a colon is missing after a name")
@@ -89,7 +90,7 @@ package struct JSONCursor: Sendable {
         return Name(text: text, written: bytes[range], place: place)
     }
 
-    /// A text as it reads; `expected` says what should stand here.
+    /// Reads and decodes a string; `expected` names it in the error.
     package mutating func text(_ expected: String) throws(JSONFault) -> [UInt8] {
         guard next() == UInt8(ascii: "\"") else {
             throw unexpected(expected)
@@ -99,7 +100,7 @@ package struct JSONCursor: Sendable {
         return isEscaped ? Self.unescaped(inner) : Array(inner)
     }
 
-    /// Appends the value that comes next, whatever it is, as it is written.
+    /// Appends the next value of any kind, as written.
     package mutating func copyValue(to copy: inout [UInt8]) throws(JSONFault) {
         switch next() {
         case UInt8(ascii: "{"): try copyObject(to: &copy)
@@ -114,12 +115,12 @@ package struct JSONCursor: Sendable {
         }
     }
 
-    /// Nothing but blanks may follow.
+    /// Checks that only white space follows.
     package mutating func end() throws(JSONFault) {
         if next() != nil { throw fault("more text after the object") }
     }
 
-    /// A fault about what is allowed, at a place or where the cursor is.
+    /// Returns a fault for valid JSON that exceeds a limit, at `place` or at the cursor.
     package func refusal(_ message: String, _ place: Int? = nil) -> JSONFault {
         JSONFault(place: place ?? self.place, message: message, isRefusal: true)
     }
@@ -160,7 +161,8 @@ package struct JSONCursor: Sendable {
         at += 1
     }
 
-    /// Whether the object or array ends here; else steps over the comma before a further part.
+    /// Returns true at the end of the object or array; otherwise skips the comma before a further
+    /// element.
     mutating func closes(_ end: UInt8, isFirst: Bool) throws(JSONFault) -> Bool {
         guard let byte = next() else { throw ending() }
         if byte == end {
@@ -173,7 +175,7 @@ package struct JSONCursor: Sendable {
             throw fault("a comma or \(end == UInt8(ascii: "}") ? "}" : "]") is missing")
         }
         at += 1
-        if next() == end { throw fault("nothing stands after a comma") }
+        if next() == end { throw fault("nothing follows a comma") }
         return false
     }
 
@@ -181,7 +183,7 @@ package struct JSONCursor: Sendable {
 
     private var peek: UInt8? { at < bytes.count ? bytes[at] : nil }
 
-    /// The next byte that is no blank.
+    /// Skips white space and returns the next byte without consuming it.
     mutating func next() -> UInt8? {
         while let byte = peek {
             guard byte == 32 || byte == 9 || byte == 10 || byte == 13 else { return byte }
@@ -194,13 +196,13 @@ package struct JSONCursor: Sendable {
 
     private func ending() -> JSONFault { fault("the text ends before the object does") }
 
-    /// Something else stands here than what was `expected`.
+    /// Returns the fault for a value other than the `expected` one.
     private func unexpected(_ expected: String) -> JSONFault {
         if peek == nil { return ending() }
         return kind.map { refusal("\(expected), and this is \($0)") } ?? fault(expected)
     }
 
-    /// What begins here, in words; nil for no JSON.
+    /// The kind of value that begins here, for a message; nil if it is not JSON.
     private var kind: String? {
         switch peek {
         case UInt8(ascii: "{"): "an object"
@@ -222,7 +224,7 @@ package struct JSONCursor: Sendable {
         if peek == UInt8(ascii: "-") { at += 1 }
         if peek == UInt8(ascii: "0") { at += 1 } else { try skipDigits() }
         if let byte = peek, byte.isDigit {
-            throw fault("a number begins with 0 and goes on")
+            throw fault("a number with a leading zero")
         }
         if peek == UInt8(ascii: ".") {
             at += 1
@@ -237,7 +239,8 @@ package struct JSONCursor: Sendable {
         return start..<at
     }
 
-    /// Readers with numbers of 64 bits, which most are, refuse the whole text otherwise (RFC 8259, section 6).
+    /// Refuses numbers that overflow a double: most readers would refuse the whole text (RFC 8259,
+    /// section 6).
     private func checkSize(_ range: Range<Int>) throws(JSONFault) {
         let text = bytes[range]
         guard text.count > 300 || text.contains(where: { $0 | 0x20 == UInt8(ascii: "e") }),
@@ -256,7 +259,7 @@ package struct JSONCursor: Sendable {
 // MARK: Texts
 
 extension JSONCursor {
-    /// A text with its quotes, and whether there are escapes in it.
+    /// Scans a string with its quotes; `isEscaped`: it contains escapes.
     private mutating func scanText() throws(JSONFault) -> (range: Range<Int>, isEscaped: Bool) {
         let start = at
         var isEscaped = false
@@ -269,7 +272,7 @@ extension JSONCursor {
             case UInt8(ascii: "\\"):
                 isEscaped = true
                 at += try escapeLength()
-            case 0..<0x20: throw fault("a control character in a text; an escape may stand for it")
+            case 0..<0x20: throw fault("a control character in a text; write it as an escape")
             case 0x80...: at += try sequenceLength()
             default: at += 1
             }
@@ -277,7 +280,7 @@ extension JSONCursor {
         throw fault("the text ends before its closing quote")
     }
 
-    /// The bytes of a character beyond ASCII (RFC 3629, section 4).
+    /// Returns the length of a character beyond ASCII (RFC 3629, section 4).
     private func sequenceLength() throws(JSONFault) -> Int {
         let second: ClosedRange<UInt8>
         let length: Int
@@ -289,15 +292,15 @@ extension JSONCursor {
         case 0xF0: (length, second) = (4, 0x90...0xBF)
         case 0xF1...0xF3: (length, second) = (4, 0x80...0xBF)
         case 0xF4: (length, second) = (4, 0x80...0x8F)
-        default: throw fault("bytes that are no UTF-8")
+        default: throw fault("bytes that are not UTF-8")
         }
         guard at + length <= bytes.count, second.contains(bytes[at + 1]),
             bytes[(at + 2)..<(at + length)].allSatisfy({ $0 & 0xC0 == 0x80 })
-        else { throw fault("bytes that are no UTF-8") }
+        else { throw fault("bytes that are not UTF-8") }
         return length
     }
 
-    /// The bytes of an escape (RFC 8259, section 7); a surrogate pair is one of 12.
+    /// Returns the length of an escape (RFC 8259, section 7); a surrogate pair has 12 bytes.
     private func escapeLength() throws(JSONFault) -> Int {
         guard at + 1 < bytes.count else { throw ending() }
         guard bytes[at + 1] == UInt8(ascii: "u") else {
@@ -311,15 +314,15 @@ extension JSONCursor {
         case 0xD800...0xDBFF:
             let low = Self.unit(bytes[(at + 6)...]) ?? 0
             guard (0xDC00...0xDFFF).contains(low) else {
-                throw fault("half of a surrogate pair stands alone")
+                throw fault("unpaired surrogate")
             }
             return 12
-        case 0xDC00...0xDFFF: throw fault("half of a surrogate pair stands alone")
+        case 0xDC00...0xDFFF: throw fault("unpaired surrogate")
         default: return 6
         }
     }
 
-    /// The code of `\uXXXX` at the front.
+    /// Returns the code unit of the `\uXXXX` at the front.
     private static func unit(_ bytes: ArraySlice<UInt8>) -> UInt32? {
         guard bytes.starts(with: "\\u".utf8) else { return nil }
         let digits = bytes.dropFirst(2).prefix(4)
@@ -335,7 +338,7 @@ extension JSONCursor {
         return code
     }
 
-    /// A text that was scanned, with its escapes undone.
+    /// Returns a scanned string with its escapes resolved.
     private static func unescaped(_ written: ArraySlice<UInt8>) -> [UInt8] {
         var text: [UInt8] = []
         var rest = written
@@ -369,15 +372,15 @@ extension JSONCursor {
         }
     }
 
-    /// A text of somebody's, fit for a message.
+    /// Returns text from outside, shortened and safe to show in a message.
     package static func shown(_ text: [UInt8]) -> String {
         String(decoding: text.prefix(200), as: UTF8.self).plainWords(atMost: 60)
     }
 }
 
-/// The names of the members of one object so far.
+/// The member names seen so far in one object.
 private struct NamesSeen: Sendable {
-    /// So many are sooner compared than hashed; with more of them the time would grow with their square.
+    /// Up to this many names, comparing is faster than hashing; beyond it, it would be quadratic.
     private static let fewLimit = 16
 
     private var few: [[UInt8]] = []
@@ -387,7 +390,7 @@ private struct NamesSeen: Sendable {
 
     var count: Int { few.count + more.count }
 
-    /// False for a name that was there.
+    /// Adds a name; returns false for a duplicate.
     mutating func insert(_ name: [UInt8]) -> Bool {
         if few.contains(name) { return false }
         guard few.count == Self.fewLimit else {

@@ -1,9 +1,8 @@
-// How everything that this program writes as JSON is written: without Foundation, which would make the program a
-// quarter larger.
+// The JSON encoder of the program: without Foundation, which would make it a quarter larger.
 
-/// One line of JSON, its keys in snake case and in order.
+/// Returns a value as one line of JSON, its keys in snake case and sorted.
 ///
-/// A number that JSON has no word for (NaN, infinity) is null.
+/// NaN and infinity, which JSON cannot express, become null.
 package func encodedJSON(_ value: some Encodable) -> [UInt8] {
     let place = JSONPlace()
     guard (try? place.encode(value)) != nil else { return Array("{}".utf8) }
@@ -12,7 +11,7 @@ package func encodedJSON(_ value: some Encodable) -> [UInt8] {
     return bytes
 }
 
-/// Where a value goes, which its `encode(to:)` may give in parts.
+/// A node of the tree that `encode(to:)` builds, in one call or in parts.
 private final class JSONPlace: Encoder {
     private enum Kind { case value, array, object }
 
@@ -20,7 +19,7 @@ private final class JSONPlace: Encoder {
     private var alone = JSONValue.null
     private var parts: [JSONPlace] = []
     private var members: [String: JSONPlace] = [:]
-    /// The members are of a dictionary: names as they are, not of Swift's properties.
+    /// The members are a dictionary's: their names stay as they are.
     private var isDictionary = false
 
     let codingPath: [any CodingKey] = []
@@ -36,7 +35,7 @@ private final class JSONPlace: Encoder {
 
     var count: Int { parts.count }
 
-    /// What the standard library's types are made of is a value; all else says by itself what it is made of.
+    /// Encodes standard types as values; any other type encodes its own parts.
     func encode<Value: Encodable>(_ value: Value) throws {
         switch value {
         case let text as String: put(.text(text))
@@ -57,7 +56,7 @@ private final class JSONPlace: Encoder {
         alone = value
     }
 
-    /// A whole number is written as one: `2`, not `2.0`.
+    /// Writes a whole number without a fraction: `2`, not `2.0`.
     private static func digits(_ number: String) -> String {
         number.hasSuffix(".0") ? String(number.dropLast(2)) : number
     }
@@ -144,12 +143,12 @@ private struct JSONSingle: SingleValueEncodingContainer {
     func encode(_ value: some Encodable) throws { try place.encode(value) }
 }
 
-/// A dictionary whose keys are texts: its names are nobody's properties, and stay as they are.
+/// A dictionary with text keys, which are not Swift properties and keep their spelling.
 protocol NamedByText {}
 
 extension Dictionary: NamedByText where Key == String {}
 
-/// `lastOk` as `last_ok`, and `myURLText` as `my_url_text`.
+/// Converts `lastOk` to `last_ok`, and `myURLText` to `my_url_text`.
 func snakeCase(_ name: String) -> String {
     var words = ""
     var last: Character?

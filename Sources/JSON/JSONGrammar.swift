@@ -1,37 +1,40 @@
-// Whether bytes that come in pieces are JSON: total, and in constant memory however long they are.
+// A streaming JSON validator: accepts bytes in pieces, in constant memory.
 
-/// What kind of value begins.
+/// The kind of a value; `yes` is true, `no` is false.
 package enum JSONKind {
     case object, array, number, text, yes, no, null
 }
 
-/// Hears what stands in the JSON; `depth` counts the containers around it.
+/// Receives the parts of the JSON text; `depth` counts the containers around them.
 package protocol JSONListener {
     mutating func began(_ kind: JSONKind, depth: Int)
-    /// A value that stands in `depth` containers is over.
+    /// The value inside `depth` containers has ended.
     mutating func ended(depth: Int)
-    /// A byte of a member's name, escapes undone; 0xFF for what is no plain character.
+    /// One byte of a member's name, escapes resolved; 0xFF for anything but a plain ASCII
+    /// character.
     mutating func name(_ byte: UInt8, depth: Int)
     mutating func nameEnded(depth: Int)
     mutating func number(_ byte: UInt8, depth: Int)
-    /// The text that has begun has a first character.
+    /// The current string is not empty.
     mutating func filled(depth: Int)
-    /// Whether the names of members in so many containers are to be told.
+    /// Returns true if the listener wants the member names at this depth.
     func wantsNames(depth: Int) -> Bool
 }
 
-/// The grammar of RFC 8259 as JSONDecoder reads it: a comma before a closing bracket is forgiven, a mark of the
-/// byte order at the start is passed over, and nothing is deeper than 512.
+/// The grammar of RFC 8259 with JSONDecoder's tolerances.
+///
+/// It accepts a comma before a closing bracket, skips a byte order mark at the start, and allows
+/// 512 levels.
 package struct JSONGrammar<Listener: JSONListener> {
     private static var deepest: Int { 512 }
 
     private enum State {
-        /// Between tokens: what must come next.
+        /// Between tokens; the case names what must come next.
         case value, valueOrEnd, nameOrEnd, colon, commaOrEnd, over
         case name(JSONStringToken)
         case text(JSONStringToken)
         case number(JSONNumberToken)
-        /// What is left of `true`, `false` or `null`.
+        /// The rest of `true`, `false` or `null`.
         case word(ArraySlice<UInt8>)
         case broken
     }
@@ -39,21 +42,21 @@ package struct JSONGrammar<Listener: JSONListener> {
     package var listener: Listener
     private var state = State.value
     private var depth = 0
-    /// A bit for each container that is open: 1 for an object.
+    /// One bit per open container: 1 for an object.
     private var objects = [UInt64](repeating: 0, count: 8)
-    /// How much of a byte order mark has come; nil once something else has.
+    /// Bytes of a byte order mark seen so far; nil once anything else has come.
     private var mark: Int? = 0
-    /// Nothing but blanks came.
+    /// Only white space has come.
     package private(set) var isBlank = true
 
     package init(_ listener: Listener) {
         self.listener = listener
     }
 
-    /// What has come is no JSON, whatever follows.
+    /// The input is not JSON, whatever follows.
     package var isBroken: Bool { if case .broken = state { true } else { false } }
 
-    /// What has come is JSON.
+    /// The input so far is a complete JSON text.
     package var isWhole: Bool {
         switch state {
         case .over: true
@@ -72,7 +75,7 @@ package struct JSONGrammar<Listener: JSONListener> {
         }
     }
 
-    /// Skips bytes that change no state: most of a long answer is text or blanks.
+    /// Skips bytes that change no state: most of a long answer is string content or white space.
     private func passed(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
         var at = start
         switch state {
@@ -108,7 +111,7 @@ package struct JSONGrammar<Listener: JSONListener> {
         }
     }
 
-    /// A byte order mark before all else; one that is not whole is an error.
+    /// Consumes a byte order mark at the start; an incomplete one is an error.
     private mutating func isOfMark(_ byte: UInt8) -> Bool {
         guard let place = mark else { return false }
         let bytes: [UInt8] = [0xEF, 0xBB, 0xBF]

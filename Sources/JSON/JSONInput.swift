@@ -1,10 +1,9 @@
-// JSON that anybody may have written, as values of Swift: without Foundation (see JSONEncoding), whose decoder ends the
-// program over some broken names in Swift 6.0.
+// The JSON decoder, without Foundation, whose decoder crashes on some malformed names in Swift 6.0.
 
 package enum JSONInput {
-    /// Throws `JSONFault` for what is no sound JSON, and DecodingError for what is another value.
+    /// Decodes a value; throws `JSONFault` for malformed JSON and DecodingError for another type.
     ///
-    /// `snakeCase`: names are `in_snake_case` there.
+    /// `snakeCase`: the names in the text are `in_snake_case`.
     package static func decode<Value: Decodable>(
         _ type: Value.Type = Value.self,
         from bytes: [UInt8],
@@ -14,11 +13,11 @@ package enum JSONInput {
     }
 }
 
-/// A value that is read, which its `init(from:)` may take in parts.
+/// A node of the JSON tree that `init(from:)` reads, in one call or in parts.
 private struct JSONSource: Decoder {
     let value: JSONValue
     let inSnakeCase: Bool
-    /// The members are of a dictionary: names as they are, not of Swift's properties.
+    /// The members are a dictionary's: their names stay as they are.
     private var isDictionary = false
 
     var codingPath: [any CodingKey] { [] }
@@ -29,7 +28,7 @@ private struct JSONSource: Decoder {
         self.inSnakeCase = inSnakeCase
     }
 
-    /// What the standard library's types are made of is a value; all else says by itself what it is made of.
+    /// Decodes standard types from values; any other type decodes its own parts.
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         let read: Any?
         switch (value, type) {
@@ -49,7 +48,7 @@ private struct JSONSource: Decoder {
         return read
     }
 
-    /// `2.0` and `2e3` are whole numbers, too.
+    /// Converts digits to an integer; `2.0` and `2e3` are accepted too.
     private static func integer<Number: FixedWidthInteger>(
         _ type: Number.Type,
         _ digits: String
@@ -61,7 +60,7 @@ private struct JSONSource: Decoder {
         .typeMismatch(type, .init(codingPath: [], debugDescription: "this is \(value)"))
     }
 
-    /// The member of this name; nil where there is none.
+    /// Returns the member of this name; nil without one.
     func member(_ key: some CodingKey) throws -> JSONSource? {
         guard case .object(let members) = value else { throw other(than: [String: Any].self) }
         let isOwn = inSnakeCase && !isDictionary
@@ -89,7 +88,7 @@ private struct DecodedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let source: JSONSource
     let names: [String]
     var codingPath: [any CodingKey] { [] }
-    /// What a dictionary asks for.
+    /// The names as keys; a dictionary needs them to decode itself.
     var allKeys: [Key] { names.compactMap(Key.init(stringValue:)) }
 
     private func member(_ key: Key) throws -> JSONSource {

@@ -1,7 +1,7 @@
-// Texts as JSON has them.
+// Quotes and escapes strings for JSON.
 
 extension [UInt8] {
-    /// Appends a text as JSON has it (RFC 8259, section 7): in quotes, with escapes where they must be.
+    /// Appends a JSON string: in quotes, with the escapes that RFC 8259, section 7 requires.
     package mutating func appendQuoted(_ text: String) {
         var text = text
         text.withUTF8 { utf8 in
@@ -11,7 +11,8 @@ extension [UInt8] {
         }
     }
 
-    /// Whether no byte needs an escape: eight of them at a time, for an upload looks at each byte of each name and value.
+    /// Returns true if no byte needs an escape; checks eight at a time, as uploads quote every
+    /// value.
     private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
         let bytes = UnsafeRawBufferPointer(utf8)
         guard bytes.count >= 8 else { return bytes.allSatisfy(Self.isPlain) }
@@ -22,7 +23,7 @@ extension [UInt8] {
             }
             at += 8
         }
-        // The last eight, some of them once more.
+        // The last eight bytes, some of them checked twice.
         return isPlain(bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self))
     }
 
@@ -30,7 +31,7 @@ extension [UInt8] {
         byte >= 0x20 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
-    /// A byte below 0x20, or one that is none after it was compared, borrows from its own highest bit.
+    /// Checks eight bytes: one below 0x20, or one that XOR made zero, borrows from its highest bit.
     private static func isPlain(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let quote = word ^ (ones &* UInt64(UInt8(ascii: "\"")))

@@ -1,9 +1,9 @@
-// The tokens of JSON (RFC 8259), a byte at a time: strings, numbers, words.
+// JSON tokens (RFC 8259), parsed byte by byte: strings and numbers.
 
-/// A string behind its opening quote: sound escapes, sound UTF-8.
+/// A string after its opening quote: validates its escapes and its UTF-8.
 package struct JSONStringToken {
     package enum Step {
-        /// On with the string; a character of one byte is given, escapes undone.
+        /// The string continues; carries a one-byte character with its escape resolved.
         case more(UInt8?)
         case end
         case broken
@@ -12,20 +12,20 @@ package struct JSONStringToken {
     private enum Escape: Equatable {
         case none
         case begun
-        /// Within `\u`: so many digits are still to come.
+        /// Inside `\u`, with this many digits to come.
         case digits(Int)
     }
 
     private var escape = Escape.none
-    /// The number that the digits of `\u` make.
+    /// The code unit read so far from the digits of `\u`.
     private var unit = 0
-    /// The first half of a pair has come, the second must follow.
+    /// The first half of a surrogate pair has come; the second must follow.
     private var isHalf = false
     private var text = UTF8Check()
-    /// Nothing has come behind its opening quote.
+    /// Nothing has come after the opening quote.
     package private(set) var isEmpty = true
 
-    /// Whether a plain character may be passed over without a look.
+    /// A plain character can be skipped without changing the state.
     package var isPlain: Bool { escape == .none && !isHalf && text.isWhole }
 
     package mutating func take(_ byte: UInt8) -> Step {
@@ -54,7 +54,7 @@ package struct JSONStringToken {
             return .more(nil)
         }
         escape = .none
-        // `\b`, `\f` and the like stand in no name that we know: any byte will do.
+        // No name that we know contains `\b`, `\f` and the like: any byte serves.
         guard !isHalf, "\"\\/bfnrt".utf8.contains(byte) else { return .broken }
         return .more("\"\\/".utf8.contains(byte) ? byte : 0xFF)
     }
@@ -79,15 +79,15 @@ package struct JSONStringToken {
     }
 }
 
-/// Whether bytes are UTF-8 (RFC 3629, section 4).
+/// Validates UTF-8 byte by byte (RFC 3629, section 4).
 package struct UTF8Check {
-    /// Bytes that a character still needs, and what the next of them may be.
+    /// Bytes that the character still needs, and the range of the next one.
     private var left = 0
     private var next: ClosedRange<UInt8> = 0x80...0xBF
 
     package var isWhole: Bool { left == 0 }
 
-    /// False for a byte that must not stand here.
+    /// Consumes a byte; returns false if it is not allowed here.
     package mutating func take(_ byte: UInt8) -> Bool {
         if left > 0 {
             guard next.contains(byte) else { return false }
@@ -109,7 +109,7 @@ package struct UTF8Check {
     }
 }
 
-/// A number, byte by byte.
+/// A number, parsed byte by byte.
 package struct JSONNumberToken {
     private enum Part {
         case minus, zero, whole, point, fraction, exponent, sign, power
@@ -117,7 +117,7 @@ package struct JSONNumberToken {
 
     private var part: Part
 
-    /// nil for a byte that begins no number.
+    /// Returns nil if a number cannot begin with this byte.
     package init?(_ first: UInt8) {
         switch first {
         case UInt8(ascii: "-"): part = .minus
@@ -127,7 +127,7 @@ package struct JSONNumberToken {
         }
     }
 
-    /// Whether it may end here.
+    /// The number may end here.
     package var isWhole: Bool {
         switch part {
         case .zero, .whole, .fraction, .power: true
@@ -135,7 +135,7 @@ package struct JSONNumberToken {
         }
     }
 
-    /// False for a byte that does not belong to it any more.
+    /// Consumes a byte; returns false if it does not belong to the number.
     package mutating func take(_ byte: UInt8) -> Bool {
         guard let next = after(byte) else { return false }
         part = next

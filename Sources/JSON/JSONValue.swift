@@ -1,23 +1,23 @@
-// A JSON text as a tree, for what is small and seldom: settings of before, requests, figures.
+// JSON as a tree, for small and rare texts: stored settings, requests, figures.
 
-/// A value of a JSON text (RFC 8259).
+/// A JSON value (RFC 8259).
 package enum JSONValue: Sendable, Equatable {
     case null
     case flag(Bool)
-    /// As it is written: digits that no number of the machine holds are not lost.
+    /// The digits as written, so that numbers beyond any machine type are not lost.
     case number(String)
     case text(String)
     case array([JSONValue])
     case object([String: JSONValue])
 
-    /// Throws what is wrong with the bytes, or with more than `depthLimit` values in each other.
+    /// Parses a JSON text; throws if it is malformed or nested deeper than `depthLimit`.
     package init(_ bytes: [UInt8], depthLimit: Int = 32) throws(JSONFault) {
         var cursor = JSONCursor(bytes, depthLimit: depthLimit)
         self = try cursor.value()
         try cursor.end()
     }
 
-    /// Appends it as text without blanks, the members of objects in the order of their names.
+    /// Appends the value as text without white space, members sorted by name.
     package func write(to bytes: inout [UInt8]) {
         switch self {
         case .null: bytes += "null".utf8
@@ -53,7 +53,7 @@ package enum JSONValue: Sendable, Equatable {
 }
 
 extension JSONCursor {
-    /// The value that comes next, whatever it is.
+    /// Parses the next value of any kind.
     fileprivate mutating func value() throws(JSONFault) -> JSONValue {
         switch next() {
         case UInt8(ascii: "{"): return try object()

@@ -3,46 +3,46 @@ package import Host
 package import Records
 import SQLite
 
-/// A range of records that is sent under one key until a server has judged it.
+/// A range of records sent under one key until the server has given its verdict.
 package struct Batch: Sendable, Equatable {
     package enum State: Int64, Sendable {
-        /// Frozen, to be sent (again).
+        /// Frozen, to be sent or resent.
         case ready = 0
         case uploaded = 1
-        /// Refused for good; kept for a person to look at.
+        /// Rejected permanently; kept for a person to inspect.
         case quarantined = 2
     }
 
     /// Its row in the database.
     package var id: Int64
-    /// The `Idempotency-Key`, the same at each try.
+    /// The `Idempotency-Key`, the same on each retry.
     package var key: String
     package var stream: Stream
-    /// First and last sequence number, both included.
+    /// First and last sequence number, inclusive.
     package var first: Int64
     package var last: Int64
     package var state: State
-    /// Answers that refused its records; failures of the network never count.
+    /// How often the server rejected its records; network failures do not count.
     package var attempts: Int
-    /// The newest entry of the clock map that its timestamps use.
+    /// The newest clock map entry that its timestamps use.
     ///
-    /// Below 0: of the clock map in its own, older database, which froze it.
+    /// Negative: an entry of the older database that froze it.
     package var clockMap: Int64
-    /// When it was frozen, as it says in the body.
+    /// When it was frozen, as sent in the body.
     package var sentAt: WallTime
     /// Whether the clock was synced then.
     package var synced: Bool
-    /// The version that froze it, as it says in the body.
+    /// The version that froze it, as sent in the body.
     package var appVersion: String
-    /// The server's message, if it refused.
+    /// The server's message, if it rejected the batch.
     package var error: String?
-    /// The database that holds its records; 0: the live one.
+    /// The database that holds its records; 0 is the live one.
     package var database: Int64 = 0
 
     package var records: Int { Int(last - first + 1) }
     package var partition: Partition { Partition(stream, of: database) }
 
-    /// Its records, dated as they are in it.
+    /// Its records, with the clock map that dates them.
     package var range: PendingRange {
         PendingRange(
             stream: stream,
@@ -55,7 +55,7 @@ package struct Batch: Sendable, Equatable {
     }
 }
 
-/// What is waiting to be frozen: a range, and the clock map to date it with.
+/// A range of records that can be frozen, and the clock map to date it with.
 package struct PendingRange: Sendable, Equatable {
     package var stream: Stream
     package var first: Int64

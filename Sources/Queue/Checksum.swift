@@ -1,15 +1,15 @@
-// What the bytes of a long record add up to.
+// Checksums for the content of long records.
 import CZlib
 import Records
 import SQLite
 
-/// CRC-32 (RFC 1952, section 8) of what is longer than a page of the database, stored in the same row: a segment's
-/// encoded sound, the payload of a long advertisement, a long record of a user.
+/// CRC-32 (RFC 1952, section 8) of data longer than a database page, stored in the same row.
 ///
-/// Where the disk loses the end of the journal after the database was written, a row may go on in a page that belongs to
-/// another row by now, which SQLite does not see.
+/// That is a segment's encoded audio, the payload of a long advertisement, or a long user record.
+/// If the disk loses the end of the WAL after the database was written, a row may continue in a
+/// page that now belongs to another row, which SQLite does not detect.
 enum Checksum {
-    /// Shorter ones fit into the page of their row: a row of up to 989 bytes in pages of 1 KiB
+    /// Shorter data fits into its row's page: a row of up to 989 bytes in pages of 1 KiB
     /// (sqlite.org/fileformat2.html, section 1.6).
     private static let least = 900
 
@@ -17,15 +17,15 @@ enum Checksum {
         Int64(bytes.withUnsafeBufferPointer { crc32_z(0, $0.baseAddress, $0.count) })
     }
 
-    /// nil for what fits into the page of its row.
+    /// nil for data that fits into its row's page.
     static func ofLong(_ bytes: [UInt8]) -> Int64? { bytes.count < least ? nil : of(bytes) }
 
-    /// Of all text and bytes of a plain record; nil for one that fits into its page.
+    /// Covers all text and bytes of a plain record; nil if it fits into its page.
     static func ofLong(_ values: [ColumnValue]) -> Int64? {
         ofLong(values.flatMap(\.textBytes))
     }
 
-    /// Throws damage where what was read adds up to something else than was stored; `stored`: nil where nothing was.
+    /// Throws damage if the checksum differs from `stored`; nil means none was stored.
     static func check(
         _ sum: @autoclosure () -> Int64?,
         against stored: Int64?,

@@ -1,26 +1,26 @@
-// Which sequence numbers of a stream are in a batch, or gone: the rest is pending.
+// Tracks which sequence numbers of a stream are frozen or settled; all others are pending.
 import Records
 import SQLite
 
-/// Everything up to a number, and islands above it: batches of the newest records that went first.
+/// All numbers up to a watermark, and islands above it: batches of the newest records sent first.
 struct FrozenRanges: Sendable, Equatable {
-    /// Every number up to here is in a batch or gone.
+    /// Every number up to here is in a batch or settled.
     private(set) var through: Int64 = 0
     /// Ranges above `through` that are in batches: ascending, neither touching nor overlapping.
     private(set) var islands: [ClosedRange<Int64>] = []
 
-    /// The last frozen number; 0 where there is none.
+    /// The last frozen number; 0 if there is none.
     var last: Int64 { islands.last?.upperBound ?? through }
 
     init() {}
 
-    /// `ranges` in any order.
+    /// `ranges` may be in any order.
     init(through: Int64, _ ranges: [ClosedRange<Int64>]) {
         self.through = through
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) { insert(range) }
     }
 
-    /// Takes a range as frozen; what of it already was makes no difference.
+    /// Marks a range as frozen; parts of it may be frozen already.
     mutating func insert(_ range: ClosedRange<Int64>) {
         var (lower, upper) = (range.lowerBound, range.upperBound)
         islands.removeAll { island in
@@ -36,14 +36,14 @@ struct FrozenRanges: Sendable, Equatable {
         islands.insert(lower...upper, at: place)
     }
 
-    /// Takes a range as pending again.
+    /// Marks a range as pending again.
     mutating func remove(_ range: ClosedRange<Int64>) {
         let frozen = (through > 0 ? [1...through] : []) + islands
         let removed = Self(through: 0, [range])
         self = Self(through: 0, frozen.flatMap { removed.free(in: $0) })
     }
 
-    /// Everything up to `number` is frozen: islands that it reaches are no islands any more.
+    /// Freezes everything up to `number` and merges the islands it reaches.
     private mutating func settle(_ number: Int64) {
         through = number
         while let first = islands.first, first.lowerBound <= through + 1 {
@@ -52,7 +52,7 @@ struct FrozenRanges: Sendable, Equatable {
         }
     }
 
-    /// How many of the numbers up to `newest` are pending.
+    /// Returns how many numbers up to `newest` are pending.
     func pending(upTo newest: Int64) -> Int64 {
         var pending = max(0, newest - through)
         for island in islands where island.lowerBound <= newest {
@@ -61,13 +61,13 @@ struct FrozenRanges: Sendable, Equatable {
         return pending
     }
 
-    /// The oldest pending numbers, up to the first island.
+    /// Returns the oldest pending numbers, up to the first island.
     func oldest(upTo newest: Int64) -> ClosedRange<Int64>? {
         let last = islands.first.map { $0.lowerBound - 1 } ?? newest
         return through < last ? (through + 1)...last : nil
     }
 
-    /// The newest pending numbers, down to the last island.
+    /// Returns the newest pending numbers, down to the last island.
     func newest(upTo newest: Int64) -> ClosedRange<Int64>? {
         var gap = newest
         for island in islands.reversed() {
@@ -77,12 +77,12 @@ struct FrozenRanges: Sendable, Equatable {
         return through < gap ? (through + 1)...gap : nil
     }
 
-    /// Whether no number of a range is frozen.
+    /// Whether every number of a range is pending.
     func isPending(_ range: ClosedRange<Int64>) -> Bool {
         range.lowerBound > through && !islands.contains { $0.overlaps(range) }
     }
 
-    /// The parts of a range that are not frozen, ascending.
+    /// Returns the parts of a range that are not frozen, ascending.
     func free(in range: ClosedRange<Int64>) -> [ClosedRange<Int64>] {
         var parts: [ClosedRange<Int64>] = []
         var next = max(range.lowerBound, through + 1)

@@ -1,28 +1,28 @@
-// What the writer is asked to do, and how a caller waits for it.
+// Jobs for the writer, and how a caller waits for one.
 import Host
 import Records
 import Synchronization
 
-/// What the writer is asked to do.
+/// A job for the writer.
 enum Job: Sendable {
     case sighting(Sighting)
     /// A record of a plain stream.
     case row(PlainRow)
-    /// Records whose giver waits until they are on the disk.
+    /// Records whose sender waits until they are on disk.
     case put([PlainRow], @Sendable ((any Error)?) -> Void)
-    /// Where the gateway is: kept while a survey goes on.
+    /// A fix; stored while a survey is open.
     case place(Fix)
     case begin(AudioRun)
     case segment(Segment)
-    /// Of a run that had so many segments, and when.
+    /// Ends a run that had `count` segments.
     case end(Int64, count: Int64, at: Stamp)
     case work(Work)
-    /// Looks after the storage now.
+    /// Checks the storage now.
     case check
-    /// Deletes what was uploaded that long ago.
+    /// Deletes records uploaded at least that long ago.
     case purge(Duration)
     case limit(StorageLimits)
-    /// Commits so often from now on.
+    /// Changes the commit interval.
     case commitInterval(Duration)
     case declare([DeclaredStream])
     /// The database of a generation was found damaged.
@@ -30,17 +30,17 @@ enum Job: Sendable {
     case stop
 }
 
-/// Something to be done on the writer's thread, in a transaction of its own.
+/// Work for the writer's thread, in a separate transaction.
 struct Work: Sendable {
-    /// Returns why it failed; nil when it is done and can be committed.
+    /// Does the work; returns the error, or nil if it can be committed.
     ///
-    /// Called with nil when there is no database.
+    /// Called with nil if there is no database.
     var run: @Sendable (Writer?) -> (any Error)?
-    /// Called once its changes are on the disk, or with the reason why they are not.
+    /// Called once its changes are on disk, or with the error.
     var finish: @Sendable ((any Error)?) -> Void
 }
 
-/// How callers have something done by the writer and wait for it.
+/// Runs a closure on the writer and lets the caller wait for its result.
 struct Question<Value: Sendable>: Sendable {
     private let reply = Mailbox<Result<Value, any Error>>(limit: 1)
 
@@ -62,7 +62,7 @@ struct Question<Value: Sendable>: Sendable {
         )
     }
 
-    /// Waits for the answer; throws WriterBusy when there is none within `limit` (nil: for ever).
+    /// Waits for the result; throws `WriterBusy` if there is none within `limit` (nil: forever).
     func answer(within limit: Duration?) throws -> Value {
         var answers: [Result<Value, any Error>] = []
         reply.takeAll(into: &answers, timeout: limit)
@@ -71,7 +71,7 @@ struct Question<Value: Sendable>: Sendable {
     }
 }
 
-/// A value that two closures share.
+/// A value shared by two closures.
 private final class Holder<Value: Sendable>: Sendable {
     let value: Mutex<Value>
 

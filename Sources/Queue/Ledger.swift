@@ -1,14 +1,14 @@
-// The ledger of losses, as it is stored.
+// Reads the stored ledger of losses.
 package import Host
 package import Records
 import SQLite
 
-/// All that was lost of a stream in one way since the database was made.
+/// All losses of one kind in a stream since the database was created.
 package struct LossEntry: Sendable, Equatable {
     package var stream: Stream
     package var kind: LossKind
     package var records: Int
-    /// As well as the clock map knows now.
+    /// By the current clock map.
     package var from: WallTime
     package var to: WallTime
 }
@@ -19,10 +19,10 @@ enum Ledger {
         var stream: Stream
         var kind: LossKind
         var records: Int64
-        /// Records that an event has told of.
+        /// Records that events have reported.
         var told: Int64
         var first: WallTime
-        /// The first that no event has told of.
+        /// The first loss that no event has reported.
         var open: WallTime
         var last: WallTime
         var openBoot: Int64
@@ -35,7 +35,7 @@ enum Ledger {
         _ clockMap: ClockMap
     ) throws -> [Row] {
         let rows = try connection.prepare("SELECT * FROM losses ORDER BY stream, kind")
-        /// Boot, boottime and wall of three columns in a row, as the time it was.
+        /// Reads boot, boottime and wall from three consecutive columns as a time.
         func moment(_ row: borrowing Statement, from column: Int32) -> WallTime {
             clockMap.resolve(row.stamp(boottime: column + 1), boot: row.required(column)).wall
         }

@@ -1,10 +1,10 @@
-// What other parts of the gateway want to know after a restart, kept beside the records.
+// Small texts that other parts of the gateway store across restarts, next to the records.
 import SQLite
 import Synchronization
 
-/// Texts by name: the newest of each, and which of them the database does not have yet.
+/// Named texts: the newest value of each, and which are not in the database yet.
 ///
-/// A memo costs no commit of its own: it goes with the next one, whatever that is for, and at the end.
+/// A memo does not cause a commit: it is written with the next one, at the latest at shutdown.
 final class Memos: Sendable {
     private struct Content {
         var values: [String: String] = [:]
@@ -23,7 +23,7 @@ final class Memos: Sendable {
         }
     }
 
-    /// What is to be written with a commit; `written` says that it is.
+    /// The memos to write with a commit; confirm it with `written`.
     var unwritten: [String: String] {
         content.withLock { content in content.values.filter { content.unwritten.contains($0.key) } }
     }
@@ -36,7 +36,7 @@ final class Memos: Sendable {
         }
     }
 
-    /// Another database was opened: what it knows counts where nothing newer is known, and it gets the rest.
+    /// Merges the memos of a newly opened database; newer values win and are written to it.
     func opened(_ stored: [String: String]) {
         content.withLock { content in
             content.values.merge(stored) { newer, _ in newer }

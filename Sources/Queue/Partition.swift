@@ -1,8 +1,8 @@
-// The records of one stream in one database, and what is known of their numbers.
+// The records of one stream in one database, and the state of their numbers.
 package import Records
 import SQLite
 
-/// The records of a stream in a database: 0 is the live one, others were set aside and are drained beside it.
+/// A stream's records in one database: 0 is the live one, others are quarantined and being drained.
 package struct Partition: Sendable, Hashable {
     package var database: Int64
     package var stream: Stream
@@ -15,42 +15,42 @@ package struct Partition: Sendable, Hashable {
     package var isLive: Bool { database == 0 }
 }
 
-/// What became of the numbers of a partition: a row of `sequences`, and the sums of its batches.
+/// The state of a partition's numbers: a row of `sequences`, and the sums of its batches.
 struct StreamCounters: Sendable, Equatable {
     /// The number of the next record.
     var next: Int64 = 1
-    /// Numbers that are in a batch or gone; all others below `next` are pending.
+    /// Numbers that are in a batch or settled; all others below `next` are pending.
     var frozen = FrozenRanges()
     var uploaded: Int64 = 0
     var evicted: Int64 = 0
-    /// Chunks of sound below the level that is kept; they have no number.
+    /// Audio chunks below the minimum level; they do not have a number.
     var notKept: Int64 = 0
     var quarantined: Int64 = 0
-    /// Records in batches that are frozen and not judged yet.
+    /// Records in frozen batches that wait for a verdict.
     var ready: Int64 = 0
-    /// Stored bytes of the records that no server has and that are not in quarantine; decides who gives way.
+    /// Stored bytes of pending records, in a batch or not; decides which stream is evicted first.
     var pendingBytes: Int64 = 0
-    /// From which record on ids are made of the newest random number.
+    /// The first record whose id uses the newest random number.
     var seeded: Int64 = 1
-    /// Ids of new records are made of the random number of this start.
+    /// Ids of new records use this process's random number.
     var hasSeed = false
 
-    /// The oldest numbers that no batch has, up to the first that one has.
+    /// The oldest unbatched numbers, up to the first batched one.
     var oldestWaiting: ClosedRange<Int64>? { frozen.oldest(upTo: next - 1) }
     var newestWaiting: ClosedRange<Int64>? { frozen.newest(upTo: next - 1) }
 
-    /// The parts of a range that no batch has, ascending; nil: of all numbers.
+    /// Returns the unbatched parts of a range, ascending; nil means all numbers.
     func free(in range: ClosedRange<Int64>? = nil) -> [ClosedRange<Int64>] {
         frozen.free(in: range ?? 1...max(1, next - 1)).filter { $0.upperBound < next }
     }
 
-    /// Records that no batch has yet.
+    /// Records that are not in a batch yet.
     var waiting: Int64 { frozen.pending(upTo: next - 1) }
 
-    /// Nothing is pending: neither in a batch nor outside of one.
+    /// Nothing is pending, in a batch or not.
     var holdsNothing: Bool { ready == 0 && waiting == 0 }
 
-    /// Whether the stored row would be the same.
+    /// Whether both would be stored as the same row.
     func isStored(as other: Self) -> Bool {
         next == other.next && uploaded == other.uploaded && evicted == other.evicted
             && notKept == other.notKept && seeded == other.seeded
@@ -58,7 +58,7 @@ struct StreamCounters: Sendable, Equatable {
     }
 }
 
-/// The next rows of tables that other rows refer to: such a number never comes again.
+/// The next row numbers of tables that others refer to; numbers are never reused.
 struct RowNumbers: Sendable, Equatable {
     var segments: Int64 = 1
     var runs: Int64 = 1
@@ -73,10 +73,10 @@ struct RowNumbers: Sendable, Equatable {
 }
 
 extension Int64 {
-    /// Whether it can be the number of a record or of a row, or a count of them; ids have room for no more.
+    /// Whether it is a possible record or row number, or count; ids have 40 bits for it.
     var isPlausible: Bool { (0...1 << 40).contains(self) }
 
-    /// Throws damage for a number of the live database that cannot be.
+    /// Throws damage for an impossible number in the live database.
     func checked(_ what: String) throws -> Int64 {
         guard !isPlausible else { return self }
         throw SQLiteError(code: 11, message: "\(what) is \(self)", statement: "")

@@ -1,4 +1,4 @@
-// What is kept for each stream, found without hashing: it is looked up for every record.
+// A value per stream, found without hashing because every record looks it up.
 import Records
 
 /// A value for each live stream.
@@ -17,7 +17,7 @@ struct PerStream<Value> {
         }
     }
 
-    /// Streams of the user follow those that are built in.
+    /// User streams follow the built-in ones.
     private static func place(_ stream: Stream) -> Int {
         stream.number < Stream.firstOfUser ? stream.number : stream.number - Stream.firstOfUser + 16
     }

@@ -1,9 +1,9 @@
-// Tables of plain records: made, filled and read by their columns alone.
+// Creates, fills and reads tables of plain records by their columns.
 import Host
 import Records
 import SQLite
 
-/// The statements that insert plain records; one a stream, prepared once.
+/// The prepared statements that insert plain records, one per stream.
 final class PlainTables {
     private struct Table: ~Copyable {
         let insert: Statement
@@ -11,7 +11,7 @@ final class PlainTables {
         let hasSum: Bool
     }
 
-    /// A box, because a dictionary holds no value that cannot be copied.
+    /// A box, because a dictionary cannot hold noncopyable values.
     private final class Box {
         let table: Table
 
@@ -20,7 +20,7 @@ final class PlainTables {
 
     private var tables: [Stream: Box] = [:]
 
-    /// Makes the table of a stream if it is not there.
+    /// Creates the table of a stream if it does not exist.
     func make(_ kind: StreamKind, _ connection: borrowing Connection) throws {
         guard case .plain(let columns) = kind.shape, tables[kind.stream] == nil else { return }
         var stored = columns.flatMap { column in column.stored.map { ($0, column.type) } }
@@ -41,7 +41,7 @@ final class PlainTables {
         tables[kind.stream] = Box(table)
     }
 
-    /// After a rollback the tables of new streams may not exist.
+    /// Forgets the tables of new streams, which may not exist after a rollback.
     func forgetAll(but streams: StreamList) {
         for stream in tables.keys where streams[stream] == nil { tables[stream] = nil }
     }
@@ -89,7 +89,7 @@ final class PlainTables {
 }
 
 extension Column {
-    /// Its value in a row of which the column's first is at `place`, which moves on.
+    /// Reads the value in a row from column `place` on, and advances `place`.
     func value(_ row: borrowing Statement, _ place: inout Int32) -> ColumnValue {
         defer { place += Int32(stored.count) }
         switch form {
@@ -97,7 +97,7 @@ extension Column {
         case .moment: return .moment(boot: row.required(place), row.stamp(boottime: place + 1))
         case .text, .json: return row.isNull(place) ? .none : .text(row.text(place))
         case .members:
-            // Made by us as text, by programs of the user as bytes.
+            // Text if Waypost wrote it, bytes if a user's program did.
             if row.isNull(place) { return .none }
             return row.isText(place) ? .text(row.text(place)) : .bytes(row.data(place))
         default: return row.integer(place).map { .integer($0) } ?? .none
@@ -105,7 +105,7 @@ extension Column {
     }
 }
 
-/// A record came for a stream that the queue does not have.
+/// A record names a stream that is not declared.
 package struct UnknownStream: Error, Sendable, Equatable, CustomStringConvertible {
     package var name: String
 

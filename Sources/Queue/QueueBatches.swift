@@ -1,10 +1,10 @@
-// Which frozen batches wait for their verdict.
+// Finds the next frozen batch that waits for its verdict.
 package import Records
 
 extension Queue {
-    /// The batch of a stream that is to be sent next: of the frozen ones that with the oldest records.
+    /// Returns the frozen batch of a stream to send next: the one with the oldest records.
     ///
-    /// Not a record that stands alone and was refused: `nextRefused` has those. `except`: rows of batches to pass over.
+    /// Excludes rejected single-record batches (see `nextRefused`), and the rows in `except`.
     package func nextReady(
         _ stream: Stream,
         unreadable: Set<Int64> = [],
@@ -16,7 +16,7 @@ extension Queue {
         return try core.books.ready(stream, condition, order, unreadable)
     }
 
-    /// The next batch, numbered above `number`, of a record that stands alone and was refused.
+    /// Returns the next rejected single-record batch, numbered above `number`.
     package func nextRefused(
         _ stream: Stream,
         after number: Int64 = 0,

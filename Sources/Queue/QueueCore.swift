@@ -1,44 +1,44 @@
-// What the queue's callers, its writer and its maintenance share.
+// The state that the queue's callers, its writer and its maintenance share.
 import Host
 import Records
 import SQLite
 import StatusBoard
 import Synchronization
 
-/// The shared part of one queue.
+/// The shared state of one queue.
 final class QueueCore: Sendable {
     let settings: QueueSettings
     let mailbox: Mailbox<Job>
-    /// Of the writer's thread.
+    /// The heartbeat of the writer's thread.
     let life = Heartbeat()
     let storage = Publisher<StorageReport>()
     let losses = Mutex(NewLosses())
-    /// Tells this start of the program from others.
+    /// Distinguishes this process from earlier ones.
     private let started: BootInstant
     let inFlight = InFlight()
-    /// Losses that the end of the queue found no disk for.
+    /// Losses that could not be written at shutdown.
     let unentered = Mutex<[Loss]>([])
     let memos = Memos()
     let soundIsHeld = Atomic(false)
-    /// Bytes that records which are put together should have at most.
+    /// The maximum bytes of records put together.
     let putBytes: Atomic<Int>
     let isSurveying = Atomic(false)
-    /// Counts databases: readers of an older one must be opened again.
+    /// Counts opened databases: readers of an earlier one must be reopened.
     let generation = Atomic(0)
-    /// Counts how often another file was about to take the place of the database.
+    /// Counts how often another file was about to replace the database.
     let leavings = Atomic(0)
     let books: QueueCounters
-    /// Set where no thread runs the writer: does what it would do.
+    /// Runs the writer by hand; nil if a thread runs it.
     let hand = Mutex<Hand?>(nil)
-    /// A struct, because a bare closure is wrapped once more each time that it is looked at under the lock.
+    /// A struct, because a bare closure is wrapped again on each access under the lock.
     struct Hand {
         let turn: @Sendable () -> Void
     }
-    /// Names the runs of sound of this process.
+    /// The next id of an audio run in this process.
     let nextRun = Atomic<Int64>(1)
-    /// Segments that the run which goes on has had.
+    /// The number of segments so far in the current run.
     let segments = Atomic<Int64>(0)
-    /// Where the sound of this process ends, whether it is on the disk or not.
+    /// Where this process's audio ends, whether it is on disk or not.
     let sound = Mutex(EndOfSound())
 
     struct EndOfSound {
@@ -58,12 +58,12 @@ final class QueueCore: Sendable {
         LossTransactionID(bootID: settings.bootID, started: started, number: number)
     }
 
-    /// Called by the writer's thread before another file may take the place of the database.
+    /// Called by the writer's thread before another file may replace the database.
     func leave() { leavings.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
     /// Called by the writer's thread for each database it opens; returns its generation.
     func opened(_ writer: Writer) -> Int {
-        // First: whoever sees that there is a database asks what it remembers.
+        // Load memos first: callers read them as soon as they see the new database.
         memos.opened((try? writer.memos()) ?? [:])
         let number = generation.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
         isSurveying.store(writer.survey?.isOpen ?? false, ordering: .relaxed)
@@ -71,7 +71,7 @@ final class QueueCore: Sendable {
         return number
     }
 
-    /// A patient record is inserted with others, at the latest when the open transaction is committed.
+    /// Posts a record; a patient one may wait for others, at most until the next commit.
     func post(_ job: Job, _ stamp: Stamp, _ stream: Stream, patient: Bool = false) -> Bool {
         if mailbox.post(job, patient: patient) {
             inFlight.accepted(stream)
@@ -87,7 +87,7 @@ final class QueueCore: Sendable {
 }
 
 extension QueueCore {
-    /// Runs `body` on the writer's thread in a transaction of its own, and waits for its result.
+    /// Runs `body` on the writer's thread in a separate transaction, and waits for its result.
     func perform<Value: Sendable>(
         within limit: Duration? = nil,
         _ body: @escaping @Sendable (Writer) throws -> Value

@@ -1,14 +1,14 @@
-// What the queue can tell without its writer: as it was at the last commit.
+// Answers queries about the queue without its writer, as of the last commit.
 import Host
 import Records
 import SQLite
 import Synchronization
 
-/// The writer's memory as of its last commit, for whoever asks; and a reading connection for the rest.
+/// A copy of the writer's memory as of its last commit, and a reading connection for the rest.
 final class QueueCounters: Sendable {
     private struct Content {
         var memory = WriterMemory()
-        /// The boot that goes on.
+        /// The current boot.
         var boot: Int64 = 0
         var streams: StreamList
         var isOpen = false
@@ -19,7 +19,7 @@ final class QueueCounters: Sendable {
     private let settings: QueueSettings
 
     private struct ReaderBox: Sendable {
-        // A reader is used by one thread at a time: the lock's.
+        // Used by one thread at a time: the one that holds the lock.
         nonisolated(unsafe) var reader: Reader?
     }
 
@@ -49,24 +49,24 @@ final class QueueCounters: Sendable {
 
     func closed() { reader.withLock { $0.reader = nil } }
 
-    // MARK: Questions
+    // MARK: Queries
 
     var streams: StreamList { content.withLock { $0.streams } }
-    /// What waits in memory names its stream by number: a new database goes on with it.
+    /// Numbers of user streams, kept in a new database because records in memory use them.
     var userNumbers: [String: Int] {
         let own = streams.kinds.filter { $0.isOfUser }.map { ($0.stream.name, $0.stream.number) }
         return Dictionary(own, uniquingKeysWith: { first, _ in first })
     }
     var memory: WriterMemory { content.withLock { $0.memory } }
 
-    /// The right time at a moment of this boot; nil as long as nobody has vouched for one.
+    /// Returns the true time at a point of this boot; nil until a source has vouched for one.
     func rightTime(at stamp: Stamp) -> WallTime? {
         let (map, boot) = content.withLock { ($0.memory.clockMap, $0.boot) }
         let (wall, quality) = map.resolve(stamp, boot: boot)
         return quality == .unsynced ? nil : wall
     }
 
-    /// The oldest records of a stream that no batch has yet, those of older databases first; or the newest.
+    /// Returns a stream's oldest unbatched records, older databases first; or the newest.
     func pending(_ stream: Stream, newest: Bool, unreadable: Set<Int64>) -> PendingRange? {
         content.withLock { content in
             let draining = content.memory.draining.subtracting(unreadable)
@@ -90,10 +90,10 @@ final class QueueCounters: Sendable {
         }
     }
 
-    /// The number of the newest record of a stream; 0 before the first.
+    /// Returns the number of a stream's newest record; 0 if there is none.
     func newest(_ stream: Stream) -> Int64 { memory[Partition(stream)].next - 1 }
 
-    /// How many records of a stream up to a number, and of older databases, wait: in a batch, or in none.
+    /// Returns how many records of a stream up to a number, and of older databases, are pending.
     func unsent(_ stream: Stream, through end: Int64) throws -> Int {
         let memory = memory
         let live = memory[Partition(stream)]
@@ -105,9 +105,9 @@ final class QueueCounters: Sendable {
         return try ask { Int(waiting + (try $0.ready(stream, through: end))) }
     }
 
-    /// A frozen batch of a stream, of older databases first, that has no verdict yet.
+    /// Returns a stream's frozen batch without a verdict, older databases first.
     ///
-    /// Of older ones whose records were read: before, nobody knows whether they are as they were.
+    /// Includes an older database only once all its records were checked.
     func ready(
         _ stream: Stream,
         _ condition: String,
@@ -133,7 +133,7 @@ final class QueueCounters: Sendable {
         }
     }
 
-    /// The next uploaded batch, numbered above `number`, that is to be sent again.
+    /// Returns the next uploaded batch to send again, numbered above `number`.
     func nextResend(after number: Int64) throws -> Batch? {
         let (memory, streams, isOpen) = content.withLock { ($0.memory, $0.streams, $0.isOpen) }
         guard isOpen else { return nil }
@@ -175,7 +175,7 @@ final class QueueCounters: Sendable {
             do {
                 return try body(reader)
             } catch {
-                // The file may have been replaced: look at the one that is there next time.
+                // The file may have been replaced: reopen it next time.
                 box.reader = nil
                 throw error
             }

@@ -1,26 +1,26 @@
-// Why the queue does not take something, or cannot give it.
+// Errors for records that the queue cannot store or read.
 package import Records
 
-/// The queue is closed, or has no database for now, while something wanted it.
+/// The queue is closed, or does not have a database for now.
 package struct QueueClosed: Error, CustomStringConvertible {
     package var description: String {
-        "the queue takes nothing: its disk refuses for now, or it is closed; try again later"
+        "the queue does not accept records: it is closed or its disk fails; try again later"
     }
 }
 
-/// The writer did not come to it in time: its disk is slow, or hangs.
+/// The writer did not respond in time: its disk is slow or hangs.
 struct WriterBusy: Error, CustomStringConvertible {
-    var description: String { "the disk has not answered in time" }
+    var description: String { "the disk did not respond in time" }
 }
 
 /// Neither the disk nor memory has room for a record now.
 package struct QueueFull: Error, CustomStringConvertible {
     package var description: String {
-        "the queue is full: the disk refuses or is too slow; try again later"
+        "the queue is full: the disk fails or is too slow; try again later"
     }
 }
 
-/// A record is not where it should be: nothing of its batch may be sent as it is.
+/// A record is missing or damaged: its batch must not be sent as it is.
 package struct RecordMissing: Error, Sendable, Equatable, CustomStringConvertible {
     package var stream: Stream
     package var sequence: Int64
@@ -35,7 +35,7 @@ package struct RecordMissing: Error, Sendable, Equatable, CustomStringConvertibl
     package var description: String { "record \(sequence) of \(stream): \(why)" }
 }
 
-/// The live database is damaged, which says nothing of the older one that was to be read beside it.
+/// The live database is damaged; the older one being read next to it may be intact.
 package struct LiveDatabaseDamaged: Error {
     package var why: String
 }

@@ -1,11 +1,11 @@
-// What the queue says of records on their way to the disk.
+// Reports records and losses that are not known to be on disk.
 package import Host
 package import Records
 import StatusBoard
 import Synchronization
 
 extension Queue {
-    /// What would be lost if the program ended now, as far as is known: part of it may be on the disk already.
+    /// Records that would be lost if the process ended now; some may already be on disk.
     package var inFlight: [RecordsInFlight] {
         let isOpen = isOpen
         return core.inFlight.counts.map { stream, count in
@@ -14,35 +14,35 @@ extension Queue {
         }
     }
 
-    /// There is a database by now.
+    /// Whether a database has been opened.
     private var isOpen: Bool { generation > 0 }
 
-    /// The disk takes nothing for now, or hangs.
+    /// Whether the disk fails or hangs.
     package var isRefused: Bool {
         guard case .error = storage.state else { return false }
         return true
     }
 
-    /// What of it did not reach this database, in which a later start of the program has it; nil for none.
+    /// Returns an earlier process's records that did not reach this database; nil if all did.
     package func lost(of records: RecordsInFlight, from: Stamp, to: Stamp) -> Loss? {
         let all = Loss(.dropped, records.stream, records: records.count, from: from, to: to)
-        // Without a database, then or now, nothing can have landed, or nobody can tell.
+        // Without a database, then or now, none reached it or nobody can know.
         guard isOpen, records.after >= 0 else { return all }
         let landed = newest(records.stream) - records.after
-        // Below zero: this database took the place of a damaged one meanwhile, and got what was in memory.
+        // Negative: this database replaced a damaged one and got the records from memory.
         guard landed >= 0, landed < records.count else { return nil }
         return Loss(.dropped, records.stream, records: all.records - landed, from: from, to: to)
     }
 
-    /// Losses that are not known to be in the database, each with the commit that enters it.
+    /// Losses not known to be in the database, each with the transaction that records it.
     ///
-    /// It may be there all the same: a commit that hung, or was told as failed, may have landed.
+    /// They may be there: a commit that hung or reported failure may have reached the disk.
     package var lossesUnderWay: [(loss: Loss, turn: LossTransactionID)] {
         let losses = core.losses.withLock { $0.underWay }
         return losses.map { ($0.loss, core.turn($0.turn)) }
     }
 
-    /// Whether the database has what was to be entered with a commit of this boot, or of one before it.
+    /// Whether the database has the losses of a transaction of this boot or an earlier one.
     package func hasEntered(_ turn: LossTransactionID) -> Bool {
         guard let last = remembered(LossTransactionID.memo).flatMap({ LossTransactionID($0) })
         else { return false }
@@ -50,9 +50,9 @@ extension Queue {
             && last.number >= turn.number
     }
 
-    /// Enters what boots before this one lost, dated by what is known of these; nothing of a note that was entered before.
+    /// Records losses of earlier boots, dated as far as known; skips notes already recorded.
     ///
-    /// It is on the disk when this returns; nothing of it when it throws.
+    /// They are on disk on return, and none is if it throws.
     package func enter(_ notes: [LossNote]) throws {
         let names = try perform { writer in
             var names = (try writer.memos()[Self.enteredNotes] ?? "").split(separator: " ")
@@ -71,6 +71,6 @@ extension Queue {
     }
 
     private static let enteredNotes = "entered_notes"
-    /// Nothing brings older ones back.
+    /// The number of recorded notes to remember; older ones cannot come back.
     private static let mostNotes = 32
 }

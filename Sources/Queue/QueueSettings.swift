@@ -1,4 +1,4 @@
-// What a queue is made with.
+// The settings of a queue.
 package import Host
 package import Records
 import SQLite
@@ -15,14 +15,14 @@ package struct DeclaredStream: Sendable, Equatable {
     }
 }
 
-/// What a queue needs to know.
+/// The settings of a queue.
 package struct QueueSettings: Sendable {
-    /// Records that may be under way to the writer before more are refused (and counted).
+    /// Records that may wait for the writer before more are refused (and counted).
     package static let mailboxLimit = 20_000
 
     /// The database file.
     package var path: String
-    /// Names this boot (`/proc/sys/kernel/random/boot_id`).
+    /// Identifies this boot (`/proc/sys/kernel/random/boot_id`).
     package var bootID: String
     package var commitInterval: Duration
     package var clock: any HostClock
@@ -30,19 +30,19 @@ package struct QueueSettings: Sendable {
     package var appVersion: String
     package var limits = StorageLimits()
     package var userStreams: [DeclaredStream] = []
-    /// Kinds of stream beside those that are built in.
+    /// Stream kinds besides the built-in ones.
     package var moreStreams: [StreamKind] = []
     package var disk: any QueueDisk = SystemDisk()
-    /// Free bytes of the file system that a folder is on; nil: as the disk says.
+    /// Returns the free bytes of a folder's file system; nil uses the disk's value.
     package var freeSpace: (@Sendable (String) -> Int64)?
     package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0...UInt64.max) }
-    /// No threads: whoever has the queue turns it, and its maintenance, step by step.
+    /// Runs without threads: the owner drives the queue and its maintenance step by step.
     package var isTurnedByHand = false
-    /// The journal gets the length at which it is written back at once.
+    /// Extends the WAL at once to the length at which it is checkpointed.
     package var lengthensJournal = true
-    /// Bytes kept free for deleting on a full disk.
+    /// Bytes reserved for deleting on a full disk.
     package var reserveBytes = Reserve.usualBytes
-    /// Records that memory holds while the disk refuses.
+    /// Records that memory holds while the disk fails.
     package var memoryLimit = Self.mailboxLimit
 
     package init(
@@ -64,7 +64,7 @@ package struct QueueSettings: Sendable {
 
     func free() -> Int64? { freeSpace?(folder) ?? disk.free(folder) }
 
-    /// Opens the database, or another one beside it.
+    /// Opens the database, or another one at `path`.
     func connect(_ path: String? = nil, _ access: Connection.Access) throws -> Connection {
         try Connection(path: path ?? self.path, access: access, vfs: disk.vfs)
     }

@@ -1,11 +1,11 @@
-// When the records of a database were captured.
+// Resolves when the records of a database were captured.
 package import Host
 package import Records
 
-/// What a clock map says of the records of one database.
+/// Dates the records of one database by a clock map.
 package struct RecordDates: Sendable {
     private let map: ClockMap
-    /// From the boots of its records to those of the map; nil where they are the same.
+    /// Maps the boots of its records to those of the map; nil if they are the same.
     private let boots: [Int64: Int64]?
 
     init(map: ClockMap, boots: [Int64: Int64]?) {
@@ -13,9 +13,9 @@ package struct RecordDates: Sendable {
         self.boots = boots
     }
 
-    /// When a record was captured, as far as is known.
+    /// Returns when a record was captured, as far as known.
     package func resolve(_ stamp: Stamp, boot: Int64) -> (wall: WallTime, quality: ClockQuality) {
-        // A boot that is not known dates nothing but what its records saw themselves.
+        // An unknown boot has no clock entries: only the record's own stamp counts.
         map.resolve(stamp, boot: boots.map { $0[boot] ?? -1 } ?? boot)
     }
 }

@@ -1,13 +1,13 @@
-// Ids for records and batches: unique for ever, the same at each retry.
+// Ids for records and batches: unique forever, the same on each retry.
 import Records
 import SQLite
 
 /// Makes the ids of records: UUIDs of version 8 (RFC 9562, section 5.8).
 ///
-/// 72 random bits name the start of the program that accepted the record, 10 bits the stream, 40 bits the row. A
-/// copied, restored or rolled-back database goes on with the same rows, and never with the same start.
+/// 72 random bits identify the process start that accepted the record, 10 bits the stream, 40 bits
+/// the row. A copied, restored or rolled-back database reuses rows, but never a process start.
 package struct RecordIDs: Sendable {
-    /// From which row on ids are made of which random number.
+    /// The random number used for ids from a row on.
     struct Seed: Sendable, Equatable {
         var first: Int64
         /// 16 random bytes; nil where they are not known any more.
@@ -32,16 +32,16 @@ package struct RecordIDs: Sendable {
     }
 
     private let stream: Stream
-    /// By ascending `first`.
+    /// Ordered by `first`, ascending.
     private let seeds: [Seed]
 
-    /// The seeds of one stream, in order.
+    /// Uses the seeds of one stream, in order.
     init(_ stream: Stream, _ seeds: [Seed]) {
         self.stream = stream
         self.seeds = seeds
     }
 
-    /// Reads the seeds that the rows of a range need.
+    /// Reads the seeds needed for a range of rows.
     init(
         _ connection: borrowing Connection,
         _ stream: Stream,
@@ -64,9 +64,10 @@ package struct RecordIDs: Sendable {
         self.init(stream, seeds)
     }
 
-    /// For a database that was set aside, where the newest random number may be gone, or be older than the records.
+    /// Limits the seeds of a quarantined database to those that can be trusted.
     ///
-    /// `seeded`: from where on it should hold; `next`: the first record that its books do not know.
+    /// Its newest random number may be missing, or older than the records. `seeded` is the row
+    /// where it should start; `next` is the first record that its counters do not know.
     func trusted(from seeded: Int64, before next: Int64) -> Self {
         var kept = seeds.filter { $0.first < next }
         if !kept.contains(where: { $0.first >= seeded }) {
@@ -76,9 +77,9 @@ package struct RecordIDs: Sendable {
         return Self(stream, kept)
     }
 
-    /// The 36 characters of the id of one record.
+    /// Returns the id of a record, 36 characters.
     ///
-    /// Throws for a row that no seed is known for, which is damage.
+    /// Throws damage if there is no known seed for its row.
     package func id(_ sequence: Int64) throws -> String {
         let after = seeds.firstPlace { $0.first > sequence }
         guard after > 0, let seed = seeds[after - 1].seed else {
@@ -94,7 +95,7 @@ package struct RecordIDs: Sendable {
 
 /// UUIDs as text, without Foundation.
 package enum UUIDText {
-    /// A UUID of version 4 made of 128 random bits.
+    /// Returns a UUID of version 4 made of 128 random bits.
     package static func random(_ first: UInt64, _ second: UInt64) -> String {
         format((first & ~0xF000) | 0x4000, (second & ~(0xC0 << 56)) | 0x80 << 56)
     }

@@ -1,8 +1,8 @@
-// Where sound ended last, for the next start.
+// The end of the last audio run, stored for the next start.
 import Host
 import Records
 
-/// Where the last run that is over ended, as a memo: its segments may be gone, too quiet to be kept or purged.
+/// A memo of where the last finished run ended; its segments may be purged or were not stored.
 enum SoundEnd {
     static let memo = "end of sound"
 
@@ -10,7 +10,7 @@ enum SoundEnd {
         "\(boot) \(end.boot.nanoseconds) \(end.wall.milliseconds)"
     }
 
-    /// nil for one of another boot.
+    /// Parses the memo; nil if it is of another boot.
     static func stamp(_ text: String?, boot: String) -> Stamp? {
         let parts = (text ?? "").split(separator: " ")
         guard parts.count == 3, parts[0] == boot, let time = Int64(parts[1]),
@@ -21,6 +21,6 @@ enum SoundEnd {
 }
 
 extension [Stamp] {
-    /// nil where there is none.
+    /// The latest stamp; nil if empty.
     var latest: Stamp? { self.max { $0.boot < $1.boot } }
 }

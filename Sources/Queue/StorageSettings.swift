@@ -1,7 +1,7 @@
-// What the configuration says of the queue on the disk.
+// The configuration of the stored queue.
 package import Configuration
 
-/// `[storage]`: commits, what is kept, and how much room it may take.
+/// `[storage]`: commits, retention, and limits on space.
 package struct StorageSettings: Configurable {
     package var commitInterval = Duration.seconds(1)
     /// How long records stay after their upload.

@@ -1,12 +1,12 @@
-// The stored size of records: how much an eviction step deletes, and which stream holds most.
+// The stored size of records: decides how much an eviction step deletes, and from which stream.
 package import Records
 import SQLite
 
 extension StreamKind {
-    /// Bytes of a row beside its text and bytes: numbers, headers, its share of the pages above it.
+    /// Bytes of a row besides its text and bytes: numbers, headers, its share of interior pages.
     static let rowBytes = 48
 
-    /// An SQL expression for the stored bytes of a row of `table`; audio counts with its segments.
+    /// An SQL expression for the stored bytes of a row of `table`; audio includes its segments.
     ///
     /// Bounded, because a damaged row may hold any number.
     package var storedBytes: String {
@@ -23,7 +23,7 @@ extension StreamKind {
 }
 
 extension PlainRow {
-    /// What `StreamKind.storedBytes` gives for its row.
+    /// The size that `StreamKind.storedBytes` gives for its row.
     var storedBytes: Int {
         values.reduce(StreamKind.rowBytes) { sum, value in
             switch value {
@@ -36,7 +36,7 @@ extension PlainRow {
 }
 
 extension Writer {
-    /// The stored bytes of the records of a range that are still there; 0 for an older database.
+    /// Returns the stored bytes of a range's existing records; 0 for an older database.
     func storedBytes(_ partition: Partition, _ range: ClosedRange<Int64>) throws -> Int64 {
         guard partition.isLive, let kind = streams[partition.stream] else { return 0 }
         return try connection.integer(
@@ -46,7 +46,7 @@ extension Writer {
         ) ?? 0
     }
 
-    /// Subtracts records from what is pending; called while their rows are still there.
+    /// Subtracts a range from the pending bytes; call it while the rows still exist.
     func subtractPending(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         let bytes = memory[partition].pendingBytes - (try storedBytes(partition, range))
         memory[partition].pendingBytes = max(0, bytes)

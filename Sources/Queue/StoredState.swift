@@ -1,8 +1,8 @@
-// What the writer and a reader both load.
+// Loads the state that the writer and readers share.
 import Records
 import SQLite
 
-/// Reads the clock map up to and with entry `last`.
+/// Loads the clock map up to and including entry `last`.
 func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
     var map = ClockMap()
     let rows = try connection.prepare(
@@ -14,7 +14,7 @@ func loadClockMap(_ connection: borrowing Connection, through last: Int64) throw
 }
 
 extension ClockMap.Entry {
-    /// From a row of id, boot, boottime, wall, synced and source.
+    /// Reads a row of id, boot, boottime, wall, synced and source.
     init(_ row: borrowing Statement) {
         self.init(
             id: row.required(0),
@@ -27,12 +27,12 @@ extension ClockMap.Entry {
     }
 }
 
-/// The run that was recorded last.
+/// Loads the newest run.
 func loadLastRun(_ connection: borrowing Connection) throws -> AudioRun? {
     try loadRun(connection, "id>0")
 }
 
-/// The newest run for which a condition holds.
+/// Loads the newest run that meets a condition.
 func loadRun(_ connection: borrowing Connection, _ condition: String) throws -> AudioRun? {
     let runs = try connection.prepare(
         """

@@ -1,4 +1,4 @@
-// From the clocks a record saw to the time it happened.
+// Maps the clocks that a record saw to the time at which it was captured.
 package import Host
 
 /// How far a timestamp can be trusted (waypost-protocol(7), RECORDS).
@@ -9,18 +9,18 @@ package enum ClockQuality: String, Sendable {
     case unsynced
 }
 
-/// Who vouched for a wall time.
+/// The authority for a wall time.
 package enum ClockSource: String, Sendable {
     /// The kernel's own bound on the clock's error, kept by an NTP client.
     case kernel
     case gpsd
 }
 
-/// The pairs of clocks noted while the board ran, boot by boot.
+/// The pairs of boot time and wall time recorded while the device ran, per boot.
 ///
-/// With the entries up to a given row, a record always gets the same date: so a frozen batch is the same bytes at
-/// each try. Entries that tell nothing new (`isNews`) are dropped. Whether an entry is news depends only on the entries
-/// before it, so dropping some changes no date.
+/// With the entries up to a given row, a record always gets the same date, so a frozen batch has
+/// the same bytes at each try. Entries that add no information (`isNews`) are dropped; that depends
+/// only on the entries before them, so dropping them changes no date.
 package struct ClockMap: Sendable {
     package struct Entry: Sendable, Equatable {
         package var id: Int64
@@ -28,7 +28,7 @@ package struct ClockMap: Sendable {
         package var boottime: Int64
         package var wall: Int64
         package var synced: Bool
-        /// Who vouched for it; nil when nobody did, or in a row older than this column.
+        /// The authority for it; nil without one, or in a row older than this column.
         package var source: ClockSource?
 
         package init(
@@ -48,39 +48,41 @@ package struct ClockMap: Sendable {
         }
     }
 
-    /// A wall time that was right at a moment of a boot, both in ms.
+    /// A correct wall time at one point of a boot, both in ms.
     package struct Anchor: Sendable, Equatable {
         package var boottime: Int64
         package var wall: Int64
         package var source: ClockSource?
 
-        /// The right wall time at another moment of the same boot.
+        /// Returns the correct wall time at another point of the same boot.
         package func wall(at boottime: Int64) -> Int64 { wall &+ (boottime &- self.boottime) }
 
-        /// How far `wall` is from right, in ms.
+        /// Returns how far `wall` is from the correct time, in ms.
         package func deviation(of wall: Int64, at boottime: Int64) -> UInt64 {
             (wall &- self.wall(at: boottime)).magnitude
         }
     }
 
-    /// An anchor is kept at least this often (ms), because `tolerance` grows with the distance from the anchor.
+    /// An anchor is kept at least this often (ms): `tolerance` grows with the distance from the
+    /// anchor.
     package static let spacing: Int64 = 6 * 3_600_000
 
-    /// An anchor that is contradicted sooner (ms) was wrong from the first.
+    /// An anchor contradicted within this time (ms) was wrong from the start.
     ///
-    /// `pruneClockMap` keeps what is known of as long before the oldest record: so what it forgets changes no date.
+    /// `pruneClockMap` keeps the entries of this span before the oldest record, so pruning changes
+    /// no date.
     private static let trial: Int64 = 3_600_000
 
-    /// How far a right clock may be from what an anchor says `distance` ms later: 1 s and 200 ppm of it.
+    /// Returns how far a correct clock may deviate `distance` ms after an anchor: 1 s plus 200 ppm.
     package static func tolerance(_ distance: Int64) -> UInt64 { 1000 + distance.magnitude / 5000 }
 
     /// The anchors of each boot, by ascending boot time.
     private var anchors: [Int64: [Anchor]] = [:]
-    /// The newest entry seen; a batch is frozen with it.
+    /// The newest entry added; a frozen batch refers to it.
     package private(set) var newest: Int64 = 0
-    /// The newest entry, if it is no news: the next one may replace it.
+    /// The newest entry if it adds no information; the next one may replace it.
     package private(set) var idle: Entry?
-    /// The newest entry that put others right; 0 where there is none.
+    /// The newest entry that corrected earlier anchors; 0 if none did.
     package private(set) var correction: Int64 = 0
 
     package init() {}
@@ -98,7 +100,8 @@ package struct ClockMap: Sendable {
             Anchor(boottime: entry.boottime, wall: entry.wall, source: entry.source),
             at: index
         )
-        // A database that was set aside gives its entries after newer ones: the next anchor may know better, too.
+        // Salvage of a quarantined database adds older entries after newer ones, so the next anchor
+        // may also correct this one.
         for place in index..<min(index + 2, known.count)
         where Self.putRight(&known, before: place) {
             correction = max(correction, entry.id)
@@ -106,14 +109,14 @@ package struct ClockMap: Sendable {
         anchors[entry.boot] = known
     }
 
-    /// Has the anchors just before one say what it says, if it shows that they were wrong from the first.
+    /// Corrects the anchors just before one if it shows that they were wrong from the start.
     ///
-    /// A router often gives a time before it has one itself, a receiver before it knows the leap seconds. What stood
-    /// for an hour stays: then the newer one may be the wrong one.
+    /// A router often gives a time before it has one itself, and a GNSS receiver before it knows
+    /// the leap seconds. Anchors older than an hour are kept: then the newer one may be wrong.
     private static func putRight(_ known: inout [Anchor], before index: Int) -> Bool {
         let anchor = known[index]
         guard index > 0, anchor.corrects(known[index - 1]) else { return false }
-        // Those that agree stand and fall together.
+        // Anchors that agree with each other are corrected together.
         var first = index - 1
         while first > 0, known[first].agrees(with: known[first - 1]) { first -= 1 }
         guard anchor.boottime &- known[first].boottime < trial else { return false }
@@ -124,7 +127,8 @@ package struct ClockMap: Sendable {
         return true
     }
 
-    /// True for the first entry of a boot, for one that contradicts the entry before, and for one long after it.
+    /// Returns true for the first entry of a boot, for one that contradicts the anchor before, and
+    /// for one long after it.
     private func isNews(_ entry: Entry, at index: Int) -> Bool {
         guard index > 0, let before = anchors[entry.boot]?[index - 1] else { return true }
         let distance = entry.boottime &- before.boottime
@@ -132,11 +136,12 @@ package struct ClockMap: Sendable {
             || before.deviation(of: entry.wall, at: entry.boottime) > Self.tolerance(distance) / 4
     }
 
-    /// When a record stamped in `boot` really happened, as far as is known.
+    /// Returns the best known time of a record stamped in `boot`.
     ///
-    /// Before the boot's first anchor it is dated from that one. After an anchor its own wall clock is believed
-    /// if the nearest anchor before it agrees, and else it is dated from that: the clock was stepped since, or
-    /// never set. A boot without an anchor has no date but the one it saw.
+    /// Before the boot's first anchor, the record is dated from that anchor. After an anchor, its
+    /// own wall clock is used if the nearest earlier anchor agrees; otherwise it is dated from that
+    /// anchor, because the clock was stepped since or never set. In a boot without an anchor it
+    /// keeps the wall time it saw.
     package func resolve(_ stamp: Stamp, boot: Int64) -> (wall: WallTime, quality: ClockQuality) {
         guard let known = anchors[boot], let first = known.first else {
             return (stamp.wall, .unsynced)
@@ -153,14 +158,14 @@ package struct ClockMap: Sendable {
         return (WallTime(milliseconds: anchor.wall(at: boottime)), .corrected)
     }
 
-    /// The newest anchor of a boot at or before a boot time (ms).
+    /// Returns the newest anchor of a boot at or before a boot time (ms).
     package func anchor(of boot: Int64, at boottime: Int64 = .max) -> Anchor? {
         guard let known = anchors[boot] else { return nil }
         let index = known.firstPlace { $0.boottime > boottime }
         return index > 0 ? known[index - 1] : nil
     }
 
-    /// How many anchors are kept in memory.
+    /// The number of anchors in memory.
     package var count: Int { anchors.values.reduce(0) { $0 + $1.count } }
 }
 
@@ -169,10 +174,10 @@ extension ClockMap.Anchor {
         older.deviation(of: wall, at: boottime) <= ClockMap.tolerance(boottime &- older.boottime)
     }
 
-    /// Whether the one before cannot be right if this one is.
+    /// Returns true if the older anchor cannot be right when this one is.
     ///
-    /// A receiver's word undoes no NTP client's. It undoes a receiver's only backwards: a board whose clocks stood still
-    /// in its sleep finds itself late, and was right before.
+    /// A GNSS time never corrects an NTP time. It corrects another GNSS time only backwards: a
+    /// board whose clocks stopped during sleep finds itself late, and was right before.
     fileprivate func corrects(_ older: Self) -> Bool {
         guard !agrees(with: older) else { return false }
         return source != .gpsd || older.source == .gpsd && wall < older.wall(at: boottime)

@@ -1,4 +1,4 @@
-// The columns of plain records: how each is stored, and how it stands in JSON.
+// The columns of plain records: how each is stored and written as JSON.
 package import Host
 
 /// One column of a plain record.
@@ -8,23 +8,23 @@ package struct Column: Sendable {
         /// A number, stored as the integer count of `10^-decimals`.
         case scaled(decimals: Int)
         case text
-        /// A code that stands for one of these words.
+        /// A code for one of these words.
         case choice([Int64: String])
-        /// Text that is a JSON value already: the detail of an event.
+        /// Text that is already a JSON value: the detail of an event.
         case json
         /// Members of the record's JSON object: the text of an object, or bytes without its braces.
         case members
-        /// A moment of a boot, in three columns.
+        /// A point in time of a boot, in three columns.
         case moment
-        /// The record's own timestamp under another key; it is not stored a second time.
+        /// The record's own timestamp under another key; not stored a second time.
         case timestamp
-        /// A time in ms that its program gave for the record, instead of when it was accepted.
+        /// A time in ms that the sending program gave, in place of the time of acceptance.
         case given
     }
 
     /// Its name in the table.
     package let name: String
-    /// Its key in JSON; nil where it is not on the wire.
+    /// Its key in JSON; nil if it is not sent.
     package let key: String?
     package let form: Form
 
@@ -54,12 +54,12 @@ package struct Column: Sendable {
 
     package static func moment(_ name: String) -> Self { Self(name, key: name, .moment) }
 
-    /// Kept, and not on the wire.
+    /// A column that is stored but not sent.
     package static func hidden(_ name: String, _ form: Form = .integer) -> Self {
         Self(name, key: nil, form)
     }
 
-    /// The columns of the table that it takes.
+    /// The table columns that store it.
     package var stored: [String] {
         switch form {
         case .moment: ["\(name)_boot", "\(name)_boottime", "\(name)_wall"]
@@ -68,7 +68,7 @@ package struct Column: Sendable {
         }
     }
 
-    /// As SQLite declares it.
+    /// Its type in SQLite.
     package var type: String {
         switch form {
         case .integer, .scaled, .choice, .moment, .timestamp, .given: "INTEGER"
@@ -80,21 +80,21 @@ package struct Column: Sendable {
 
 /// The value of one column in one record.
 package enum ColumnValue: Sendable, Equatable {
-    /// Not known: absent in JSON.
+    /// Unknown: absent in JSON.
     case none
     case integer(Int64)
     case number(Double)
     case text(String)
     case bytes([UInt8])
-    /// `boot` nil: of the boot in which the record is stored.
+    /// `boot` is nil for the boot in which the record is stored.
     case moment(boot: Int64?, Stamp)
-    /// For a column that is not stored.
+    /// The value of a column that is not stored.
     case same
 
     package init(_ value: Double?) { self = value.map { .number($0) } ?? .none }
     package init(_ value: Int?) { self = value.map { .integer(Int64($0)) } ?? .none }
 
-    /// The integer that is stored for it in a column with `decimals`; nil for no value and for one too large.
+    /// Returns the integer to store with `decimals`; nil for no value and for one too large.
     package func scaled(_ decimals: Int) -> Int64? {
         switch self {
         case .integer(let integer): return integer

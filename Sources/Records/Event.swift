@@ -1,4 +1,4 @@
-// Events: what a reader of the data must know about how it was collected.
+// Events: incidents that affect how the data was collected.
 package import Host
 
 /// The kinds of event (waypost-protocol(7), RECORDS).
@@ -23,20 +23,22 @@ package enum EventValue: Sendable, Equatable {
     case integer(Int64)
     case number(Double)
     case time(WallTime)
-    /// As the clock that the event sees tells it, right or wrong: it is put right with the event.
+    /// A time by the clock that the event sees, right or wrong; it is corrected with the event.
     case seen(WallTime)
-    /// Of an earlier boot: right as far as can be known, whatever clock the event sees.
+    /// A time of an earlier boot, already corrected as far as possible, whatever clock the event
+    /// sees.
     case known(WallTime)
 }
 
 /// One event; `detail` keeps its order.
 package struct Event: Sendable, Equatable {
     package var kind: EventKind
-    /// The part of the gateway that it is about: `beacons`, `location`, `audio`, `clock`, `storage`, `gateway`.
+    /// The part of the gateway concerned: `beacons`, `location`, `audio`, `clock`, `storage`,
+    /// `gateway`.
     package var source: String
     package var detail: [(key: String, value: EventValue)]
     package var stamp: Stamp
-    /// Records that were never made, if it tells of such a loss; they are entered in the ledger of losses.
+    /// The loss that the event reports, if records were never made; recorded with the event.
     package var loss: Loss?
 
     package init(

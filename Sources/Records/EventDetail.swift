@@ -1,4 +1,4 @@
-// An event's detail as JSON text, which is how it is stored and sent.
+// An event's detail as JSON text, the form in which it is stored and sent.
 import Host
 
 /// Writes the `detail` object of an event.
@@ -20,16 +20,17 @@ package enum EventDetail {
         return String(decoding: json.bytes, as: UTF8.self)
     }
 
-    /// How a known time ends where it is stored, and one of the event's own clock; they are sent with a Z, as all times.
+    /// Stored suffixes that mark a known time and one of the event's clock; both are sent with a Z.
     private static let knownZone = "+00:00"
     private static let seenZone = "-00:00"
-    /// Spans of time, told by the clock that the event saw.
+    /// The fields that hold spans of time by the clock that the event saw.
     private static let spans = ["from", "to", "since", "until"].map { Array("\"\($0)\":\"".utf8) }
 
-    /// The text as it is sent: its spans are put right with the event, which saw the clock at `seen`.
+    /// Returns the text to send: its spans are corrected together with the event.
     ///
-    /// Where it is not said by which clock a time is told: one that is nearer to the right one was known better when the
-    /// event was made, unless the span ends with the event, for then all of it is told by one clock.
+    /// `seen` is the time the event saw, `right` the correct one. For a time without a mark: one
+    /// nearer to `right` was already correct when the event was made. If the span ends with the
+    /// event, all of it uses the event's clock.
     static func dated(_ text: String, seen: WallTime, right: WallTime) -> String {
         var bytes = Array(text.utf8)
         let found = spans.compactMap { field in
@@ -39,7 +40,7 @@ package enum EventDetail {
             String(decoding: bytes[$0...].prefix { $0 != quote }, as: UTF8.self)
         }
         let endsHere = times.contains { WallTime(rfc3339: $0) == seen }
-        // From behind, so that the places of those before stay.
+        // From the end, so that earlier positions stay valid.
         for (start, old) in zip(found, times).sorted(by: { $0.0 > $1.0 }) {
             guard let time = WallTime(rfc3339: old) else { continue }
             let isKnown =

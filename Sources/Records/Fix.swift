@@ -1,18 +1,18 @@
-// A position, as the location stream keeps it.
+// A position fix, as the location stream stores it.
 package import Host
 
 /// One position fix.
 ///
-/// What the receiver did not report is nil, never 0.
+/// A value that the GNSS receiver did not report is nil, never 0.
 package struct Fix: Sendable, Equatable {
     package enum Mode: Int, Sendable {
         case twoDimensional = 2
         case threeDimensional = 3
     }
 
-    /// When the report arrived, by the board's clocks.
+    /// When the report arrived, by the device's clocks.
     package var stamp: Stamp
-    /// The time that the receiver gave for it, whether it is believed or not.
+    /// The time that the GNSS receiver reported, whether it is trusted or not.
     package var receiverTime: WallTime?
     package var mode: Mode
     /// Degrees, WGS 84.
@@ -20,7 +20,7 @@ package struct Fix: Sendable, Equatable {
     package var longitude: Double
     /// Metres above mean sea level.
     package var altitude: Double?
-    /// Metres a second over ground.
+    /// Metres per second over ground.
     package var speed: Double?
     /// Degrees from true north.
     package var course: Double?
@@ -61,7 +61,7 @@ extension Fix: PlainRecord {
         ]
     )
 
-    /// From 0 on and below 360: what is rounded to 360 is north, and that is 0.
+    /// At least 0 and below 360: a value that rounds to 360 becomes 0, north.
     private var courseKept: Double? {
         course.map { ($0 * 10).rounded() < 3600 ? $0 : 0 }
     }

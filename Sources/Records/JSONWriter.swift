@@ -1,17 +1,17 @@
-// JSON written by hand, byte by byte: ten times faster than an encoder, and the same bytes each time.
+// A JSON writer: ten times faster than an encoder, and the same bytes each time.
 package import Host
 import JSON
 
-/// Builds JSON text.
+/// Builds JSON text byte by byte.
 ///
-/// Fields are written in the order of the calls.
+/// Writes fields in the order of the calls.
 package struct JSONWriter {
     package private(set) var bytes: [UInt8] = []
     private var needsComma = false
 
     package init() {}
 
-    /// Forgets the text and keeps the memory.
+    /// Discards the text and keeps the memory.
     package mutating func clear() {
         bytes.removeAll(keepingCapacity: true)
         needsComma = false
@@ -58,7 +58,7 @@ package struct JSONWriter {
         raw(flag ? "true" : "false")
     }
 
-    /// JSON has no NaN and no infinity: such a number is null.
+    /// Writes a number; NaN and infinity become null.
     package mutating func field(_ key: String, _ number: Double) {
         self.key(key)
         raw(number.isFinite ? "\(number)" : "null")
@@ -74,7 +74,7 @@ package struct JSONWriter {
         needsComma = true
     }
 
-    /// An integer that stands for `scaled / 10^decimals`, written out exactly: `-0.05`.
+    /// Writes `scaled / 10^decimals` exactly: `-0.05`.
     package mutating func field(_ key: String, scaled: Int64, decimals: Int) {
         self.key(key)
         decimal(scaled, decimals)
@@ -87,26 +87,26 @@ package struct JSONWriter {
         needsComma = true
     }
 
-    /// Text that is JSON already.
+    /// Writes text that is already JSON.
     package mutating func raw(_ json: String) {
         separate()
         bytes.append(contentsOf: json.utf8)
         needsComma = true
     }
 
-    /// Bytes that are JSON already.
+    /// Writes bytes that are already JSON.
     package mutating func raw(_ json: [UInt8]) {
         separate()
         bytes.append(contentsOf: json)
         needsComma = true
     }
 
-    /// Lets `body` append bytes that are already part of correct JSON.
+    /// Lets `body` append bytes that are part of valid JSON.
     package mutating func extend(_ body: (inout [UInt8]) throws -> Void) rethrows {
         try body(&bytes)
     }
 
-    /// Appends bytes unchanged: inside a quoted value, or the end of a line.
+    /// Appends bytes unchanged: inside a quoted value, or at the end of a line.
     package mutating func append(_ raw: some Sequence<UInt8>) {
         bytes.append(contentsOf: raw)
     }
@@ -115,7 +115,7 @@ package struct JSONWriter {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
     }
 
-    /// Written backwards into a place that holds any 64-bit number with its sign and point.
+    /// Writes digits backwards into a buffer that fits any 64-bit number with its sign and point.
     private mutating func decimal(_ scaled: Int64, _ decimals: Int) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 24 + decimals) { text in
             text.initialize(repeating: UInt8(ascii: "0"))

@@ -1,31 +1,32 @@
-// What was lost, counted: by stream and kind, with the span of time it covers.
+// Counts of lost records, by stream and kind, with the span of time they cover.
 package import Host
 
-/// How records came to be lost.
+/// Why records were lost.
 package enum LossKind: String, Sendable, CaseIterable {
-    /// Stored, and deleted before they were uploaded because space had ended.
+    /// Stored, but evicted before upload because space ran out.
     case evicted
-    /// In quarantine, and dropped by a person.
+    /// Quarantined, then dropped by a person.
     case discarded
-    /// Heard while the writer was too far behind.
+    /// Received while the writer was too far behind.
     case overrun
-    /// Sent by the device, and dropped on the way or damaged before it was understood; counted in packets.
+    /// Sent by the device, but dropped on the way or damaged before parsing; counted in packets.
     case missed
-    /// Accepted while the disk refused for longer than memory lasts, or hung until the program ended.
+    /// Accepted, but the disk refused for longer than memory lasts, or hung until the program
+    /// ended.
     case dropped
-    /// Not readable any more in a database that was set aside.
+    /// Unreadable in a quarantined database.
     case corrupt
-    /// Never captured: the source was gone, or stopped for want of space.
+    /// Never captured: the source was gone, or stopped for lack of space.
     case gap
 
-    /// Entered in the transaction that removes the records; any other is held in memory until it is entered.
+    /// Recorded in the transaction that removes the records; any other loss waits in memory.
     package var isOfRemoval: Bool { self == .evicted || self == .discarded || self == .corrupt }
 
     /// The event that reports it (waypost-protocol(7), RECORDS).
     package var event: EventKind { self == .evicted || self == .discarded ? .evicted : .gap }
 }
 
-/// Records of one stream lost in one way: how many, and when the first and the last was captured.
+/// Records of one stream lost for one reason: how many, and when the first and last was captured.
 package struct Loss: Sendable, Equatable {
     package var stream: Stream
     package var kind: LossKind

@@ -1,13 +1,13 @@
-// Plain records as JSON: their columns in order.
+// Writes plain records as JSON: their columns in order.
 package import Host
 
-/// When a record was captured, and how far that can be trusted.
+/// When a record was captured, and how far that time can be trusted.
 package typealias Moment = (wall: WallTime, quality: ClockQuality)
 
 extension RecordJSON {
-    /// Writes one record; `values` as they are stored, one for each column.
+    /// Writes one record; `values` has one stored value per column.
     ///
-    /// `seen`: the wall clock when it was captured. `resolve` dates a moment of a boot.
+    /// `seen` is the wall clock at capture. `resolve` returns the time of a point in a boot.
     package static func write(
         _ columns: [Column],
         _ values: [ColumnValue],
@@ -38,7 +38,7 @@ extension RecordJSON {
         }
     }
 
-    /// The time that the record's own program gave for it.
+    /// Returns the time that the sending program gave for the record.
     package static func givenTime(_ columns: [Column], _ values: [ColumnValue]) -> WallTime? {
         for (column, value) in zip(columns, values) where column.form == .given {
             if case .integer(let time) = value { return WallTime(milliseconds: time) }
@@ -59,7 +59,7 @@ extension RecordJSON {
             json.field(key, words[code] ?? "\(code)")
         case (.integer, .integer(let integer)): json.field(key, integer)
         case (.members, .text(let object)):
-            // Without the braces of the object: the other members follow.
+            // Without the object's braces: the other members follow.
             if object.utf8.count > 2 { json.raw(String(object.dropFirst().dropLast())) }
         case (.members, .bytes(let bytes)): if !bytes.isEmpty { json.raw(bytes) }
         case (_, .text(let text)): json.field(key, text)

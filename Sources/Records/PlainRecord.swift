@@ -1,14 +1,14 @@
-// Records that are a row of plain columns.
+// Records stored as one row of plain columns.
 package import Host
 
-/// A record that is a row of typed columns and nothing else.
+/// A record stored as one row of typed columns.
 package protocol PlainRecord: Sendable {
     static var kind: StreamKind { get }
     /// When it was captured.
     var stamp: Stamp { get }
-    /// One for each column of its kind, in that order.
+    /// One value per column of its kind, in that order.
     var values: [ColumnValue] { get }
-    /// Records that were never made, if it tells of such a loss.
+    /// The loss it reports, if records were never made.
     var loss: Loss? { get }
 }
 
@@ -16,12 +16,12 @@ extension PlainRecord {
     package var loss: Loss? { nil }
 }
 
-/// A plain record on its way to its table, or back from it.
+/// A plain record as a row to be inserted, or as read back.
 package struct PlainRow: Sendable, Equatable {
     package var stream: Stream
     package var stamp: Stamp
     package var values: [ColumnValue]
-    /// The loss that is entered in the ledger in the same transaction.
+    /// The loss to record in the same transaction.
     package var loss: Loss?
 
     package init(_ stream: Stream, _ stamp: Stamp, _ values: [ColumnValue], loss: Loss? = nil) {

@@ -1,20 +1,20 @@
-// What a beacon may report: each quantity with its key, its unit and its rounding, in one table.
+// The quantities that beacons report: key, unit and rounding of each, in one table.
 
-/// How the value of a reading is kept and written.
+/// How the value of a reading is stored and written.
 package enum ReadingForm: Sendable, Equatable {
-    /// A number, kept as an integer count of its step, `10^-decimals`.
+    /// A number, stored as an integer count of its step, `10^-decimals`.
     case number(decimals: Int)
-    /// `true` for any value but 0.
+    /// A flag; `true` for any value but 0.
     case flag
-    /// A code that stands for one of these names; a code without one is written `event_CODE`.
+    /// A code for one of these names; an unknown code is written `event_CODE`.
     case event([UInt8: String])
-    /// UTF-8.
+    /// UTF-8 text.
     case text
     /// Bytes, written as hex.
     case hex
 }
 
-/// A quantity a beacon may report; the raw value is stored, so it is never changed or reused.
+/// A quantity that a beacon reports; the raw value is stored, so never change or reuse one.
 package enum Quantity: UInt8, Sendable, CaseIterable {
     case temperature = 1
     case humidity = 2
@@ -82,7 +82,7 @@ package enum Quantity: UInt8, Sendable, CaseIterable {
     case dimmerSteps = 61
     case command = 62
     case commandArguments = 63
-    // BTHome: two states, of which `true` is the one named.
+    // BTHome: two states; `true` is the named one.
     case isOn = 64
     case hasPower = 65
     case isOpen = 66
@@ -111,7 +111,8 @@ package enum Quantity: UInt8, Sendable, CaseIterable {
     case tamper = 89
     case vibration = 90
     case isWindowOpen = 91
-    /// The sensor's own number of a measurement: stored to know it again after a restart, and never sent.
+    /// The sensor's sequence number of a measurement: stored to detect repeats after a restart,
+    /// never sent.
     case mark = 92
 
     /// The key on the wire, with its unit.
@@ -119,14 +120,14 @@ package enum Quantity: UInt8, Sendable, CaseIterable {
 
     package var form: ReadingForm { Self.table[Int(rawValue)].form }
 
-    /// Decimals kept; 0 for what is no number.
+    /// Decimals stored; 0 if it is not a number.
     package var decimals: Int {
         if case .number(let decimals) = form { decimals } else { 0 }
     }
 
     private typealias Row = (key: String, form: ReadingForm)
 
-    /// By raw value.
+    /// The rows, indexed by raw value.
     private static let table: [Row] = {
         var rows = [Row](repeating: ("", .flag), count: 256)
         for quantity in allCases { rows[Int(quantity.rawValue)] = row(quantity) }

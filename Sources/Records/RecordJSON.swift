@@ -1,4 +1,4 @@
-// Records as they look on the wire (waypost-protocol(7), RECORDS).
+// Writes records in the wire format (waypost-protocol(7), RECORDS).
 import Host
 
 /// Writes single records as JSON objects.
@@ -21,13 +21,13 @@ package enum RecordJSON {
         }
     }
 
-    /// `kind`, and `beacon_id` where the beacon has an id that does not change.
+    /// Writes `kind`, and `beacon_id` if the beacon has an id that does not change.
     private static func write(_ identity: BeaconIdentity, to json: inout JSONWriter) {
         json.field("kind", identity.kind.name)
         if !identity.beaconID.isEmpty { json.field("beacon_id", identity.beaconID) }
     }
 
-    /// What an advertisement says of itself: `tx_power`, `telemetry`, `data`.
+    /// Writes the fields of an advertisement: `tx_power`, `telemetry`, `data`.
     package static func write(
         _ txPower: Int?,
         _ telemetry: Telemetry,
@@ -42,7 +42,7 @@ package enum RecordJSON {
         if !data.isEmpty { json.field("data", Hex.text(data)) }
     }
 
-    /// The second of a quantity gets `_2` after its key, and so on.
+    /// Writes readings; the second of one quantity gets `_2` after its key, and so on.
     private static func write(_ readings: [Reading], to json: inout JSONWriter) {
         for (place, reading) in readings.enumerated() {
             let before = readings[..<place].count { $0.quantity == reading.quantity }
@@ -63,7 +63,7 @@ package enum RecordJSON {
         }
     }
 
-    /// Everything of a chunk, with `sound` writing the field that holds or names its file.
+    /// Writes a chunk; `sound` writes the field that holds or names its file.
     package static func write(
         _ chunk: Chunk,
         id: String,
@@ -78,7 +78,8 @@ package enum RecordJSON {
         try json.object {
             $0.field("id", id)
             $0.field("timestamp_start", moment.wall)
-            // By the board's clock; `duration` is frames over rate, by the sound card's clock, which differs a little.
+            // By the device's clock; `duration` is frames over rate, by the sound card's, which
+            // differs a little.
             $0.field("timestamp_end", moment.wall + .milliseconds(chunk.span ?? duration))
             $0.field("duration", scaled: duration, decimals: 3)
             try sound(&$0)
@@ -98,7 +99,7 @@ package enum RecordJSON {
     }
 }
 
-/// Bytes as lower-case hex.
+/// Formats bytes as lower-case hex.
 package enum Hex {
     package static func text(_ bytes: some Sequence<UInt8>) -> String {
         var text: [UInt8] = []

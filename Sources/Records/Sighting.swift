@@ -1,7 +1,7 @@
-// One advertisement heard from a beacon, as the beacon stream keeps it.
+// One advertisement received from a beacon, as the beacon stream stores it.
 package import Host
 
-/// The payload formats that the gateway tells apart; the raw value is stored.
+/// The payload formats that the gateway distinguishes; the raw value is stored.
 package enum BeaconKind: Int, Sendable, CaseIterable {
     case iBeacon = 1
     case altBeacon = 2
@@ -33,14 +33,14 @@ package enum BeaconKind: Int, Sendable, CaseIterable {
 
 /// A 48-bit Bluetooth device address, most significant byte first as it is written.
 package struct BluetoothAddress: Sendable, Hashable, CustomStringConvertible {
-    /// The address in the low 48 bits.
+    /// The address, in the low 48 bits.
     package var value: UInt64
 
     package init(value: UInt64) {
         self.value = value & 0xFFFF_FFFF_FFFF
     }
 
-    /// Reads `C6:00:11:22:33:44`, either case; nil for anything else.
+    /// Parses `C6:00:11:22:33:44` in either case; nil for anything else.
     package init?(_ text: String) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 6, parts.allSatisfy({ $0.utf8.count == 2 }),
@@ -49,11 +49,11 @@ package struct BluetoothAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(value: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
     }
 
-    /// `C6:00:11:22:33:44`.
+    /// The address as `C6:00:11:22:33:44`.
     package var description: String {
         String(unsafeUninitializedCapacity: 17) { text in
             for place in 0..<17 {
-                // Two digits and a colon for each byte, from the top.
+                // Two digits and a colon per byte, from the top.
                 let digit = place % 3
                 let shift = UInt64(40 - place / 3 * 8 + (digit == 0 ? 4 : 0))
                 let nibble = UInt8(truncatingIfNeeded: value >> shift) & 15
@@ -65,7 +65,7 @@ package struct BluetoothAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// What kind of address it is (Core Specification, Vol 6, Part B, 1.3); the raw value is stored.
+/// The kind of address (Core Specification, Vol 6, Part B, 1.3); the raw value is stored.
 package enum AddressType: Int, Sendable, CaseIterable {
     case `public` = 0
     case randomStatic = 1
@@ -83,10 +83,10 @@ package enum AddressType: Int, Sendable, CaseIterable {
     }
 }
 
-/// What stays the same from one sighting of a beacon to the next; stored once.
+/// The part of a sighting that is the same for one beacon; stored once.
 package struct BeaconIdentity: Sendable, Hashable {
     package var kind: BeaconKind
-    /// The id in the payload; without one the device's address, or empty if that address changes.
+    /// The id in the payload; without one, the device address, or empty if that address changes.
     package var beaconID: String
     package var address: BluetoothAddress
     package var addressType: AddressType
@@ -108,13 +108,13 @@ package struct BeaconIdentity: Sendable, Hashable {
     }
 }
 
-/// One advertisement heard.
+/// One received advertisement.
 package struct Sighting: Sendable, Equatable {
     package var identity: BeaconIdentity
-    /// dBm; nil where the controller could not tell (127 in the report).
+    /// dBm; nil if the controller did not know it (127 in the report).
     package var rssi: Int?
     package var telemetry: Telemetry
-    /// The payload as heard, only where no decoder knows it.
+    /// The payload as received, only if no decoder knows it.
     package var data: [UInt8]
     package var stamp: Stamp
 
@@ -146,8 +146,10 @@ extension Sighting {
     )
 }
 
-/// How telemetry and data share a column: the data unchanged for kinds that always have data; for the others the
-/// telemetry, or a zero byte followed by the data.
+/// Packs telemetry and data into one column.
+///
+/// Kinds that always have data store the data unchanged. Other kinds store the telemetry, or a zero
+/// byte followed by the data.
 package enum SightingPayload {
     /// No `Quantity` has this number.
     private static let dataMark: UInt8 = 0

@@ -1,7 +1,8 @@
-// Finding a place in what is kept in order.
+// Binary search in a sorted array.
 
 extension Array {
-    /// The index of the first element for which `liesAfter` is true; it must be false for all before that one.
+    /// Returns the index of the first element for which `liesAfter` is true; all before it must be
+    /// false.
     package func firstPlace(after liesAfter: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

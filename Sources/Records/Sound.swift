@@ -1,4 +1,4 @@
-// Sound as it is stored: runs of unbroken capture, cut into short encoded segments.
+// Audio as it is stored: runs of unbroken capture, cut into short encoded segments.
 import Glibc
 package import Host
 
@@ -9,7 +9,7 @@ package enum AudioCodec: Int, Sendable, CaseIterable {
     case flac = 3
     case aac = 4
 
-    /// `audio_format` on the wire: the container that players know it by.
+    /// `audio_format` on the wire: the container name that players know.
     package var format: String {
         switch self {
         case .opus: "ogg"
@@ -20,21 +20,22 @@ package enum AudioCodec: Int, Sendable, CaseIterable {
     }
 }
 
-/// An unbroken stretch of capture: from (re)start to the next gap or stop.
+/// An unbroken stretch of capture, from a (re)start to the next gap or stop.
 package struct AudioRun: Sendable, Equatable {
-    /// Made by `Queue.newRunID()`.
+    /// An id from `Queue.newRunID()`.
     package var id: Int64
     package var codec: AudioCodec
-    /// Frames a second; one channel.
+    /// Frames per second; one channel.
     package var rate: Int
-    /// A `CaptureDevice` as it is stored.
+    /// The stored form of a `CaptureDevice`.
     package var device: String
-    /// Frames that the decoder must drop at the start of a segment's packets (Opus lookahead), at `rate`.
+    /// Frames, at `rate`, that the decoder drops at the start of a segment's packets (Opus
+    /// lookahead).
     package var preskip: Int
-    /// Segments in a full chunk, and how many of them the next chunk shares.
+    /// Segments in a full chunk, and how many of them it shares with the next chunk.
     package var chunkSegments: Int
     package var overlapSegments: Int
-    /// Chunks quieter than this on average (dBFS) are counted and not kept.
+    /// Chunks with a lower average level (dBFS) are counted and not stored.
     package var minimumLevel: Double?
 
     package init(
@@ -58,22 +59,24 @@ package struct AudioRun: Sendable, Equatable {
     }
 }
 
-/// The encoded sound of one overlap length (2 s), or less at the end of a run.
+/// The encoded audio of one overlap length (2 s), or less at the end of a run.
 package struct Segment: Sendable, Equatable {
     package var run: Int64
-    /// Its place in the run, from 0: set by `Queue.accept`, so that a hole shows whoever made it.
+    /// Its index in the run, from 0; set by `Queue.accept`, so that every lost segment leaves a
+    /// gap.
     package var index: Int64 = 0
-    /// Frames of sound it stands for.
+    /// Frames of audio it covers.
     package var frames: Int
     /// When its first frame was captured.
     package var start: Stamp
-    /// Mean of the squared samples without their DC part, full scale = 1.
+    /// Mean of the squared samples without their DC component, full scale = 1.
     package var meanSquare: Double
-    /// The encoded sound.
+    /// The encoded audio.
     ///
-    /// WAV: little-endian 16-bit samples. Opus: packets, each after its length as a 16-bit little-endian
-    /// number; the last one is also the next segment's first: the decoder needs it for the last `preskip`
-    /// frames of this one. FLAC: frames, each after its length, numbered by their run. AAC: ADTS frames.
+    /// WAV: little-endian 16-bit samples. Opus: packets, each after its 16-bit little-endian
+    /// length; the last one is also the next segment's first, because the decoder needs it for the
+    /// last `preskip` frames of this one. FLAC: frames, each after its length, numbered within
+    /// their run. AAC: ADTS frames.
     package var data: [UInt8]
 
     package init(run: Int64, frames: Int, start: Stamp, meanSquare: Double, data: [UInt8]) {
@@ -85,18 +88,18 @@ package struct Segment: Sendable, Equatable {
     }
 }
 
-/// The device of a run: one text in the database, two members of a record.
+/// The device of a run: one text in the database, two members in a record.
 package struct CaptureDevice: Sendable, Equatable {
-    /// The PCM's name, which holds no tab.
+    /// The PCM's name; contains no tab.
     package var name: String
-    /// Frames per second of the device where it delivers fewer than the record has; nil where it does not.
+    /// Frames per second of the device if below the record's rate; else nil.
     package var rate: Int?
 
     package init(name: String, rate: Int?) {
         (self.name, self.rate) = (name, rate)
     }
 
-    /// Reads a text of a run.
+    /// Parses the text of a run.
     package init(stored: String) {
         let parts = stored.split(separator: "\t", maxSplits: 1)
         self.init(
@@ -109,19 +112,20 @@ package struct CaptureDevice: Sendable, Equatable {
     package var stored: String { rate.map { "\(name)\t\($0)" } ?? name }
 }
 
-/// Levels of sound.
+/// Audio levels.
 package enum SoundLevel {
-    /// What digital silence is called: below the step of 16-bit samples, and a number JSON can hold.
+    /// The level of digital silence: below the step of 16-bit samples, and a number that JSON can
+    /// hold.
     package static let floor = -120.0
 
-    /// A mean of squared samples (full scale 1) in dBFS: a full-scale square wave is 0 dB.
+    /// Converts a mean of squared samples (full scale 1) to dBFS: a full-scale square wave is 0 dB.
     package static func decibels(_ meanSquare: Double) -> Double {
         guard meanSquare > 1e-12 else { return floor }
         return 10 * log10(meanSquare)
     }
 }
 
-/// A chunk of sound: a record of the audio stream, by reference to its segments.
+/// A chunk of audio: a record of the audio stream that refers to its segments.
 package struct Chunk: Sendable, Equatable {
     package var codec: AudioCodec
     package var rate: Int
@@ -133,7 +137,8 @@ package struct Chunk: Sendable, Equatable {
     package var overlapFrames: Int
     package var meanSquare: Double
     package var start: Stamp
-    /// From its first frame to the end of its last in ms, as the board's clock measured it; nil: not known.
+    /// Length in ms by the device's clock, from its first frame to the end of its last; nil:
+    /// unknown.
     package var span: Int64?
 
     package init(
@@ -162,7 +167,7 @@ package struct Chunk: Sendable, Equatable {
         self.span = span
     }
 
-    /// The length of its sound in ms: frames over rate.
+    /// The length of its audio in ms: frames over rate.
     package var duration: Int64 { Int64(frames) * 1000 / Int64(max(1, rate)) }
 }
 

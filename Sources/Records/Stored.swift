@@ -1,6 +1,6 @@
-// A record as it is stored.
+// A record read from the queue.
 
-/// A record as it is stored: its sequence number and the boot that its stamp belongs to.
+/// A stored record with its sequence number and the boot that its stamp belongs to.
 package struct Stored<Record> {
     package var sequence: Int64
     package var boot: Int64

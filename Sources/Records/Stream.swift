@@ -1,12 +1,12 @@
-// The streams of records that a server receives, each a table of its own.
+// The streams of records; a server stores each in a separate table.
 
-/// A stream of records: its number, which is stored and part of each record's id, and its name.
+/// A stream of records: its name, and its number, which is stored and part of each record's id.
 ///
-/// Each stream declares its own in its file, as `Stream.location` does.
+/// Each built-in stream is declared in its record's file, as `Stream.location` is.
 package struct Stream: Sendable, Hashable, CustomStringConvertible {
-    /// Streams that are built in have numbers below this one.
+    /// Built-in streams have numbers below this one.
     package static let firstOfUser = 64
-    /// The most that a record's id has room for.
+    /// The largest number that fits into a record's id.
     package static let last = 1023
 
     package let number: Int
@@ -24,10 +24,10 @@ package struct Stream: Sendable, Hashable, CustomStringConvertible {
     package func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
-/// What the queue, the uploader, the configuration and `status` need to know of a stream.
+/// The description of a stream for the queue, the uploader, the configuration and `status`.
 ///
-/// Table, insertion, reading, JSON, salvage, retention, eviction, order of upload and configuration key follow
-/// from it: a stream that is in the list of kinds is complete.
+/// Table, insertion, reading, JSON, salvage, retention, eviction, upload order and configuration
+/// key all follow from it: adding it to the list of kinds completes a stream.
 package struct StreamKind: Sendable {
     /// How its records are stored.
     package enum Shape: Sendable {
@@ -35,18 +35,18 @@ package struct StreamKind: Sendable {
         case plain([Column])
         /// A row that refers to a beacon.
         case sightings
-        /// A chunk that refers to segments of sound.
+        /// A chunk that refers to audio segments.
         case sound
     }
 
     package let stream: Stream
-    /// Its name on the wire, unless the configuration gives another.
+    /// Its name on the wire, unless the configuration sets another.
     package let wire: String
     package let table: String
     package let shape: Shape
-    /// Stored bytes of a usual record: large records are uploaded last.
+    /// Stored bytes of a typical record; large records are uploaded last.
     package let usualBytes: Int64
-    /// `status` shows it before it has a record.
+    /// `status` shows it even before it has a record.
     package let isAlwaysShown: Bool
 
     package init(
@@ -65,7 +65,7 @@ package struct StreamKind: Sendable {
         self.isAlwaysShown = isAlwaysShown
     }
 
-    /// A stream of plain records.
+    /// Describes a stream of plain records.
     package init(
         _ stream: Stream,
         wire: String,
@@ -82,12 +82,12 @@ package struct StreamKind: Sendable {
         )
     }
 
-    /// Its records may be longer than a page of the database.
+    /// Its records can be longer than a page of the database.
     package var holdsText: Bool {
         guard case .plain(let columns) = shape else { return false }
         return columns.contains { [.text, .json, .members].contains($0.form) }
     }
 
-    /// Its records are large, so they are uploaded last and read one at a time.
+    /// Its records are large: uploaded last and read one at a time.
     package var isLarge: Bool { usualBytes > 4096 }
 }

@@ -1,8 +1,8 @@
-// Surveys: what a beacon sounded like from where, between a start and a stop.
+// Surveys: how well beacons are received from which position, between a start and a stop.
 import Glibc
 package import Host
 
-/// A survey that is over: its record.
+/// The record of a finished survey.
 package struct Survey: Sendable, Equatable {
     package var name: String
     package var start: Stamp
@@ -49,14 +49,14 @@ extension Survey: PlainRecord {
     }
 }
 
-/// A survey that goes on, or one that has ended and whose record is not made yet.
+/// A survey in progress, or an ended one whose record is not made yet.
 package struct OpenSurvey: Sendable, Equatable {
     package var name: String
     package var start: Stamp
     package var startBoot: Int64
-    /// Its first sighting has this sequence number.
+    /// The sequence number of its first sighting.
     package var first: Int64
-    /// Its end; nil while it goes on.
+    /// Its end; nil while it is in progress.
     package var end: End?
 
     package init(
@@ -93,7 +93,7 @@ package struct OpenSurvey: Sendable, Equatable {
     package var isOpen: Bool { end == nil }
 }
 
-/// Why a survey cannot be started or stopped.
+/// The reason why a survey cannot be started or stopped.
 package enum SurveyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     case isOpen(String)
     case noneIsOpen
@@ -108,14 +108,14 @@ package enum SurveyRefusal: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// One sighting as a survey sees it.
+/// One sighting during a survey.
 package struct SurveySample: Sendable {
-    /// The row of `beacons`; one beacon may have several.
+    /// The row in `beacons`; one beacon may have several.
     package var beacon: Int64
     package var rssi: Int?
     package var boot: Int64
     package var stamp: Stamp
-    /// Where the gateway was: the newest fix of the ten seconds before.
+    /// The gateway's position: the newest fix of the last ten seconds.
     package var place: Place?
 
     package init(
@@ -133,7 +133,7 @@ package struct SurveySample: Sendable {
     }
 }
 
-/// A place on the ground, in degrees.
+/// A position on the ground, in degrees.
 package struct Place: Sendable, Equatable {
     package var latitude: Double
     package var longitude: Double
@@ -143,7 +143,7 @@ package struct Place: Sendable, Equatable {
         self.longitude = longitude
     }
 
-    /// The haversine distance on a sphere of 6,371,009 m.
+    /// Returns the haversine distance on a sphere with a radius of 6,371,009 m.
     package func metres(to other: Self) -> Double {
         let radians = Double.pi / 180
         let north = sin((other.latitude - latitude) * radians / 2)

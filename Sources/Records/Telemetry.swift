@@ -1,11 +1,11 @@
-// Readings that a beacon sends along, packed for storage.
+// The readings in an advertisement, packed for storage.
 
-/// One reading as it is kept.
+/// One stored reading.
 package struct Reading: Sendable, Equatable {
     package var quantity: Quantity
-    /// A number's count of its quantity's step, a flag's or an event's code.
+    /// A number's count of its quantity's step, or the code of a flag or event.
     package var scaled: Int64
-    /// The bytes of a text or of hex; empty for all others.
+    /// The bytes of a text or hex value; otherwise empty.
     package var bytes: ArraySlice<UInt8>
 
     package init(quantity: Quantity, scaled: Int64, bytes: ArraySlice<UInt8> = []) {
@@ -15,16 +15,16 @@ package struct Reading: Sendable, Equatable {
     }
 }
 
-/// The readings of one advertisement, in the order they were added, packed for storage.
+/// The packed readings of one advertisement, in the order they were added.
 package struct Telemetry: Sendable, Hashable {
-    /// Per reading: one byte `Quantity`, then the scaled value as a zigzag varint.
+    /// Per reading: one byte of `Quantity`, then the scaled value as a zigzag varint.
     ///
-    /// The value of a text or of hex is its length, and its bytes follow.
+    /// For a text or hex value, that value is its length, and its bytes follow.
     package private(set) var packed: [UInt8] = []
 
     package init() {}
 
-    /// Reads what `packed` wrote; nil for bytes that are not that.
+    /// Reads the bytes of another value's `packed`; nil if they are malformed.
     package init?(packed: [UInt8]) {
         self.packed = packed
         guard Self.walk(packed, { _ in }) else { return nil }
@@ -32,7 +32,7 @@ package struct Telemetry: Sendable, Hashable {
 
     package var isEmpty: Bool { packed.isEmpty }
 
-    /// Adds a reading that is already in the quantity's smallest kept unit (`0.01` of °C, `1` mV).
+    /// Adds a reading already counted in the quantity's step (`0.01` °C, `1` mV).
     package mutating func add(_ quantity: Quantity, scaled: Int64) {
         packed.append(quantity.rawValue)
         var rest = UInt64(bitPattern: (scaled << 1) ^ (scaled >> 63))
@@ -43,7 +43,8 @@ package struct Telemetry: Sendable, Hashable {
         packed.append(UInt8(rest))
     }
 
-    /// Adds a reading in the quantity's unit, rounded to its decimals; what is not finite is left out.
+    /// Adds a reading in the quantity's unit, rounded to its decimals; ignores a value that is not
+    /// finite.
     package mutating func add(_ quantity: Quantity, _ value: Double) {
         var scale = 1.0
         for _ in 0..<quantity.decimals { scale *= 10 }
@@ -52,7 +53,7 @@ package struct Telemetry: Sendable, Hashable {
         add(quantity, scaled: Int64(scaled))
     }
 
-    /// Adds a text or bytes, for a quantity of that form.
+    /// Adds a text or bytes to a quantity of that form.
     package mutating func add(_ quantity: Quantity, bytes: some Collection<UInt8>) {
         guard quantity.form == .text || quantity.form == .hex else { return }
         add(quantity, scaled: Int64(bytes.count))
@@ -66,7 +67,8 @@ package struct Telemetry: Sendable, Hashable {
         return readings
     }
 
-    /// The sensor's own number of this measurement, and the readings without that number; nil where it has none.
+    /// The sensor's sequence number of this measurement, and the readings without it; nil without
+    /// one.
     package var marked: (mark: Int64, readings: Telemetry)? {
         var found: Int64?
         var rest = Telemetry()

@@ -1,15 +1,15 @@
-// Records of the user's own programs (waypost-protocol(7), THE INTAKE SOCKET).
+// Records from other programs (waypost-protocol(7), THE INTAKE SOCKET).
 package import Host
 
-/// A record that came through the intake.
+/// A record received on the intake socket.
 package struct UserRecord: Sendable, Equatable {
     /// The declared name of its stream.
     package var stream: String
     /// When it was accepted.
     package var stamp: Stamp
-    /// The time that its program gave for it, if it did.
+    /// The time that the sending program gave, if any.
     package var given: WallTime?
-    /// The members of its JSON object as they came, without the braces and the reserved names.
+    /// The members of its JSON object as received, without the braces and the reserved names.
     package var members: [UInt8]
 
     package init(stream: String, stamp: Stamp, given: WallTime? = nil, members: [UInt8]) {
@@ -21,7 +21,7 @@ package struct UserRecord: Sendable, Equatable {
 }
 
 extension StreamKind {
-    /// A stream that the user has declared.
+    /// Describes a stream that the user has declared.
     package static func user(_ number: Int, _ name: String, wire: String) -> Self {
         Self(
             Stream(number, name),

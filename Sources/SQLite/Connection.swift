@@ -1,14 +1,14 @@
-// One owner for a SQLite connection and for each prepared statement.
+// Owners of a SQLite connection and of its prepared statements.
 import CSQLite
 
 /// An open database connection; closed with its owner.
 ///
-/// Statements must go first.
+/// Release its statements first. Used by one thread only.
 package struct Connection: ~Copyable {
     private let handle: OpaquePointer
     private let cache: StatementCache
 
-    /// Bytes of the longest row.
+    /// The longest row, in bytes.
     private static let longestValue: Int32 = 64 << 20
 
     package enum Access {
@@ -16,7 +16,7 @@ package struct Connection: ~Copyable {
         case readOnly
     }
 
-    /// `vfs`: the name of the file system layer that SQLite is to use; nil for its own.
+    /// Opens a database; `vfs` names the file system layer of SQLite, nil for the default.
     package init(path: String, access: Access, vfs: String? = nil) throws(SQLiteError) {
         var handle: OpaquePointer?
         let mode =
@@ -29,13 +29,15 @@ package struct Connection: ~Copyable {
             throw SQLiteError(code: code, message: "\(path): \(message)", statement: "")
         }
         self.handle = handle
-        // Not where it is declared: Swift 6.0 falls over a value that a throw leaves half made.
+        // Not at its declaration: Swift 6.0 crashes over a value that a throw leaves partly
+        // initialised.
         cache = StatementCache()
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 5000)
-        // A damaged length is told as such, instead of so much memory being asked for.
+        // A damaged length is then reported as such instead of causing a huge allocation.
         sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.longestValue)
-        // A reader that closes last would delete the journal by its name, which may be another's by then.
+        // A reader that closes last would delete the WAL by name, which may belong to another
+        // database by then.
         if access == .readOnly { keepJournal() }
     }
 
@@ -44,20 +46,21 @@ package struct Connection: ~Copyable {
         sqlite3_close_v2(handle)
     }
 
-    /// Writes a copy of the database, as of the last commit, to a new file; also of one that was deleted.
+    /// Writes a copy of the last committed state to a new file; works even if the database was
+    /// deleted.
     package func copy(to path: String) throws(SQLiteError) {
         let statement = try prepare("VACUUM INTO ?")
         try statement.bind(path, at: 1)
         try statement.run()
     }
 
-    /// Closing it will neither write the journal back nor delete it.
+    /// Makes closing neither checkpoint nor delete the WAL.
     package func keepJournal() { _ = waypost_keep_journal(handle) }
 
-    /// Ends what this connection is doing, from another thread; not to be used once it is closed.
+    /// Interrupts this connection's statement from another thread; do not use it after closing.
     package var interrupter: Interrupter { Interrupter(handle: handle) }
 
-    /// How long a statement waits for another connection's lock.
+    /// Sets how long a statement waits for another connection's lock.
     package func waitForOthers(milliseconds: Int32) {
         sqlite3_busy_timeout(handle, milliseconds)
     }
@@ -67,7 +70,8 @@ package struct Connection: ~Copyable {
         try check(sqlite3_exec(handle, sql, nil, nil, nil), sql)
     }
 
-    /// Runs what a start does without on a full disk, which must open all the same, or nothing could be deleted.
+    /// Runs optional statements of a start; a full disk must not keep the database from opening, or
+    /// nothing could be deleted.
     package func executeIfThereIsRoom(_ sql: String) throws(SQLiteError) {
         do throws(SQLiteError) {
             try execute(sql)
@@ -76,9 +80,9 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// A statement that was prepared before is used again.
+    /// Returns a prepared statement, from the cache if it was prepared before.
     package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
-        // Most pragmas act as they are prepared.
+        // Most pragmas take effect while they are prepared.
         let cache = sql.hasPrefix("PRAGMA") ? nil : cache
         if let known = cache?.take(sql) { return Statement(owning: known, sql, cache) }
         var statement: OpaquePointer?
@@ -92,7 +96,7 @@ package struct Connection: ~Copyable {
         return Statement(owning: statement, sql, cache)
     }
 
-    /// The first column of the first row as an integer; nil without a row, or where it is NULL.
+    /// Returns the first column of the first row; nil without a row or for NULL.
     package func integer(_ sql: String, _ values: Int64...) throws(SQLiteError) -> Int64? {
         let statement = try prepare(sql)
         try statement.bind(values, from: 1)
@@ -115,21 +119,22 @@ package struct Connection: ~Copyable {
     /// False inside a transaction; SQLite ends one by itself on some errors (FULL, IOERR).
     package var isAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 
-    // MARK: The file itself, whatever stands in it
+    // MARK: The raw file
 
-    // Closing a descriptor of one's own would drop the locks that SQLite has on the same file (fcntl(2)).
+    // A second descriptor on the file would, when closed, drop the locks that SQLite holds
+    // (fcntl(2)).
 
-    /// Reads some of its bytes; false where they could not be read.
+    /// Reads bytes of the database file; returns false on an error.
     package func readFile(at place: Int64, into bytes: inout [UInt8]) -> Bool {
         waypost_read_file(handle, place, &bytes, Int32(bytes.count)) == SQLITE_OK
     }
 
-    /// Makes it so long, and waits until it is on the disk; false where that could not be done.
+    /// Truncates the file and fsyncs it; returns false on an error.
     package func cutFile(to bytes: Int64) -> Bool { waypost_cut_file(handle, bytes) == SQLITE_OK }
 
-    /// Makes its journal at least so long, with zeros, which SQLite overwrites; false where that could not be done.
+    /// Extends the WAL with zeros, which SQLite overwrites later; returns false on an error.
     ///
-    /// To be used while nobody else writes.
+    /// Call it only while nobody else writes.
     package func lengthenJournal(to bytes: Int64) -> Bool {
         waypost_lengthen_journal(handle, bytes) == SQLITE_OK
     }
@@ -145,21 +150,21 @@ package struct Connection: ~Copyable {
     }
 }
 
-/// Ends the statement that a connection is running.
+/// Interrupts the statement that a connection is running.
 package struct Interrupter: @unchecked Sendable {
-    // Unchecked because sqlite3_interrupt may be called from any thread while the connection is open.
+    // Unchecked because any thread may call sqlite3_interrupt while the connection is open.
     fileprivate let handle: OpaquePointer
 
     package func interrupt() { sqlite3_interrupt(handle) }
 }
 
-/// A prepared statement; with its owner it ends what it was doing.
+/// A prepared statement; released with its owner, which ends what it was doing.
 ///
 /// Parameters count from 1 and columns from 0, as in SQLite.
 package struct Statement: ~Copyable {
     private let handle: OpaquePointer
     private let sql: String
-    /// Where it goes to be used again.
+    /// The cache it returns to; nil: it is finalised.
     private let cache: StatementCache?
 
     fileprivate init(owning handle: OpaquePointer, _ sql: String, _ cache: StatementCache?) {
@@ -172,7 +177,7 @@ package struct Statement: ~Copyable {
         if let cache { cache.put(handle, sql) } else { sqlite3_finalize(handle) }
     }
 
-    /// Moves to the next row; false at the end.
+    /// Moves to the next row; returns false at the end.
     package func step() throws(SQLiteError) -> Bool {
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }
@@ -180,12 +185,12 @@ package struct Statement: ~Copyable {
         throw failure(code)
     }
 
-    /// Makes it ready to run again.
+    /// Makes the statement ready to run again.
     package func reset() {
         sqlite3_reset(handle)
     }
 
-    /// Runs it once to its end and makes it ready again.
+    /// Runs the statement to its end and resets it.
     package func run() throws(SQLiteError) {
         defer { sqlite3_reset(handle) }
         while try step() {}
@@ -196,7 +201,7 @@ package struct Statement: ~Copyable {
         try check(sqlite3_bind_int64(handle, index, value))
     }
 
-    /// Binds integers to parameters in a row.
+    /// Binds integers to consecutive parameters.
     package func bind(_ values: [Int64?], from first: Int32) throws(SQLiteError) {
         var index = first
         for value in values {
@@ -213,7 +218,7 @@ package struct Statement: ~Copyable {
     package func bind(_ text: String, at index: Int32) throws(SQLiteError) {
         let utf8 = Array(text.utf8)
         let code = utf8.withUnsafeBytes { bytes in
-            // An empty array has no base address, which SQLite would take for NULL.
+            // An empty array has no base address, and SQLite would bind NULL.
             let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
             return start.map { waypost_bind_text(handle, index, $0, Int32(bytes.count)) }
                 ?? waypost_bind_text(handle, index, "", 0)
@@ -241,7 +246,7 @@ package struct Statement: ~Copyable {
         isNull(column) ? nil : sqlite3_column_int64(handle, column)
     }
 
-    /// The column as an integer, 0 where it is NULL; for columns declared NOT NULL.
+    /// Returns the column as an integer, 0 for NULL; for columns declared NOT NULL.
     package func required(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
     package func number(_ column: Int32) -> Double? {

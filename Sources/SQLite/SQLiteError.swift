@@ -1,7 +1,7 @@
-// An error of SQLite with its own code and words.
+// An error of SQLite, with its code and message.
 import CSQLite
 
-/// What SQLite said: extended result code, message, and the statement (never its bound values).
+/// A failed SQLite call: extended result code, message and SQL (never the bound values).
 package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The extended result code (sqlite.org/rescode.html).
     package var code: Int32
@@ -14,30 +14,32 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
         self.statement = statement
     }
 
-    /// The low byte: the kind of error whatever the detail.
+    /// The primary result code: the kind of error without its detail.
     package var primaryCode: Int32 { code & 0xFF }
 
-    /// No room: the disk or the configured size is full.
+    /// The disk or the configured maximum size is full.
     package var isFull: Bool {
-        // The index of the journal had no room: SQLITE_IOERR_SHMSIZE, a macro that Swift cannot import.
+        // The second is SQLITE_IOERR_SHMSIZE, a macro that Swift cannot import: no room for the WAL
+        // index.
         primaryCode == SQLITE_FULL || code == SQLITE_IOERR | (19 << 8)
     }
 
-    /// Another connection has it.
+    /// Another connection holds the lock.
     package var isBusy: Bool { primaryCode == SQLITE_BUSY }
 
-    /// The file is not a sound database (any more).
+    /// The database file is damaged.
     package var isDamage: Bool {
-        // A number that is given out and there already: the books contradict each other; a length that nothing here
-        // has. The last is SQLITE_IOERR_SHORT_READ, a macro that Swift cannot import.
+        // CONSTRAINT: a new id is already in use, so the tables contradict each other. TOOBIG: a
+        // length that this program never writes. The last is SQLITE_IOERR_SHORT_READ, a macro that
+        // Swift cannot import.
         [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_CONSTRAINT, SQLITE_TOOBIG].contains(primaryCode)
             || code == SQLITE_IOERR | (2 << 8)
     }
 
-    /// At the start: a database without the tables it should have.
+    /// During opening: the database lacks the tables it should have.
     package var isForeign: Bool { primaryCode == SQLITE_ERROR }
 
-    /// The disk did not do it.
+    /// The disk failed, is full or is read-only.
     package var isDisk: Bool {
         [SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_FULL].contains(primaryCode)
     }

@@ -1,20 +1,20 @@
-// Statements that were prepared before: compiling one costs more than running it.
+// A cache of prepared statements: compiling one costs more than running it.
 import CSQLite
 
-/// The statements of one connection that nobody uses now, each under its text.
+/// The unused prepared statements of one connection, by their SQL.
 ///
 /// Used by the connection's thread only.
 final class StatementCache {
-    /// Each is some three kilobytes.
+    /// Each statement takes about three kilobytes.
     private static let limit = 64
 
     private var statements: [String: OpaquePointer] = [:]
     private var isClosed = false
 
-    /// One that is ready to run, with nothing bound; nil where there is none.
+    /// Removes and returns a statement with nothing bound; nil if there is none.
     func take(_ sql: String) -> OpaquePointer? { statements.removeValue(forKey: sql) }
 
-    /// Keeps a statement that nobody uses any more.
+    /// Resets an unused statement and keeps it.
     func put(_ statement: OpaquePointer, _ sql: String) {
         guard !isClosed, statements[sql] == nil else {
             sqlite3_finalize(statement)
@@ -22,12 +22,12 @@ final class StatementCache {
         }
         sqlite3_reset(statement)
         sqlite3_clear_bindings(statement)
-        // Texts with numbers in them would fill it with what is never asked again.
+        // SQL with literal numbers would fill the cache with statements that are never used again.
         if statements.count >= Self.limit { clear() }
         statements[sql] = statement
     }
 
-    /// The connection is closing.
+    /// Finalises all statements; the connection is closing.
     func close() {
         isClosed = true
         clear()

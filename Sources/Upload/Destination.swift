@@ -1,25 +1,28 @@
-// Where batches go: a server, a bucket, or what a simulation puts in their place.
+// The interface of upload destinations: a server, a bucket, or a simulated one.
 package import Host
 package import Queue
 import Records
 
-/// Takes one batch at a time; used by one thread.
+/// Receives one batch at a time; used by one thread.
 package protocol Destination: AnyObject {
-    /// A sync begins: token or keys are read again, so that new ones are used without a restart.
+    /// Begins a sync; reads token or keys again, so new ones need no restart.
     ///
-    /// Throws a Failure with what a person can do about it.
+    /// Throws a Failure that says what to do about it.
     func begin() throws
-    /// The network has changed: the next request makes a new connection.
+    /// Makes the next request open a new connection, because the network has changed.
     func networkChanged()
-    /// The last record of a pending range that goes into one batch with its first, at most `limit` bytes of body.
+    /// Returns the last record of a pending range that fits into one batch with at most `limit`
+    /// bytes of body.
     ///
-    /// Always at least one record. The body may be made while records are counted; `send` uses it for a batch of this
-    /// range from this reader only, and reads the records again for any other batch.
+    /// That is always at least one record. The body may be made while records are counted; `send`
+    /// uses it for a batch of this range from this reader only, and reads the records again for any
+    /// other batch.
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64
-    /// Sends a batch; returns when it is judged, when nobody could be asked, or when `stop` is raised.
+    /// Sends a batch; returns on a verdict, if no server was reached, or when `stop` is raised.
     ///
-    /// `mayCost` is asked before each request with the bytes on the wire that it is expected to take, and with what those
-    /// before it took; after a false the batch is held. Throws what reading its records does.
+    /// Calls `mayCost` before each request with the bytes on the wire that it is expected to take
+    /// and the traffic of the requests before it; if that returns false, the batch is held. Throws
+    /// the errors of reading its records.
     func send(
         _ batch: Batch,
         from reader: Reader,
@@ -28,21 +31,21 @@ package protocol Destination: AnyObject {
     ) throws -> Delivery
 }
 
-/// What became of a batch that was sent.
+/// The outcome of sending a batch.
 package struct Delivery: Sendable, Equatable {
-    /// nil when it was stopped before there was one.
+    /// nil if sending was stopped before a verdict.
     package var verdict: Verdict?
-    /// It was not sent, or not whole, for what it would have cost.
+    /// The budget had no room to send it, or all of it.
     package var isHeld = false
-    /// Not a byte of it was sent: no server can have seen it.
+    /// No byte of it was sent: no server can have seen it.
     package var isUnsent = false
     /// Bytes of bodies handed to the network.
     package var bytes = 0
     /// Bytes on the wire.
     package var traffic = Traffic()
-    /// Records of an accepted batch that the server says it had already.
+    /// Records of an accepted batch that the server says it already had.
     package var duplicates = 0
-    /// The batch was sent more than once, so that duplicates are to be expected.
+    /// The batch was sent more than once, so duplicates are expected.
     package var wasRepeated = false
 
     package init(_ verdict: Verdict? = nil) {

@@ -1,10 +1,10 @@
-// Where uploads go, and as whom.
+// Settings of upload destinations: address, identity and credentials.
 package import HTTP
 package import Records
 
-/// What is special to a bucket as the place that uploads go to.
+/// Settings that only a bucket needs.
 package struct BucketSettings: Sendable {
-    /// As requests are signed for.
+    /// The region used to sign requests.
     package var region: String
 
     package init(region: String) {
@@ -12,15 +12,16 @@ package struct BucketSettings: Sendable {
     }
 }
 
-/// What a server or a bucket as a destination needs to know.
+/// Settings of a destination, a server or a bucket.
 package struct DestinationSettings: Sendable {
     package var transport: TransportSettings
-    /// Set where the endpoint is a bucket rather than an ingest server.
+    /// Set if the endpoint is a bucket, not an ingest server.
     package var bucket: BucketSettings?
     package var deviceID: String
-    /// Names on the wire of the streams that are built in.
+    /// Wire names of the built-in streams.
     package var streamNames: [Stream: String]
-    /// Names of all other streams, from the queue: records of a stream that is declared no more may still wait.
+    /// Wire names of all other streams, from the queue: records of a removed stream may still be
+    /// pending.
     package var userName: @Sendable (Stream) -> String? = { _ in nil }
     package var compression: Compression
     /// Reads the device token, or a bucket's keys as `ID:SECRET`.

@@ -1,20 +1,20 @@
-// The destinations there are.
+// Opens and verifies the configured destination.
 package import Host
 package import Queue
 import Records
 
 extension DestinationSettings {
-    /// For the batches of a queue.
+    /// Opens the destination for the batches of a queue.
     ///
-    /// Throws if libcurl cannot be used, or what the queue's disk says.
+    /// Throws if libcurl cannot be used, or the queue's disk error.
     package func open(_ queue: Queue) throws -> any Destination {
         guard let bucket else { return try ServerDestination(self) }
         return try BucketDestination(self, bucket, queue)
     }
 
-    /// Asks the endpoint once whether it takes uploads of this device.
+    /// Asks the endpoint once whether it accepts uploads of this device.
     ///
-    /// Throws a Failure with what it or the network said.
+    /// Throws a Failure with the endpoint's or the network's message.
     package func verify(
         until stop: StopSignal,
         onTraffic: (Traffic) -> Void = { _ in }

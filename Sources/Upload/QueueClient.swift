@@ -1,41 +1,42 @@
-// The queue as a sync sees it: the only place of uploading that asks the writer.
+// The queue as a sync sees it; no other upload code talks to the writer.
 import Host
 import Queue
 import Records
 import SQLite
 
-/// Everything that was accepted up to a moment.
+/// The position up to which records were accepted at one point in time, per stream.
 struct AcceptedMark {
     fileprivate var ends: [Stream: Int64]
 
-    /// The newest record of a stream that was accepted by then; 0 for none.
+    /// Returns the newest record of a stream accepted by then; 0 if there is none.
     func end(of stream: Stream) -> Int64 { ends[stream] ?? 0 }
 }
 
-/// Records of a stream cannot be read for now; nothing is wrong with the live database.
+/// Records of a stream cannot be read for now; the live database is intact.
 struct RecordsUnreadable: Error {
     var error: SQLiteError
-    /// The records are of a database that was set aside; other records of the stream can be sent.
+    /// The records are in a quarantined database; other records of the stream can be sent.
     var isOlder: Bool
 }
 
-/// The live database was replaced during a sync, so the sync knows nothing about its records any more.
+/// The live database was replaced during a sync, so the sync's record numbers are no longer valid.
 struct DatabaseReplaced: Error {}
 
-/// Questions to the queue and changes of its batches; used by the sync's thread.
+/// Queries the queue and changes its batches; used by the sync's thread.
 final class QueueClient {
     private let queue: Queue
-    /// nil until it is needed: the disk may refuse at the start.
+    /// nil until it is needed: the disk may fail at the start.
     private var openReader: Reader?
-    /// The database that the reader is of.
+    /// The generation of the database that the reader belongs to.
     private var generation = -1
-    /// Which file of the live database this sync began with; a later file has another number.
+    /// The number of the live database file when this sync began; each replacement increases it.
     private var file = 0
-    /// Older databases that this sync found it cannot read.
+    /// Older databases that this sync could not read.
     private var unreadable: Set<Int64> = []
-    /// Readers of databases that were set aside, by the number that the live database of this generation gives them.
+    /// A reader of a quarantined database, by the number that the live database of this generation
+    /// gives it.
     private var olderReader: (database: Int64, generation: Int, reader: Reader)?
-    /// It could not be opened.
+    /// The older database could not be opened.
     private var olderFailed = false
 
     init(_ queue: Queue) {
@@ -44,15 +45,15 @@ final class QueueClient {
 
     // MARK: Streams
 
-    /// All streams in the order of their uploads, small ones first: sound must not keep a position waiting.
+    /// All streams in upload order, small ones first: audio must not delay a position.
     var streams: [Stream] { queue.streams.streams }
 
-    /// Whether the newest records of a stream may go before a backlog.
+    /// Returns whether the newest records of a stream may go before a backlog.
     func isSmall(_ stream: Stream) -> Bool { !(queue.streams[stream]?.isLarge ?? false) }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// What was accepted before now, on the disk when this returns.
+    /// Commits everything accepted before now; returns the position reached in each stream.
     func mark() throws -> AcceptedMark {
         try queue.flushed()
         file = queue.leavings
@@ -62,20 +63,21 @@ final class QueueClient {
         )
     }
 
-    /// Records up to a mark that still wait to be taken, in all streams; nil as long as nobody knows what is in a
-    /// database that was set aside.
+    /// Returns how many records up to a mark are still pending, over all streams.
+    ///
+    /// Returns nil until the contents of every quarantined database are known.
     func left(of mark: AcceptedMark) throws -> Int? {
         guard queue.leavings == file else { throw DatabaseReplaced() }
         guard !queue.setAside.contains(where: { $0.waiting == nil }) else { return nil }
         return try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
     }
 
-    /// Whether records of a stream wait; true while the disk does not say.
+    /// Returns whether records of a stream are pending; true if the disk fails.
     func waits(_ stream: Stream) -> Bool {
         (try? queue.unsent(stream, through: queue.newest(stream))) != 0
     }
 
-    /// The frozen batch of a stream that is sent next, of those that satisfy `condition` and were not refused.
+    /// Returns the next frozen batch of a stream that satisfies `condition` and was not refused.
     func nextReady(_ stream: Stream, where condition: (Batch) -> Bool) throws -> Batch? {
         var others: Set<Int64> = []
         while let batch = try queue.nextReady(stream, unreadable: unreadable, except: others) {
@@ -85,9 +87,10 @@ final class QueueClient {
         return nil
     }
 
-    /// Whether a batch fits into `limit` bytes of body; true where that changed it, as it has a record that cannot be read.
+    /// Returns whether a batch fits into `limit` bytes of body.
     ///
-    /// The body that the destination makes for that is the one that it sends.
+    /// Also true if that changed the batch, because one of its records cannot be read. The
+    /// destination sends the body that it makes for this check.
     func fits(_ batch: Batch, _ limit: Int, _ destination: any Destination) throws -> Bool {
         let last = try reading(
             batch.partition,
@@ -102,7 +105,7 @@ final class QueueClient {
         try queue.nextRefused(stream, after: number, unreadable: unreadable)
     }
 
-    /// The next uploaded batch, numbered above `number`, that is to be sent again.
+    /// Returns the next uploaded batch, numbered above `number`, that is to be resent.
     func nextResend(after number: Int64) throws -> Batch? {
         guard queue.leavings == file else { throw DatabaseReplaced() }
         return try queue.nextResend(after: number)
@@ -112,17 +115,17 @@ final class QueueClient {
         queue.pending(stream, newest: newest, unreadable: unreadable)
     }
 
-    /// A reader of a database; another one when that was replaced, or reading it failed.
+    /// Returns a reader of a database; a new one if the database was replaced or reading failed.
     func reader(of database: Int64) throws -> Reader {
         guard database == 0 else { return try reader(ofOlder: database) }
         guard queue.leavings == file else { throw DatabaseReplaced() }
         let newest = queue.generation
         if let openReader, newest == generation { return openReader }
-        // Noted before it is opened: if opening fails, that is an error of this database.
+        // Set before opening: if that fails, the error belongs to this database.
         openReader = nil
         generation = newest
         let reader = try queue.reader()
-        // The file may have been replaced while it was opened.
+        // The file may have been replaced during opening.
         guard queue.leavings == file else { throw DatabaseReplaced() }
         openReader = reader
         return reader
@@ -133,7 +136,7 @@ final class QueueClient {
         if let olderReader, olderReader.database == database, olderReader.generation == newest {
             return olderReader.reader
         }
-        // A database that takes the place of the live one gives its number to another file.
+        // A database that replaces the live one gives this number to another file.
         guard queue.leavings == file else { throw DatabaseReplaced() }
         olderFailed = true
         let reader = try queue.reader(of: database)
@@ -143,20 +146,21 @@ final class QueueClient {
         return reader
     }
 
-    /// Whether another database takes the place of the live one, or has taken it, for that.
+    /// Returns whether an error means that the live database is being, or has been, replaced.
     static func isDamage(_ error: any Error) -> Bool {
-        // A table that is not as it should be is damage of the schema.
+        // A table with an unexpected form is damage of the schema.
         guard let error = error as? SQLiteError else { return error is DatabaseReplaced }
         return error.isDamage || error.isForeign
     }
 
-    /// Reading or writing failed: a damaged database is replaced, and the next sync reads the new one.
+    /// Handles a read or write error: a damaged database is replaced, and the next sync reads the
+    /// new one.
     func failed(_ error: any Error) {
         if error is SQLiteError, Self.isDamage(error) {
             queue.reportDamage("\(error)", generation: generation)
         }
         generation = -1
-        // Its file may have been taken away.
+        // Its file may have been removed.
         if olderFailed { queue.checkSetAside() }
         olderFailed = false
         olderReader = nil
@@ -164,22 +168,22 @@ final class QueueClient {
 
     var clockIsSynced: Bool { queue.clockIsSynced }
 
-    /// Whether more is known of the time than when a batch was frozen: nothing, or what was wrong.
+    /// Returns whether the time is known better than when the batch was frozen: known at all, or
+    /// corrected.
     func isDatedBetter(_ batch: Batch) -> Bool {
         !batch.synced && clockIsSynced
             || batch.clockMap >= 0 && batch.clockMap < queue.clockCorrection
     }
 
-    /// nil as long as nobody knows it.
+    /// Returns the correct wall time; nil while it is unknown.
     func rightTime(at stamp: Stamp) -> WallTime? { queue.rightTime(at: stamp) }
 
-    // MARK: Records that cannot be read
+    // MARK: Unreadable records
 
     /// Reads records for a batch.
     ///
-    /// A record that is missing or damaged is never sent.
-    ///
-    /// Returns nil after entering such a record as lost: the range or batch is a different one then.
+    /// A record that is missing or damaged is never sent. Returns nil after recording such a record
+    /// as lost: the range or batch has changed then.
     func reading<Value>(
         _ partition: Partition,
         _ range: ClosedRange<Int64>,
@@ -197,20 +201,21 @@ final class QueueClient {
         } catch let error as SQLiteError
             where (error.isDamage || error.isForeign) && !partition.isLive
         {
-            // `isForeign`: damage changed the columns of a table. The live database is not affected.
+            // `isForeign`: damage changed the columns of a table. The live database is not
+            // affected.
             let bad = try? range.first { try isDamaged($0, partition) }
             guard let bad else { throw unreadable(error, partition) }
             try lose(bad)
         } catch let error as SQLiteError where !error.isDamage {
             if partition.isLive { throw unreadable(error, partition) }
-            // A person deleted its file: what waited there is entered as lost.
+            // A person deleted its file: record its pending records as lost.
             let isGone = try queue.perform { try $0.giveUpIfGone(partition.database) }
             guard isGone else { throw unreadable(error, partition) }
         }
         return nil
     }
 
-    /// Throws what the disk does not give just now: that is no damage.
+    /// Returns whether one record is damaged; throws temporary disk errors, which are not damage.
     private func isDamaged(_ sequence: Int64, _ partition: Partition) throws -> Bool {
         do {
             try reader(of: partition.database).check(partition.stream, sequence...sequence)
@@ -222,9 +227,9 @@ final class QueueClient {
         }
     }
 
-    /// The error for records of one stream that cannot be read now; the readers are opened again.
+    /// Returns the error for records of a stream that cannot be read now; the readers are reopened.
     private func unreadable(_ error: SQLiteError, _ partition: Partition) -> RecordsUnreadable {
-        // A damaged schema is no error of the disk: the records are lost.
+        // A damaged schema is not a disk error: the records are lost.
         if partition.isLive, error.isForeign {
             queue.reportDamage("\(error)", generation: generation)
         }
@@ -234,17 +239,18 @@ final class QueueClient {
         return problem
     }
 
-    /// A pending record cannot be read: it is entered as lost.
+    /// Records an unreadable pending record as lost.
     func lose(_ partition: Partition, _ sequence: Int64) throws {
         try performInSameFile { try $0.lose(partition, sequence...sequence) }
     }
 
-    /// A record of a frozen batch cannot be read: those beside it become batches of their own.
+    /// Records an unreadable record of a frozen batch as lost; the records beside it become
+    /// separate batches.
     func lose(_ sequence: Int64, of batch: Batch) throws {
         try performInSameFile { try $0.lose(sequence, of: batch) }
     }
 
-    /// In another file a number is that of another record.
+    /// Runs a change only in the same database file: in another one a number means another record.
     private func performInSameFile(_ body: @escaping @Sendable (Writer) throws -> Void) throws {
         let (queue, file) = (queue, file)
         try queue.perform { writer in
@@ -255,7 +261,7 @@ final class QueueClient {
 
     // MARK: Changes
 
-    /// nil when records of the range were deleted meanwhile.
+    /// Freezes a pending range; returns nil if records of it were deleted in between.
     func freeze(_ range: PendingRange, through last: Int64) throws -> Batch? {
         try queue.perform { try $0.freeze(range, through: last) }
     }
@@ -264,12 +270,12 @@ final class QueueClient {
 
     func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
 
-    /// Whether a batch that was sent again, or cannot be, has lost its mark.
+    /// Clears the resend mark of a batch; returns whether it had one.
     @discardableResult
     func resent(_ batch: Batch) throws -> Bool {
         let (queue, file) = (queue, file)
         return try queue.perform { writer in
-            // In another file the number is that of another batch.
+            // In another file this number means another batch.
             guard queue.leavings == file else { throw DatabaseReplaced() }
             return try writer.resent(batch)
         }
@@ -291,7 +297,7 @@ final class QueueClient {
         }
     }
 
-    /// Tells in one event of what a sync set aside.
+    /// Records one event about the batches that a sync quarantined.
     func noteQuarantined(_ batches: [Batch], message: String) throws {
         try queue.perform { try $0.noteQuarantined(batches, message: message) }
     }

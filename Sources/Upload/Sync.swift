@@ -1,19 +1,20 @@
-// Syncs: each sends what is due, batch by batch, until nothing is left or the server takes nothing more.
+// Runs syncs: each uploads pending records, batch by batch, until none is left or the server
+// accepts no more.
 package import Host
 package import Queue
 import Records
 package import StatusBoard
 
-/// What a sync has come to.
+/// The outcome of a sync.
 package struct SyncResult: Codable, Sendable, Equatable {
-    /// Records accepted before it that still wait; nil when that is not known.
+    /// Records accepted before the sync that are still pending; nil if unknown.
     package var left: Int?
-    /// Records that it set aside because the server refuses them.
+    /// Records that this sync quarantined because the server refuses them.
     package var quarantined = 0
-    /// A damaged database was set aside, and what it holds is not known yet, but soon; nil for false.
+    /// A damaged database is being salvaged, so its contents are not known yet; nil for false.
     package var isSalvaging: Bool?
 
-    /// Everything that was accepted before is with the server.
+    /// The server has everything that was accepted before.
     package var isDone: Bool { left == 0 && quarantined == 0 }
 
     package init(left: Int? = nil, quarantined: Int = 0, isSalvaging: Bool? = nil) {
@@ -23,9 +24,10 @@ package struct SyncResult: Codable, Sendable, Equatable {
     }
 }
 
-/// Does the syncs.
+/// Runs syncs.
 ///
-/// It has no thread, clock or random numbers of its own, so that a test or a simulator can drive it.
+/// It gets thread, clock and random numbers from its caller, so tests and the simulator can drive
+/// it.
 package final class Sync {
     private let settings: UploadSettings
     private let side: QueueClient
@@ -42,19 +44,19 @@ package final class Sync {
     private var requestsLeft: Int?
     /// The stream that the next sync begins with.
     private var firstStream: Stream?
-    /// The batch that was sent again last: one that fails must not hold up those behind it.
+    /// The batch that was resent last: one that fails must not block the batches after it.
     private var resendAfter: Int64 = 0
-    /// Until when uploads wait for the clock's first synchronisation.
+    /// Until when uploads wait for the first clock synchronisation.
     private var clockDeadline: BootInstant?
-    /// The keys of batches of which nothing was sent yet.
+    /// The keys of batches that were never sent, not even in part.
     private var unsent: Set<String> = []
-    /// Bytes on the wire that are not entered yet, and when some were.
+    /// Bytes on the wire that are not committed yet.
     private var traffic = Traffic()
-    /// Of the batch that is under way, what is counted.
+    /// The part of the current batch's traffic that is already counted.
     private var counted = Traffic()
     private var trafficNotedAt: BootInstant?
 
-    /// `random` gives numbers in 0..<1.
+    /// Creates the sync; `random` returns numbers in 0..<1.
     package init(
         settings: UploadSettings,
         queue: Queue,
@@ -79,24 +81,24 @@ package final class Sync {
         allowance = Allowance(settings, budget, side, clock, random: random)
     }
 
-    /// Until the next sync by itself; nil when only a trigger is waited for.
+    /// The time until the next automatic sync; nil if only a trigger starts one.
     package var retryDelay: Duration? {
-        // Before what holds everything is over, the end of a wait after a failure would lead to no sync, again and again.
+        // While everything is held, the end of a backoff would start syncs that send nothing.
         (clockDeadline ?? allowance.heldUntil ?? pacing.until).map { max(.zero, $0 - clock.now()) }
     }
 
-    /// Whatever the next sync is for, and whenever it comes: its first request makes a new connection.
+    /// Makes the first request of the next sync open a new connection.
     func networkChanged() { destination.networkChanged() }
 
-    /// Says whether something is held, before the first sync.
+    /// Publishes whether uploads are held, before the first sync.
     func start() { allowance.hold().map(tell) }
 
-    /// Sends everything that was accepted before now.
+    /// Uploads everything that was accepted before now.
     package func perform(_ reason: SyncReason) -> SyncResult {
         clockDeadline = nil
         allowance.begin(reason)
         guard reason.isAsked || clockIsGood() else {
-            // With a deadline of its own: the next tick of the grid could be much later.
+            // A separate deadline, because the next tick could be much later.
             clockDeadline = BootInstant(nanoseconds: settings.clockPatience.nanoseconds)
             book.enter(
                 .waitingForClock,
@@ -122,7 +124,7 @@ package final class Sync {
             isSalvaging = left == nil
         } catch {
             side.failed(error)
-            // The next sync begins with what takes the place of a damaged database; no upload failed.
+            // The next sync uses the database that replaces a damaged one; no upload failed.
             isSalvaging = QueueClient.isDamage(error)
             if !isSalvaging {
                 judge.fail((error as? Failure) ?? Failure("\(error)"), all: side.streams)
@@ -136,13 +138,15 @@ package final class Sync {
         )
     }
 
-    /// Uploads wait a little for the first synchronisation of the clock after a boot: dates are better then.
+    /// Returns whether uploads may start: they wait briefly for the clock's first synchronisation
+    /// after boot, which improves timestamps.
     private func clockIsGood() -> Bool {
         if clock.now().nanoseconds >= settings.clockPatience.nanoseconds { return true }
         return side.clockIsSynced
     }
 
-    /// Sends batch after batch; returns how many records that were accepted before still wait, if that is known.
+    /// Sends batch after batch; returns how many records accepted before the sync are still
+    /// pending, nil if unknown.
     private func sendAll() throws -> Int? {
         try destination.begin()
         let mark = try side.mark()
@@ -154,7 +158,8 @@ package final class Sync {
             failing,
             mark: mark
         )
-        // Of an outage's first requests, and of the portions behind it, none is for what failed before.
+        // The first requests after an outage, and the portions that follow, are not spent on
+        // failing batches.
         supply.triesStuck = requestsLeft == nil
         var order = try order(&supply)
         firstStream = nil
@@ -179,7 +184,7 @@ package final class Sync {
         return try side.left(of: mark)
     }
 
-    /// Sends uploaded batches again that a person asked for, a portion per sync; pending records come first.
+    /// Resends uploaded batches on a user's request, a portion per sync, after all pending records.
     private func resend() throws {
         let begin = clock.now()
         guard judge.resendNotBefore.map({ begin >= $0 }) ?? true else { return }
@@ -205,10 +210,10 @@ package final class Sync {
         }
     }
 
-    /// Batches that one sync sends again at most.
+    /// The most batches that one sync resends.
     private static let resends = 40
 
-    /// Sends the batch of a step; nil when there is none.
+    /// Sends the batch of a step; returns nil if there is none.
     private func sendNext(
         _ step: SyncOrder.Step,
         _ supply: inout BatchSupply
@@ -218,7 +223,7 @@ package final class Sync {
             if case .newest = step, supply.isProbe { failing.probed() }
             return try send(due)
         } catch let problem as RecordsUnreadable {
-            // What cannot be read of one stream must not hold up the others.
+            // Unreadable records of one stream must not block the others.
             judge.fail(Failure("\(problem.error); look at the disk"), [step.stream])
             return problem.isOlder ? .goOn : .streamRests
         }
@@ -232,9 +237,9 @@ package final class Sync {
             first: firstStream,
             interval: settings.liveInterval
         )
-        // A frozen batch, if there is one, is the first to find out whether the server is there: an outage
-        // must not leave another small batch behind at each try.
-        // Sound that waits for the budget finds nothing out.
+        // A frozen batch, if there is one, tests first whether the server is available: an outage
+        // must not leave another small batch behind at each try. Audio that waits for the budget
+        // cannot test it.
         let hasReady = try streams.contains { stream in
             let batch = try side.nextReady(stream) { !failing.waitsBehind($0) }
             return batch.map { side.isSmall(stream) || !allowance.isTooDear($0) } ?? false
@@ -248,7 +253,8 @@ package final class Sync {
 
     private func send(_ due: DueBatch) throws -> AfterBatch {
         let batch = due.batch
-        // It was frozen before anybody knew the right time, and can still be dated by it.
+        // It was frozen before the time was known, and no server has seen it, so it can still be
+        // redated.
         if side.isDatedBetter(batch), unsent.remove(batch.key) != nil {
             try side.release(batch)
             return .goOn
@@ -287,29 +293,29 @@ package final class Sync {
         return judged.isHeld ? try held(due) : try judge.judge(judged, due)
     }
 
-    /// Whether a batch that was frozen before may be as long as it is: the limit may have been lowered.
+    /// Returns whether a batch frozen earlier fits the limit, which may have been lowered since.
     private func fits(_ batch: Batch) throws -> Bool {
         try batch.records == 1 || settings.batchesStayWhole
             || side.fits(batch, settings.maxBatchBytes, destination)
     }
 
-    /// Remembers a batch of which nothing was ever sent.
+    /// Remembers batches that were never sent, not even in part.
     private func note(_ due: DueBatch, _ delivery: Delivery?) {
         let wasUnsent = unsent.remove(due.batch.key) != nil || due.isFirstTry
         guard wasUnsent, let delivery, delivery.traffic.sent == 0 else { return }
         if delivery.isUnsent || delivery.isHeld { unsent.insert(due.batch.key) }
     }
 
-    /// The budget has no room for a batch; its halves may fit into a day that the whole never does.
+    /// Handles a batch that the budget has no room for: splits it if a whole day never has room.
     private func held(_ due: DueBatch) throws -> AfterBatch {
         guard !due.isResend, allowance.neverFits(due.batch) else { return .streamRests }
         try side.split(due.batch)
         return .goOn
     }
 
-    /// Sets, by how this sync ended, when the next one may begin.
+    /// Schedules the next sync, depending on how this one ended.
     private func end(_ left: Int?) {
-        // Should the disk refuse it, the quarantine itself still says what is in it.
+        // If the disk refuses the event, the quarantine itself still lists the records.
         try? judge.tellQuarantined()
         failing.endSync()
         firstStream = judge.refusals.cutShort ?? firstStream
@@ -322,7 +328,7 @@ package final class Sync {
             pacing.succeeded()
         }
         if book.phase == .tokenRefused || book.phase == .endpointWrong {
-            // Probed once an interval, by the grid alone.
+            // Probed once per interval, by ticks only.
             pacing.succeeded()
             book.enter(book.phase)
         } else if let hold = allowance.hold() {
@@ -340,7 +346,8 @@ package final class Sync {
         note(atOnce: true)
     }
 
-    /// Says that nothing goes by itself; a token or an address that is wrong is no less so.
+    /// Publishes that automatic uploads are held, unless token or endpoint are wrong, which matters
+    /// more.
     private func tell(_ hold: Allowance.Hold) {
         let isWrong = book.phase == .tokenRefused || book.phase == .endpointWrong
         let held = hold.phase == .waitingForBudget ? Set(side.streams) : []
@@ -349,43 +356,46 @@ package final class Sync {
 
     // MARK: Bytes on the wire
 
-    /// Whether a request may begin; what those before it for the same batch took is counted.
+    /// Returns whether a request may begin; counts the traffic of earlier requests for the same
+    /// batch.
     private func mayBegin(_ batch: Batch, cost: Int64, after soFar: Traffic) -> Bool {
         count(soFar)
         guard allowance.mayBegin(batch, cost) else { return false }
         let ahead = traffic + Traffic(sent: cost)
         guard settings.dailyBudget != nil, cost >= Self.large, ahead.total > 0 else { return true }
-        // Entered before it begins: whoever is killed in it again and again must not send it each time for nothing.
+        // Committed before the request: a process that is killed in it repeatedly must not resend
+        // it uncounted.
         if (try? side.note(ahead)) != nil { traffic = Traffic(sent: -cost) }
         return true
     }
 
-    /// A request that takes so much is worth a commit of its own.
+    /// The size in bytes from which a request is worth its own commit.
     private static let large: Int64 = 64 << 10
 
-    /// Counts what the batch that is under way took so far.
+    /// Counts the traffic of the current batch so far.
     private func count(_ soFar: Traffic) {
         allowance.ended(soFar - counted)
         traffic = traffic + soFar - counted
         counted = soFar
     }
 
-    /// The budget has room for a call beside syncs.
+    /// The budget has room for a heartbeat request.
     var hasRoom: Bool { allowance.hasRoom }
 
-    /// Counts bytes that were sent outside of a sync; they are entered with those of the next one.
+    /// Counts bytes that were sent outside a sync; the next sync commits them.
     func add(_ more: Traffic) {
         traffic = traffic + more
         allowance.spend(more)
     }
 
-    /// Another uploader takes over: what was entered before a request and did not go is taken back.
+    /// Hands over to another uploader: takes back bytes that were committed before a request but
+    /// not sent.
     func finish() {
         guard traffic != Traffic(), (try? side.note(traffic)) != nil else { return }
         traffic = Traffic()
     }
 
-    /// Enters bytes on the wire, at most twice a minute: each time is a commit.
+    /// Commits the traffic counters, at most twice per minute unless `atOnce`.
     private func note(atOnce: Bool) {
         let now = clock.now()
         if !atOnce, let trafficNotedAt, now - trafficNotedAt < .seconds(30) { return }

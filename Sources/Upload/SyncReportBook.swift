@@ -1,15 +1,15 @@
-// The uploader's report, kept up to date and published.
+// Keeps the uploader's report up to date and publishes it.
 import Host
 import Queue
 import Records
 import StatusBoard
 
-/// Writes the report; used by the sync's thread.
+/// Updates the report; used by the sync's thread.
 final class SyncReportBook {
     private let board: Publisher<UploadReport>
     private let clock: any HostClock
     private var report: UploadReport
-    /// What kept every stream from being sent; nil once that is over.
+    /// The failure that stopped every stream; nil once that is over.
     private var common: TimedFailure?
 
     init(_ board: Publisher<UploadReport>, _ clock: any HostClock, streams: [Stream]) {
@@ -45,7 +45,7 @@ final class SyncReportBook {
         publish()
     }
 
-    /// The request is over; what came of it is told, and published, next.
+    /// Records that a request has ended; the caller records and publishes its outcome next.
     func sent(_ batch: Batch, bytes: Int) {
         report.streams[batch.stream]?.inFlight = 0
         report.bytesSent += Int64(bytes)
@@ -66,13 +66,13 @@ final class SyncReportBook {
         publish()
     }
 
-    /// Nothing of any stream could be sent.
+    /// Records a failure that stopped every stream.
     func failed(_ failure: Failure, all streams: [Stream]) {
         failed(failure, streams)
         common = streams.first.flatMap { report.streams[$0]?.lastError }
     }
 
-    /// What kept all streams from being sent is over, of those too that have nothing to send.
+    /// Clears the failure that stopped every stream, also for streams with nothing to send.
     func recovered() {
         guard let common else { return }
         self.common = nil

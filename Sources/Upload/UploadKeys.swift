@@ -1,4 +1,4 @@
-// The keys of `[upload]`, and what they may be together.
+// The keys of `[upload]` and the rules between them.
 package import Configuration
 import Host
 import HTTP

@@ -1,23 +1,23 @@
-// What the uploader tells of itself.
+// The uploader's published state.
 package import Host
 import Queue
 package import Records
 
-/// An error with when it happened.
+/// An error and when it happened.
 package struct TimedFailure: Sendable, Equatable {
     package var failure: Failure
     package var at: Stamp
 }
 
-/// One stream as the uploader sees it.
+/// The upload state of one stream.
 package struct StreamUpload: Sendable, Equatable {
-    /// Records in the request that is under way.
+    /// Records in the current request.
     package var inFlight = 0
     package var lastAttemptAt: Stamp?
     package var lastSuccessAt: Stamp?
     /// The last failure, until a batch of the stream succeeds.
     package var lastError: TimedFailure?
-    /// Records the server took since the start.
+    /// Records the server accepted since the start.
     package var uploaded = 0
 
     package init() {}
@@ -30,11 +30,11 @@ package struct UploadReport: Sendable, Equatable {
         case uploading
         /// Waiting after a failure.
         case waiting
-        /// Some of what is there has to wait for the next day's budget, or for more of this one's.
+        /// Some records wait for the next day's budget, or for more of today's.
         case waitingForBudget = "waiting for budget"
-        /// Nothing goes by itself before they are over.
+        /// Nothing is uploaded automatically before they end.
         case quietHours = "quiet hours"
-        /// Waiting for the clock's first sync of this boot.
+        /// Waiting for the clock's first synchronisation of this boot.
         case waitingForClock = "waiting for clock"
         case tokenRefused = "token refused"
         case endpointWrong = "endpoint wrong"
@@ -46,16 +46,16 @@ package struct UploadReport: Sendable, Equatable {
     package var held: Set<Stream> = []
     package var lastAttemptAt: Stamp?
     package var lastSuccessAt: Stamp?
-    /// No automatic attempt before this, but one then.
+    /// When the next automatic attempt happens; none happens earlier.
     package var notBefore: BootInstant?
-    /// An attempt comes by itself then, where no tick of the grid comes before.
+    /// When an attempt happens at the latest, if no tick comes earlier.
     package var atTheLatest: BootInstant?
     /// Bytes of bodies handed to the network since the start, retries included.
     package var bytesSent: Int64 = 0
 
     package init() {}
 
-    /// Why a stream's records are not sent now, as a person reads it; nil where nothing is in the way.
+    /// Returns why a stream's records are not sent now, as a message; nil if nothing holds them up.
     package func obstacle(of stream: Stream) -> String? {
         if phase == .quietHours { return phase.rawValue }
         return held.contains(stream) ? Self.budgetObstacle : nil
@@ -63,10 +63,11 @@ package struct UploadReport: Sendable, Equatable {
 
     package static let budgetObstacle = "daily budget"
 
-    /// Something fails, or did when it was tried last.
+    /// A stream's last upload failed.
     package var isFailing: Bool { streams.values.contains { $0.lastError != nil } }
 
-    /// What the next uploader goes on from: dates, counts and errors, without the state of the one before.
+    /// Returns the state for the next uploader: timestamps, counts and errors, without what is in
+    /// progress.
     func resumed() -> Self {
         var next = self
         (next.phase, next.notBefore, next.atTheLatest, next.held) = (.idle, nil, nil, [])

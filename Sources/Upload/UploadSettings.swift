@@ -1,7 +1,7 @@
-// What the configuration says of uploads.
+// The upload settings from the configuration.
 package import HTTP
 
-/// `[upload]`: where data goes, how often and how much at a time.
+/// `[upload]`: the destination, and how often and how much to upload.
 package struct UploadSettings: Sendable, Equatable {
     /// Nothing is collected before the server has accepted this device.
     package var isRequired = true
@@ -15,37 +15,37 @@ package struct UploadSettings: Sendable, Equatable {
     package var region = "us-east-1"
     package var credentialsFile: String?
     package var caFile: String?
-    /// As curl's `CURLOPT_PINNEDPUBLICKEY` takes it: `sha256//…`, several split by `;`.
+    /// In the form of curl's `CURLOPT_PINNEDPUBLICKEY`: `sha256//…`, several separated by `;`.
     package var pinnedPublicKey: String?
-    /// Of the grid whose ticks call for syncs.
+    /// The time between the ticks that trigger syncs.
     package var interval = Duration.seconds(300)
-    /// No progress for this long ends a request.
+    /// A request without progress for this long is aborted.
     package var timeout = TransportSettings.usualTimeout
-    /// Of a body before compression.
+    /// The limit of a body before compression.
     package var maxBatchBytes = 8 << 20
     package var compression = Compression.gzip
-    /// Bytes a second.
+    /// The rate limit in bytes per second.
     package var maxRate: Int?
-    /// Bytes on the wire a day (UTC).
+    /// The limit of bytes on the wire per day (UTC).
     package var dailyBudget: Int64?
-    /// Nothing is uploaded in these.
+    /// Hours in which nothing is uploaded automatically.
     package var quiet: QuietHours?
-    /// Verdicts against a record that stands alone in its batch, each in a sync of its own, before it is
-    /// quarantined.
+    /// Refusals of a record that is alone in its batch, one per sync, before it is quarantined.
     package var maxAttempts = 5
-    /// Fetched after each sync that left nothing: a checked `http` or `https` URL.
+    /// Requested after each sync that left nothing: a checked `http` or `https` URL.
     package var heartbeatURL: String?
-    /// How long after boot uploads wait for the clock's first sync.
+    /// The longest time after boot that uploads wait for the first clock synchronisation.
     package var clockPatience = Duration.seconds(120)
-    /// While a backlog is sent, the newest records go in between this often.
+    /// The interval at which the newest records are sent while a backlog is drained.
     package var liveInterval = Duration.seconds(60)
 
-    /// A card or a stick brought all of this: a secret that does not say which server it is for is not sent.
+    /// The settings came from a card or USB stick: a secret that does not name its server is not
+    /// sent.
     package var isFromCard = false
 
     package init() {}
 
-    /// What takes the uploads.
+    /// The kind of destination.
     package enum DestinationKind: String, Sendable, CaseIterable {
         /// A server as waypost-protocol(7) describes it.
         case ingest
@@ -53,10 +53,10 @@ package struct UploadSettings: Sendable, Equatable {
         case s3
     }
 
-    /// A batch is never sent in parts: a bucket may have it already, and would not know its records in another object.
+    /// Batches are never split: a bucket may have one already, and would store its records twice.
     var batchesStayWhole: Bool { destination == .s3 }
 
-    /// Where uploads go; nil while that is not configured.
+    /// The URL of the destination; nil if none is configured.
     package var target: String? {
         switch destination {
         case .ingest: endpoint
@@ -64,10 +64,10 @@ package struct UploadSettings: Sendable, Equatable {
         }
     }
 
-    /// Whose secrets are needed for that: scheme, host and port.
+    /// The server whose secrets the destination needs: scheme, host and port.
     package var server: String? { target.flatMap { try? Endpoint.parse($0).get().server } }
 
-    /// How that, or another URL, is reached.
+    /// Returns the transport settings for a URL.
     package func transport(_ url: String, userAgent: String) -> TransportSettings {
         TransportSettings(
             endpoint: url,
@@ -79,12 +79,12 @@ package struct UploadSettings: Sendable, Equatable {
         )
     }
 
-    /// Where to call after a sync that left nothing; nil: nowhere.
+    /// The transport of the heartbeat after a sync that left nothing; nil if not configured.
     var heartbeat: TransportSettings? {
         heartbeatURL.map {
             TransportSettings(
                 endpoint: $0,
-                // Uploads wait for it.
+                // Uploads wait for it, so keep it short.
                 timeout: min(timeout, .seconds(10)),
                 userAgent: "waypost",
                 certificateFile: caFile

@@ -1,16 +1,16 @@
-// The thread that syncs run on, and what calls for them.
+// The upload thread and its triggers.
 package import Host
 package import Queue
 package import StatusBoard
 import Synchronization
 
-/// Sends what the queue holds, on a thread of its own.
+/// Uploads the queue's records, on its own thread.
 package final class Uploader: Sendable {
-    /// Why a sync is wanted.
+    /// A reason to run a sync.
     enum Trigger: Sendable {
-        /// The grid's tick: not while backing off.
+        /// A tick of the upload interval: ignored during backoff.
         case tick
-        /// Someone asked: at once, whatever the backoff says.
+        /// A user asked: runs at once, whatever the backoff.
         case asked(SyncReason, @Sendable (SyncResult) -> Void)
         /// The network or the token changed.
         case changed(SyncReason)
@@ -22,18 +22,21 @@ package final class Uploader: Sendable {
     private let clock: any HostClock
     private let random: @Sendable () -> Double
     private let budget: DayBudget?
-    /// Its own, which is passed on until it is abandoned.
+    /// A private board, forwarded to the shared one until the uploader is abandoned.
     private let board = Publisher<UploadReport>()
     private let forwarding = Mutex<Subscription?>(nil)
     private let destination: @Sendable () throws -> any Destination
-    /// Has room for a sync of each program that the control socket takes (256), and those that left since.
+    /// Holds a sync of each program that the control socket accepts (256), and of those that left
+    /// since.
     private let triggers = Mailbox<Trigger>(limit: 1024)
-    /// Those who wait for the sync that goes on.
+    /// Callbacks of users who wait for the running sync.
     private let asking = Mutex([@Sendable (SyncResult) -> Void]())
-    /// Until a destination that could not be opened is tried again.
+    /// The wait before retrying a destination that could not be opened.
     private static let openPause = Duration.seconds(60)
 
-    /// `destination` is opened on the uploader's thread; `random` gives numbers in 0..<1; `budget` is the program's one.
+    /// Creates an uploader; `destination` is called on its thread.
+    ///
+    /// `random` returns numbers in 0..<1; `budget` is shared by the whole program.
     package init(
         settings: UploadSettings,
         queue: Queue,
@@ -57,14 +60,15 @@ package final class Uploader: Sendable {
         forwarding.withLock { $0 = subscription }
     }
 
-    /// The grid's tick.
+    /// Reports a tick of the upload interval.
     ///
-    /// Not kept where another trigger waits, which leads to a sync, too: so ticks during a long sync do not pile up.
+    /// Dropped if another trigger is queued, which leads to a sync too, so ticks do not pile up
+    /// during a long sync.
     package func tick() { if triggers.count == 0 { _ = triggers.post(.tick) } }
 
-    /// Asks for a sync at once, in quiet hours, too; `isOverBudget`: whatever it costs of the day's budget.
+    /// Requests a sync at once, in quiet hours too; `isOverBudget` ignores the daily budget.
     ///
-    /// `done` is called with its result; with an empty one where the uploader has ended.
+    /// Calls `done` with the result, which is empty if the uploader has ended.
     package func sync(
         isOverBudget: Bool = false,
         _ done: @escaping @Sendable (SyncResult) -> Void
@@ -73,23 +77,24 @@ package final class Uploader: Sendable {
         if !triggers.post(.asked(reason, done)) { done(SyncResult()) }
     }
 
-    /// The network changed: what failed for want of it is tried at once.
+    /// Reports a network change: uploads that may have failed without it are retried at once.
     package func networkChanged() { _ = triggers.post(.changed(.network)) }
 
-    /// There is another token: it is tried at once.
+    /// Reports a new token, which is tried at once.
     package func tokenChanged() { _ = triggers.post(.changed(.token)) }
 
-    /// Ends `run`; raise the stop signal too, to end a request that is under way.
+    /// Ends `run`; raise the stop signal too, to abort a request.
     package func stop() { _ = triggers.post(.stop, urgent: true) }
 
-    /// Serves triggers until stopped; blocks.
+    /// Handles triggers until stopped; blocks.
     package func run(until stop: StopSignal) {
         defer { abandon() }
         guard let (sync, heartbeat) = open(until: stop) else { return }
         board.loaded((board.state.value ?? UploadReport()).resumed())
         sync.start()
         while let reasons = next(sync.retryDelay, stop) {
-            // From here on it waits for the writer's thread (which is watched itself), not for a disk.
+            // From here on this thread waits for the writer's thread, which has its own watchdog,
+            // not for a disk.
             stop.life.rests()
             if reasons.contains(.network) { sync.networkChanged() }
             let result = sync.perform(Self.strongest(reasons))
@@ -101,8 +106,8 @@ package final class Uploader: Sendable {
         sync.finish()
     }
 
-    /// Ends its connections to others, from any thread: whoever asked for a sync is told that there is none, now and
-    /// later, and the board hears nothing more.
+    /// Detaches the uploader, from any thread: answers everyone who asked for a sync, now or later,
+    /// with an empty result, and publishes nothing more.
     package func abandon() {
         forwarding.withLock { $0 = nil }
         var rest: [Trigger] = []
@@ -111,10 +116,10 @@ package final class Uploader: Sendable {
         answer(SyncResult())
     }
 
-    /// The destination, which is tried again until it can be opened; nil when stopped first.
+    /// Opens the destination, retrying until that succeeds; returns nil if stopped first.
     private func open(until stop: StopSignal) -> (Sync, HeartbeatRequest?)? {
         while !stop.isRaised {
-            // It waits for the writer's thread, perhaps, which is watched itself.
+            // It may wait for the writer's thread, which has its own watchdog.
             stop.life.rests()
             do {
                 return try makeSync(stop)
@@ -141,7 +146,8 @@ package final class Uploader: Sendable {
         return (sync, try settings.heartbeat.map { try HeartbeatRequest($0) })
     }
 
-    /// Waits for triggers, at most `limit` (nil: for ever); why there is to be a sync, nil when stopped.
+    /// Waits for triggers, at most `limit` (nil: without limit); returns the reasons for a sync,
+    /// nil when stopped.
     private func next(_ limit: Duration?, _ stop: StopSignal) -> [SyncReason]? {
         guard !stop.isRaised else { return nil }
         var pending: [Trigger] = []
@@ -171,7 +177,7 @@ package final class Uploader: Sendable {
         for done in asking { done(result) }
     }
 
-    /// Of several reasons for one sync the one that permits most.
+    /// Returns the most permissive of several reasons.
     private static func strongest(_ reasons: [SyncReason]) -> SyncReason {
         [.askedOverBudget, .asked, .token, .network, .tick].first { reasons.contains($0) } ?? .retry
     }

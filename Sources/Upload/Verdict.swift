@@ -1,19 +1,20 @@
-// What became of a batch that was sent.
+// The outcome of sending a batch.
 package import Host
 
-/// What the uploader does after an answer.
+/// The uploader's interpretation of an answer.
 package enum Verdict: Sendable, Equatable {
     /// The server has the batch.
     case accepted
-    /// The network failed: nobody was asked.
+    /// The network failed: no server was reached.
     case unreachable(Failure)
-    /// Try the same batch again later; nobody has judged the data.
+    /// Retry the same batch later; no server has evaluated the data.
     case retry(Failure, after: Duration?)
-    /// The server still works on this batch, and may store it: the same one under the same key again later.
+    /// The server is still processing this batch and may store it: retry later under the same key.
     case inProgress(Failure, after: Duration?)
-    /// The token is refused: uploads stop until it changes, but for one try an interval.
+    /// The server refuses the token: uploads stop until it changes, except for one try per
+    /// interval.
     case tokenRefused(Failure)
-    /// The address is wrong: hold and say so.
+    /// The endpoint's URL is wrong: hold and report it.
     case endpointWrong(Failure)
     /// The batch is too large for the server.
     case tooLarge(message: String)

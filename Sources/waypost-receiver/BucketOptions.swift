@@ -1,4 +1,4 @@
-// `--data s3://BUCKET/PREFIX`: a bucket in the place of a folder.
+// The options for `--data s3://BUCKET/PREFIX`: a bucket instead of a folder.
 import ArgumentParser
 import Foundation
 import Host
@@ -29,14 +29,14 @@ struct BucketOptions: ParsableArguments {
         )
     )
     var credentialsFile: String?
-    @Option(help: ArgumentHelp("With --data s3://…: more authorities to trust.", valueName: "file"))
+    @Option(help: ArgumentHelp("With --data s3://…: additional CAs to trust.", valueName: "file"))
     var caFile: String?
     @Flag(help: "With --data s3://…: http:// to other machines, which anyone on the way can read.")
     var allowPlaintext = false
 
     static func isBucket(_ data: String) -> Bool { data.hasPrefix(scheme) }
 
-    /// Throws what is wrong with `--data` and these options together.
+    /// Throws a ValidationError if `--data` and these options do not fit together.
     func check(_ data: String) throws {
         if Self.isBucket(data) {
             _ = try url(data)
@@ -45,9 +45,9 @@ struct BucketOptions: ParsableArguments {
         }
     }
 
-    /// The bucket; nil where `data` is a folder.
+    /// Returns the bucket; nil if `data` is a folder.
     ///
-    /// Throws a StartFailure where its keys cannot be read.
+    /// Throws a StartFailure if its keys cannot be read.
     func place(_ data: String) throws -> BucketPlace? {
         guard Self.isBucket(data) else { return nil }
         let (url, file) = (try url(data), credentialsFile)
@@ -71,7 +71,7 @@ struct BucketOptions: ParsableArguments {
 
     private var regionName: String { region ?? "us-east-1" }
 
-    /// The URL of the bucket with the folder in it.
+    /// Returns the bucket's URL, including the folder.
     private func url(_ data: String) throws -> String {
         let parts = data.dropFirst(Self.scheme.count).split(
             separator: "/",
@@ -93,7 +93,7 @@ struct BucketOptions: ParsableArguments {
     }
 
     private func amazon(_ bucket: String) -> String {
-        // A certificate for *.s3… is good for one label.
+        // A certificate for *.s3… covers only one label.
         bucket.contains(".")
             ? "https://s3.\(regionName).amazonaws.com/\(bucket)"
             : "https://\(bucket).s3.\(regionName).amazonaws.com"

@@ -1,7 +1,7 @@
-// Sizes as people write them.
+// Parses sizes such as 16MiB on the command line.
 import ArgumentParser
 
-/// Bytes, with a unit of the configuration file (waypost.toml(5)) or none.
+/// A number of bytes, with or without a unit of the configuration file (waypost.toml(5)).
 struct ByteSize: ExpressibleByArgument {
     var bytes: Int
 

@@ -1,13 +1,13 @@
-// `waypost-receiver codes`: gives out codes that a device can enrol with, once each.
+// `waypost-receiver codes`: makes, lists and drops enrolment codes.
 import ArgumentParser
 import FoundationEssentials
 import Receiver
 
 struct Codes: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Codes that devices enrol with, once each.",
+        abstract: "Manage enrolment codes; each enrols one device.",
         discussion:
-            "The receiver may run meanwhile; from the first code on it takes no token that it does not know.",
+            "The receiver may be running. From the first code on it refuses unknown tokens.",
         subcommands: [Add.self, List.self, Drop.self]
     )
 
@@ -15,10 +15,10 @@ struct Codes: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Make a code, and print it once.")
 
         @OptionGroup var place: DataLocation
-        @Option(help: "It is good for so long.") var days = 7
+        @Option(help: "Days until the code expires.") var days = 7
         @Option(help: ArgumentHelp("The only device that can use it.", valueName: "id"))
         var device: String?
-        @Flag(help: "For a device that is enrolled already; its former token ends.")
+        @Flag(help: "Allow an enrolled device; its old token ends.")
         var replace = false
 
         mutating func validate() throws {
@@ -91,11 +91,11 @@ struct Codes: ParsableCommand {
 }
 
 extension CodeTerms {
-    /// ` for d1, replaces its token`; empty for a code without terms.
+    /// The terms as text, ` for d1, replaces its token`; empty for a code without terms.
     var text: String {
         (device.map { " for \($0)" } ?? "") + (replaces ? ", replaces its token" : "")
     }
 }
 
-/// `2026-11-29`, in UTC.
+/// Formats a date as `2026-11-29`, in UTC.
 func day(_ date: Date) -> String { String(date.formatted(.iso8601).prefix(10)) }

@@ -1,4 +1,4 @@
-// `waypost-receiver devices`: who sends, and the end of a token.
+// `waypost-receiver devices`: lists devices and revokes their tokens.
 import ArgumentParser
 import FoundationEssentials
 import Host
@@ -7,7 +7,7 @@ import Receiver
 struct DeviceCommands: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "The devices that have sent or enrolled, and the end of their tokens.",
+        abstract: "List the devices that have sent or enrolled, and revoke tokens.",
         subcommands: [List.self, Revoke.self],
         defaultSubcommand: List.self
     )
@@ -16,7 +16,7 @@ struct DeviceCommands: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the devices by their ids.")
 
         @OptionGroup var place: DataLocation
-        @Flag(help: "One JSON object.") var json = false
+        @Flag(help: "Print one JSON object.") var json = false
 
         func run() throws {
             try place.expectThere()
@@ -30,9 +30,9 @@ struct DeviceCommands: ParsableCommand {
 
     struct Revoke: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "End a device's token at once; a new code makes it good again.",
+            abstract: "Revoke a device's token at once; a new code enables it again.",
             discussion:
-                "A receiver that runs refuses the device from its next request on, whatever token it has."
+                "A running receiver refuses the device from its next request on, whatever its token."
         )
 
         @OptionGroup var place: DataLocation
@@ -63,7 +63,7 @@ private struct DeviceLine: Encodable {
     var enrolledAt: String?
     var replacedAt: String?
     var revokedAt: String?
-    /// `valid` (got for a code), `revoked`, or `none` (it sends by a list's, or the receiver is open).
+    /// `valid` (from a code), `revoked`, or `none` (uses the token list, or the receiver is open).
     var token: String
     var version: String?
     var streams: [String: Stream]
@@ -92,7 +92,7 @@ private struct DeviceLine: Encodable {
         return String(decoding: try encoder.encode(["devices": devices]), as: UTF8.self)
     }
 
-    /// A line a device, columns beneath each other.
+    /// Formats one line per device, in columns.
     static func table(_ devices: [Self]) -> String {
         guard !devices.isEmpty else { return "no device has sent or enrolled yet" }
         let heads = [

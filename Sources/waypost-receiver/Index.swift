@@ -1,18 +1,18 @@
-// `waypost-receiver index`: the index behind the page, made anew from the files and checked against them.
+// `waypost-receiver index`: rebuilds and checks the index behind the page.
 import ArgumentParser
 import Receiver
 
 struct Index: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "The index behind the page: made of the files alone.",
-        discussion: "The receiver keeps it up by itself, and may run meanwhile.",
+        abstract: "Check or rebuild the page's index, which is made from the files.",
+        discussion: "The receiver updates it by itself, and may be running.",
         subcommands: [Rebuild.self, Check.self]
     )
 
     struct Rebuild: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract:
-                "Make the index anew from the files; what was archived away is not in it then."
+                "Rebuild the index from the files; files archived elsewhere are then missing in it."
         )
 
         @OptionGroup var place: DataLocation
@@ -28,7 +28,7 @@ struct Index: ParsableCommand {
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Compare the index with the files; exit status 1 where they differ."
+            abstract: "Compare the index with the files; exit status 1 if they differ."
         )
 
         @OptionGroup var place: DataLocation
@@ -37,19 +37,19 @@ struct Index: ParsableCommand {
             try place.expectThere()
             guard let report = try place.orFail({ try IndexCheck.run(directory: place.data) })
             else {
-                throw place.failure("there is no index of this version; `index rebuild` makes one")
+                throw place.failure("there is no index of this version; run `index rebuild`")
             }
             print("\(report.files) files with \(report.records) records were compared")
             if report.archived > 0 {
                 print("\(report.archived) files were archived away; their rows stay")
             }
             if report.behind > 0 {
-                print("\(report.behind) bytes are not read yet; a receiver that runs does it")
+                print("\(report.behind) bytes are not read yet; a running receiver reads them")
             }
             for difference in report.differences { print(difference) }
             guard report.differenceCount == 0 else {
                 throw place.failure(
-                    "\(report.differenceCount) rows differ; `index rebuild` mends it"
+                    "\(report.differenceCount) rows differ; run `index rebuild`"
                 )
             }
         }

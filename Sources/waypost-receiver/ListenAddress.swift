@@ -1,10 +1,10 @@
-// Where the receiver listens.
+// The address that the receiver listens on.
 import Glibc
 import Receiver
 
-/// An address of IPv4 and a port.
+/// An IPv4 address and a port.
 struct ListenAddress {
-    /// Connections that may wait while all are taken.
+    /// Connections that wait in the kernel while all are in use.
     private static let backlog: Int32 = 256
 
     private var address = sockaddr_in()
@@ -21,7 +21,7 @@ struct ListenAddress {
         guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return nil }
     }
 
-    /// A socket that listens there.
+    /// Returns a listening socket.
     func listen() throws -> Int32 {
         let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
         let number = socket(AF_INET, Int32(kind), 0)
@@ -46,7 +46,7 @@ struct ListenAddress {
         return number
     }
 
-    /// Where a socket listens, as `127.0.0.1:8080`.
+    /// Returns the address of a listening socket, as `127.0.0.1:8080`.
     static func text(of socket: Int32) throws -> String {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)

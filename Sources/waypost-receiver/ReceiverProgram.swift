@@ -10,17 +10,17 @@ struct ReceiverProgram: ParsableCommand {
         commandName: "waypost-receiver",
         abstract: "Receive batches from gateways and keep each record once, as files.",
         discussion:
-            "Without a subcommand it serves; `waypost-receiver serve --help` has the options of that.",
+            "Without a subcommand it serves; see `waypost-receiver serve --help` for the options.",
         version: currentVersion,
         subcommands: [
             Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
         ],
-        // Its options may follow the program's name.
+        // The options of `serve` may follow the program's name.
         defaultSubcommand: Serve.self
     )
 
     static func main() {
-        // Files 0640 in folders 0750, SQLite's among them.
+        // Files get mode 0640 and folders 0750, also those of SQLite.
         umask(0o027)
         main(nil)
         expectPrinted()

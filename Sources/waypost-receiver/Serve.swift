@@ -1,4 +1,4 @@
-// `waypost-receiver serve`: receives until it is told to stop.
+// `waypost-receiver serve`: runs the server until a signal stops it.
 import ArgumentParser
 import Foundation
 import Glibc
@@ -9,22 +9,22 @@ struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Receive until SIGTERM or SIGINT.",
         discussion: """
-            Files: DIR/stream=NAME/date=YYYY-MM-DD/device=ID/records.ndjson, sound beside it. DuckDB reads \
+            Files: DIR/stream=NAME/date=YYYY-MM-DD/device=ID/records.ndjson, with audio files next to it. DuckDB reads \
             them with read_json_auto('DIR/stream=NAME/**/*.ndjson', hive_partitioning=1).
             """
     )
 
     @Option(help: "Address and port; port 0 chooses one.") var listen = "127.0.0.1:8080"
     @Option(
-        help: "Where records go: a folder, or s3://BUCKET/PREFIX; then nothing is kept here."
+        help: "Where records are stored: a folder, or s3://BUCKET/PREFIX (no local state then)."
     )
     var data = "./waypost-data"
     @OptionGroup(title: "Options of a bucket") var bucket: BucketOptions
-    @Option(help: "A file of device tokens, one a line; without it and without codes any is taken.")
+    @Option(help: "A file of device tokens, one per line; without it and codes any is accepted.")
     var tokens: String?
     @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
     var maxBody = ByteSize(bytes: 16 << 20)
-    @Option(help: "Most that one device may store in a day (UTC), as --max-body; 100GB without it.")
+    @Option(help: "Limit for one device per day (UTC), units as --max-body; default 100GB.")
     var maxPerDay: ByteSize?
     @Flag(
         help: ArgumentHelp(
@@ -37,7 +37,7 @@ struct Serve: ParsableCommand {
     var alertCommand: String?
     @Option(
         name: .customLong("alert-url"),
-        help: "An address that gets the same as JSON, by POST."
+        help: "A URL that gets the same as JSON, by POST."
     )
     var alertURL: String?
     @Option(
@@ -50,15 +50,15 @@ struct Serve: ParsableCommand {
     var influx: String?
     @Option(
         help: ArgumentHelp(
-            "A file with what opens it: USER:PASSWORD, or a token for version 2.",
+            "A file with USER:PASSWORD, or a token for version 2.",
             discussion: "Without it the environment's \(InfluxTarget.variable).",
             valueName: "file"
         )
     )
     var influxTokenFile: String?
-    @Flag(help: "No line a batch.") var quiet = false
-    @Flag(help: "Print what the directory holds, and end.") var summary = false
-    @Flag(help: "With --summary: one JSON object.") var json = false
+    @Flag(help: "Do not log each batch.") var quiet = false
+    @Flag(help: "Print what the directory holds, and exit.") var summary = false
+    @Flag(help: "With --summary: print one JSON object.") var json = false
 
     mutating func validate() throws {
         guard ListenAddress(listen) != nil else {
@@ -71,8 +71,8 @@ struct Serve: ParsableCommand {
             summary || maxPerDay != nil || alertCommand ?? alertURL ?? influx != nil
         guard !BucketOptions.isBucket(data) || !needsFolder else {
             throw ValidationError(
-                "--alert-command, --alert-url, --influx, --max-per-day and --summary need what is kept in a folder; "
-                    + "with --data s3://… nothing is kept"
+                "--alert-command, --alert-url, --influx, --max-per-day and --summary need a folder; "
+                    + "--data s3://… has no local state"
             )
         }
         guard maxBody.bytes <= 1 << 30 else {
@@ -123,11 +123,11 @@ struct Serve: ParsableCommand {
             try DataLocation.expectThere(data)
             return print(try Summary(directory: data).text(json: json))
         }
-        // Its threads work until the process is gone: exit(3) would clear up libcrypto under them.
+        // Threads run until the end: exit(3) would clean up libcrypto while they use it.
         _exit(status())
     }
 
-    /// Serves; the exit status.
+    /// Serves; returns the exit status.
     private func status() -> Int32 {
         do {
             try serve()
@@ -140,7 +140,7 @@ struct Serve: ParsableCommand {
 
     private func serve() throws {
         guard let address = ListenAddress(listen) else { return }
-        // Before any thread: those that come inherit that the signals are taken.
+        // Before any thread starts, so that all inherit the blocked signals.
         let signals = StopSignals()
         Heap.share()
         let list = try TokenList(file: tokens)
@@ -153,7 +153,7 @@ struct Serve: ParsableCommand {
         try application.begin()
         try announce(socket, isOpen: application.isOpen())
         signals.wait()
-        // Whatever a disk does: all that was answered is stored, and the rest will be sent again.
+        // Even if the disk hangs: answered batches are stored, and gateways resend the others.
         exitAfter(seconds: 4)
         application.windDown()
         daemon.windDown()
@@ -165,7 +165,7 @@ struct Serve: ParsableCommand {
         if let place = try bucket.place(data) {
             return try BucketServer(
                 place,
-                // Not /tmp, which may be memory.
+                // Not /tmp, which may be in memory.
                 spoolFolder: ProcessInfo.processInfo.environment["TMPDIR"] ?? "/var/tmp",
                 tokens: list,
                 maxBody: maxBody.bytes,
@@ -191,6 +191,6 @@ struct Serve: ParsableCommand {
         FileHandle.standardOutput.write(
             Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
         )
-        if isOpen { complain("no --tokens: any device token is taken") }
+        if isOpen { complain("no --tokens: any device token is accepted") }
     }
 }

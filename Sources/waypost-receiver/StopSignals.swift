@@ -1,8 +1,8 @@
-// SIGTERM and SIGINT, and an end that comes in any case.
+// Handles SIGTERM and SIGINT, with a deadline for the stop.
 import Foundation
 import Glibc
 
-/// Takes the signals that ask for an end; they no longer end the process by themselves.
+/// Blocks the signals that stop the program, so that `wait` can receive them.
 struct StopSignals {
     private var signals = sigset_t()
 
@@ -14,7 +14,7 @@ struct StopSignals {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// Until one of them comes.
+    /// Waits for one of the signals.
     func wait() {
         var signals = signals
         var number: Int32 = 0
@@ -22,7 +22,7 @@ struct StopSignals {
     }
 }
 
-/// Ends the process by then, as at a stop in order.
+/// Ends the process after `seconds` with status 0, even if the stop hangs.
 func exitAfter(seconds: TimeInterval) {
     Thread.detachNewThread {
         Thread.sleep(forTimeInterval: seconds)

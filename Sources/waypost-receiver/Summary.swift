@@ -1,8 +1,8 @@
-// What a data directory holds, for people.
+// A summary of a data directory, for people.
 import Foundation
 import Host
 
-/// Counts of each stream in the files.
+/// The counts of each stream in the files.
 struct Summary {
     struct Stream {
         var records = 0
@@ -13,7 +13,7 @@ struct Summary {
     }
 
     private var streams: [String: Stream] = [:]
-    /// A record that is dated later is ahead: a server whose own clock was not set marks none.
+    /// Later records count as dated ahead: a server with an unset clock marks none.
     private let horizon = SystemClock().wall() + .seconds(86_400)
 
     init(directory: String) throws {
@@ -40,7 +40,7 @@ struct Summary {
             }
             stream.records += 1
             stream.ids.insert(record["id"] as? String ?? "")
-            // One that is dated ahead is not the last.
+            // A record dated ahead never counts as the last.
             guard let time = (record["timestamp"] ?? record["timestamp_start"]) as? String,
                 record["clock"] as? String != "future",
                 WallTime(rfc3339: time).map({ $0 <= horizon }) ?? true

@@ -1,4 +1,4 @@
-// `waypost-receiver viewers`: who may look at the page.
+// `waypost-receiver viewers`: manages access to the page.
 import ArgumentParser
 import FoundationEssentials
 import Host
@@ -7,8 +7,8 @@ import Receiver
 struct ViewerCommands: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "viewers",
-        abstract: "Tokens for those who look at the page.",
-        discussion: "The receiver may run meanwhile; without a viewer there is no page.",
+        abstract: "Manage the tokens of people who view the page.",
+        discussion: "The receiver may be running. Without a viewer there is no page.",
         subcommands: [Add.self, List.self, Drop.self]
     )
 
@@ -18,7 +18,7 @@ struct ViewerCommands: ParsableCommand {
         )
 
         @OptionGroup var place: DataLocation
-        @Argument(help: "Whose it is: letters, digits, '.', '_', '-'.") var name: String
+        @Argument(help: "The viewer's name: letters, digits, '.', '_', '-'.") var name: String
 
         func run() throws {
             guard isName(name) else {
@@ -26,7 +26,7 @@ struct ViewerCommands: ParsableCommand {
             }
             let viewers = try place.orFail { try Viewers(directory: place.data) }
             guard let token = try place.orFail({ try viewers.add(name, at: Date()) }) else {
-                throw place.failure("there is a viewer \(name) already; `viewers drop` ends it")
+                throw place.failure("there is a viewer \(name) already; see `viewers drop`")
             }
             print(token.text)
             tell("the token of \(name); kept as a hash: it cannot be shown again")

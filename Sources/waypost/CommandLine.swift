@@ -1,19 +1,21 @@
-// What the commands share: where the configuration is, the environment, output, errors.
+// Shared by the commands: configuration options, environment, output and errors.
 import ArgumentParser
 import Configuration
 import Gateway
 import Glibc
 import Host
 
-/// Where the configuration is.
+/// The option that names the configuration file.
 struct ConfigurationOptions: ParsableArguments {
     @Option(name: .long, help: "The configuration file.")
     var config = "/etc/waypost/waypost.toml"
 
-    /// Reads it; a wrong one ends the command with exit status 78 and every error listed, one that cannot be read now with 2.
+    /// Reads the configuration.
+    ///
+    /// An invalid one ends the command with status 78 and all errors, an unreadable one with 2.
     func values(warns: Bool = true) throws -> Configuration { try load(warns: warns).values }
 
-    /// The same with where each value came from.
+    /// Reads the configuration, with the origin of each value.
     func load(warns: Bool = true) throws -> LoadedConfiguration {
         do {
             let loaded = try Configuration.load(path: config, environment: Environment.all)
@@ -25,20 +27,23 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
-    /// As `load`, for commands that only ask the daemon: of a file that this user may not read the defaults are taken,
-    /// for its socket and what it answers are not in there.
+    /// Reads the configuration for commands that only ask the daemon.
+    ///
+    /// If this user may not read the file, returns the defaults, which suffice to find the socket.
     func loadToAsk() throws -> Configuration {
         guard access(config, R_OK) != 0, errno == EACCES,
             let defaults = try? Configuration.check([], file: config, environment: Environment.all)
         else { return try loadOrAsk().values }
         Output.error(
-            "warning: \(config): this user may not read it; asks the daemon at \(defaults.values.socketPath)"
+            "warning: \(config): this user may not read it; asking the daemon at \(defaults.values.socketPath)"
         )
         return defaults.values
     }
 
-    /// As `load`; of a file that is wrong the right parts are taken where a gateway runs, with the one before it: what
-    /// asks that gateway needs nothing else.
+    /// Reads the configuration for commands that ask the gateway.
+    ///
+    /// If the file is invalid and a gateway runs with an earlier one, returns its valid parts and
+    /// `isRight` false: that suffices to ask the gateway.
     func loadOrAsk(warns: Bool = true) throws -> (values: Configuration, isRight: Bool) {
         do {
             let loaded = try Configuration.load(path: config, environment: Environment.all)
@@ -52,7 +57,7 @@ struct ConfigurationOptions: ParsableArguments {
             }
             let problems = "\(error)".replacing(text: "\n", with: "\nwarning: ")
             Output.error("warning: \(problems)")
-            Output.error("warning: asks the gateway, which runs with an earlier configuration")
+            Output.error("warning: asking the gateway, which runs with an earlier configuration")
             return (found, false)
         }
     }
@@ -60,7 +65,7 @@ struct ConfigurationOptions: ParsableArguments {
 
 /// The process's environment, read once.
 enum Environment {
-    /// From /proc, because C's `environ` is a variable that any thread may change.
+    /// Read from /proc, because any thread may change C's `environ`.
     static let all: [String: String] = {
         var all: [String: String] = [:]
         for entry in bytes().split(separator: 0) {
@@ -87,28 +92,28 @@ enum Environment {
 enum Output {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Colour only on a terminal and never with NO_COLOR (no-color.org).
+    /// Whether to colour: only on a terminal, and never with NO_COLOR (no-color.org).
     static var isColoured: Bool { isTerminal && (Environment.all["NO_COLOR"] ?? "").isEmpty }
 
     static func write(_ text: String) { write(Array(text.utf8)) }
 
-    /// Ends the program where it cannot be written: half a file on a full disk would pass for an answer.
+    /// Writes to standard output, or exits with status 2: partial output could pass for a result.
     static func write(_ bytes: [UInt8]) {
-        // Who has closed it wants the exit status alone.
+        // A caller that has closed standard output wants only the exit status.
         guard let failure = writeAll(bytes, to: STDOUT_FILENO), failure.code != EBADF else {
             return
         }
-        error("standard output: \(failure.reason); what is there is not whole")
+        error("standard output: \(failure.reason); the output is incomplete")
         exit(2)
     }
 
-    /// Without an end of line.
+    /// Writes to standard error, without an end of line.
     static func errorPart(_ text: String) { writeAll(Array(text.utf8), to: STDERR_FILENO) }
 
     static func error(_ text: String) { errorPart("\(text)\n") }
 }
 
-/// Errors in words, exit status 2.
+/// Runs `body`; prints its error and ends the command with exit status 2.
 func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> Value {
     do {
         return try body()
@@ -118,9 +123,9 @@ func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> V
     }
 }
 
-/// A line on the terminal that follows something long, twice a second.
+/// A progress line on the terminal, updated at most twice per second.
 final class ProgressLine {
-    /// Somebody may see it.
+    /// Whether standard error is a terminal.
     let isShown = isatty(STDERR_FILENO) == 1
     private let clock = SystemClock()
     private var shownAt: BootInstant
@@ -135,7 +140,7 @@ final class ProgressLine {
         Output.errorPart("\r\u{1B}[K\(text())")
     }
 
-    /// A line that stays.
+    /// Prints a line that stays.
     func say(_ line: String) {
         clear()
         Output.error(line)

@@ -1,4 +1,4 @@
-// `waypost config`: check, show, and write out the configuration.
+// `waypost config`: checks and prints the configuration.
 import ArgumentParser
 import Gateway
 
@@ -33,7 +33,7 @@ struct Config: ParsableCommand {
         }
     }
 
-    /// For whoever changes a key: this is the list in deploy/man/waypost.toml.5.scd.
+    /// Prints the list of keys in deploy/man/waypost.toml.5.scd, for developers who change a key.
     struct Manual: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Print the list of keys of waypost.toml(5), in scdoc(5).",

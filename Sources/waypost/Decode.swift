@@ -1,4 +1,4 @@
-// `waypost decode`: advertising data to JSON.
+// `waypost decode`: decodes advertising data to JSON.
 import ArgumentParser
 import Beacons
 import Gateway
@@ -11,9 +11,9 @@ struct Decode: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Decode advertising data.",
         discussion: """
-            Takes AD structures in hex, spaces allowed, and prints one JSON object a beacon with the \
-            fields of a beacon record. Bare Ruuvi payloads are taken too. `-` reads standard input, a \
-            payload a line.
+            Takes AD structures in hex, spaces allowed, and prints one JSON object per beacon with \
+            the fields of a beacon record. Bare Ruuvi payloads are accepted, too. `-` reads standard \
+            input, one payload per line.
             """
     )
 
@@ -48,13 +48,15 @@ struct Decode: ParsableCommand {
     private func sender() throws -> BluetoothAddress? {
         guard let address else { return nil }
         guard let sender = BluetoothAddress(address) else {
-            Output.error("decode: --address \(address): is no address like C0:FF:EE:00:00:01")
+            Output.error(
+                "decode: --address \(address): not a valid address; use a form like C0:FF:EE:00:00:01"
+            )
             throw ExitCode(64)
         }
         return sender
     }
 
-    /// A line that cannot be decoded gives an object that says why, so that output goes with input.
+    /// Decodes standard input; a bad line gives an error object, so that outputs match inputs.
     private func decodeInput(_ decoder: inout PayloadDecoder) throws {
         var isAllDecoded = true
         while let line = readLine() {
@@ -72,29 +74,29 @@ struct Decode: ParsableCommand {
     }
 }
 
-/// Why a payload gives nothing, and the exit status for it.
+/// The reason why a payload cannot be decoded, with its exit status.
 private struct PayloadFailure: Error {
     var why: String
     var status: Int32
 }
 
-/// Payloads in hex to lines of JSON.
+/// Decodes payloads in hex to lines of JSON.
 private struct PayloadDecoder {
     var sender: BluetoothAddress?
-    /// The sender's key, looked up when something is encrypted.
+    /// Looks up the sender's key when a payload is encrypted.
     var load: () throws -> [UInt8]? = { nil }
     private var key: [UInt8]??
-    /// False once something encrypted stayed unread.
+    /// False once an encrypted payload could not be read.
     private(set) var isComplete = true
 
     init(sender: BluetoothAddress?) {
         self.sender = sender
     }
 
-    /// A line for each beacon; throws a `PayloadFailure`, or what is wrong with the configuration.
+    /// Returns one line per beacon; throws a `PayloadFailure` or an error of the configuration.
     mutating func lines(_ text: String) throws -> [[UInt8]] {
         guard let bytes = Self.bytes(text) else {
-            let why = "not hex: an even number of the digits 0-9 and a-f is wanted"
+            let why = "not hex; use an even number of the digits 0-9 and a-f"
             throw PayloadFailure(why: why, status: 64)
         }
         let beacons = Advertisement.decodeLeniently(bytes)
@@ -134,7 +136,7 @@ private struct PayloadDecoder {
         return json.bytes
     }
 
-    /// nil for anything but pairs of hex digits, with blanks, colons and dashes between them.
+    /// Parses pairs of hex digits with blanks, colons and dashes between them; nil for other text.
     private static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.filter { !$0.isWhitespace && $0 != ":" && $0 != "-" }
         return digits.isEmpty ? nil : Host.bytes(hex: digits)

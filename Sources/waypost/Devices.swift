@@ -1,15 +1,15 @@
-// `waypost devices`: adapters, capture devices and receivers that are here now.
+// `waypost devices`: lists the adapters, capture devices and GNSS receivers present now.
 import ArgumentParser
 import Gateway
 
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List Bluetooth adapters, capture devices and gpsd's receivers that are here now."
+        abstract: "List the Bluetooth adapters, capture devices and GNSS receivers present now."
     )
 
     @Flag(help: "One JSON object.") var json = false
-    @Option(help: ArgumentHelp("Give what is plugged into a USB port to gpsd.", valueName: "port"))
+    @Option(help: ArgumentHelp("Let gpsd use the device in a USB port.", valueName: "port"))
     var writeRule: String?
     @OptionGroup var options: ConfigurationOptions
 
@@ -23,14 +23,14 @@ struct DevicesCommand: ParsableCommand {
         }
     }
 
-    /// Writes the rule, and has udev and systemd act by it at once.
+    /// Writes the udev rule, and has udev and systemd apply it at once.
     private func write(_ port: String) throws {
         let (lines, device) = try GNSSRule.write(port)
         for line in lines { Output.write("\(line)\n") }
         ServiceCommand.run("/usr/bin/udevadm", ["control", "--reload"])
         guard let name = device?.split(separator: "/").last else { return }
         ServiceCommand.run("/usr/bin/udevadm", ["trigger", "--settle", "/sys/class/tty/\(name)"])
-        // systemd knows the port already, and wants nothing new of a device that is there (systemd#33073).
+        // systemd does not start new units for a device that it already knows (systemd#33073).
         ServiceCommand.run(
             "/usr/bin/systemctl",
             ["--no-block", "start", "gpsdctl@\(name).service"]

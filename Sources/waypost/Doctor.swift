@@ -1,4 +1,4 @@
-// `waypost doctor`: looks at each part a field device needs and says what to do.
+// `waypost doctor`: checks each part that a field device needs, and says what to do.
 import ArgumentParser
 import Gateway
 
@@ -7,8 +7,9 @@ struct DoctorCommand: ParsableCommand {
         commandName: "doctor",
         abstract: "Check every part, and say what to do about each that fails.",
         discussion: """
-            Looks at the service, the disk, the card and its files, supply, temperature, the clock, Bluetooth, gpsd, a second of sound and the server, for at \
-            most 8 s; works with the gateway running or not.
+            Checks the service, the disk, the card and its files, power supply, temperature, the clock, \
+            Bluetooth, gpsd, one second of audio and the server, in at most 8 s; works with the gateway \
+            running or not.
 
             Exit status: 0 all is well, 1 something to look at, 2 something failed.
             """
@@ -39,9 +40,9 @@ struct DoctorCommand: ParsableCommand {
     }
 }
 
-/// A bar that follows the level of sound.
+/// A bar on the terminal that shows the audio level.
 enum LevelMeter {
-    /// From -60 dBFS to full scale.
+    /// The bar's width in characters, for -60 dBFS to full scale.
     private static let width = 40
 
     static func show(_ level: Double) {

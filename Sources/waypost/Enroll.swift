@@ -1,4 +1,4 @@
-// `waypost enroll`: makes this device known to its server.
+// `waypost enroll`: enrols this device at its server.
 import ArgumentParser
 import Configuration
 import Gateway
@@ -7,9 +7,9 @@ struct Enroll: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Enrol this device at its server.",
         discussion: """
-            Checks address, TLS and token at the server, or exchanges a code for a token; stores the token for the \
-            service alone, and writes upload.endpoint and upload.token_file into the configuration. A gateway that \
-            runs takes it over.
+            Checks address, TLS and token at the server, or exchanges a code for a token; stores the token \
+            so that only the service can read it, and writes upload.endpoint and upload.token_file into the \
+            configuration. A running gateway applies the change.
 
             Exit status: 0 done, 2 failed, 78 the configuration is wrong.
             """
@@ -17,7 +17,7 @@ struct Enroll: ParsableCommand {
 
     @Option(help: "Where to upload to: https://HOST/api/ingest.") var endpoint: String
     @Option(help: "A file that holds the device token.") var tokenFile: String?
-    @Option(help: "A code that is good for one device, once.") var code: String?
+    @Option(help: "A code that enrols one device, once.") var code: String?
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws {

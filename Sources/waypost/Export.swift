@@ -1,4 +1,4 @@
-// `waypost export`: local data out.
+// `waypost export`: writes records on this device to files.
 import ArgumentParser
 import Gateway
 import Host
@@ -6,11 +6,11 @@ import Host
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write what is on this device for other programs.",
+        abstract: "Write records on this device for other programs.",
         discussion: """
-            Records that are still here, uploaded or not, with the gateway running or not; nothing is changed. \
-            csv and ndjson are for every stream, gpx and geojson for location, wav and ogg for audio (a file for \
-            each chunk, in the folder of --output).
+            Exports the records still on this device, uploaded or not, with the gateway running or not; \
+            changes nothing. csv and ndjson are for every stream, gpx and geojson for location, wav and ogg \
+            for audio (one file per chunk, in the folder of --output).
 
             Exit status: 0 done, 1 some records cannot be read, 2 failed.
             """
@@ -22,21 +22,21 @@ struct ExportCommand: ParsableCommand {
     @Option(help: "From this time on (UTC): 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago.")
     var since: String?
     @Option(help: "Before this time.") var until: String?
-    @Option(help: "A file, or a folder for sound; standard output without it.") var output: String?
-    @Option(help: "Another database, one that was set aside.") var database: String?
+    @Option(help: "A file, or a folder for audio; standard output without it.") var output: String?
+    @Option(help: "Read this database, such as a quarantined one.") var database: String?
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws {
         for text in [since, until].compactMap({ $0 }) where Self.time(text) == nil {
             throw ValidationError(
-                "\"\(text)\" is no time: 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago"
+                "\"\(text)\" is not a valid time; use 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago"
             )
         }
         if let since, let until, let from = Self.time(since), let end = Self.time(until),
             from >= end
         {
             throw ValidationError(
-                "--since \(since) is not before --until \(until): nothing is between"
+                "--since \(since) is not before --until \(until): the time range is empty"
             )
         }
     }
@@ -67,7 +67,7 @@ struct ExportCommand: ParsableCommand {
         }
     }
 
-    /// A moment, a day's begin in UTC, or a span before now.
+    /// Parses a timestamp, a day (its start in UTC), or a time span before now.
     static func time(_ text: String) -> WallTime? {
         if let time = WallTime(rfc3339: text) ?? WallTime(rfc3339: text + "T00:00:00Z") {
             return time

@@ -1,14 +1,14 @@
-// `waypost hear`: listens to a microphone for `waypost doctor`, which starts it as the service's user where root asks.
+// `waypost hear`: listens to a microphone; `waypost doctor` starts it as the service's user.
 import ArgumentParser
 import Gateway
 
 struct Hear: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Listen to a microphone for a second, for `waypost doctor`.",
+        abstract: "Listen to a microphone for one second, for `waypost doctor`.",
         shouldDisplay: false
     )
 
-    @Option(help: "A capture device; of several, the first that can be opened.")
+    @Option(help: "A capture device; of several, uses the first that opens.")
     var device: [String] = []
     @Option(help: "Sampling rate.") var rate: Int
     @Option(help: "The channel, counted from 1.") var channel: Int?

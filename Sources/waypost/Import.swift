@@ -1,4 +1,4 @@
-// `waypost import`: what a card or a stick holds for this device; run by systemd, at each boot and for each stick.
+// `waypost import`: imports settings from a card or a stick; systemd runs it at boot and per stick.
 import ArgumentParser
 import Gateway
 import Host
@@ -6,10 +6,10 @@ import Host
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Take over the configuration from a folder of a card or a stick.",
+        abstract: "Import the configuration from a folder of a card or a stick.",
         discussion: """
-            Exit status: 0 nothing is wrong, 1 something on the card is, 2 failed or no card is there yet; with --online \
-            1 to try again, 2 where the server refuses this device.
+            Exit status: 0 done, 1 something on the card is wrong, 2 failed or no card is there yet; with \
+            --online 1 to try again, 2 if the server refuses this device.
             """,
         shouldDisplay: false
     )
@@ -57,7 +57,7 @@ struct Import: ParsableCommand {
         do {
             outcome = try enrolment.run(on: folder)
         } catch let error as SystemError {
-            // A disk that is full, or read-only, may be so for now.
+            // The disk may be full or read-only only for now.
             Output.error("import: \(error)")
             return 1
         }
@@ -67,10 +67,10 @@ struct Import: ParsableCommand {
         return outcome.isLater ? 1 : 2
     }
 
-    /// Credentials are given to a service when it starts.
+    /// Restarts the service, which receives its credentials when it starts.
     ///
-    /// One that ended because its configuration was wrong has failed, and nothing else would start it; one that a person has
-    /// stopped stays so.
+    /// Starts a service that failed because its configuration was invalid, as nothing else would.
+    /// Leaves one stopped that a person has stopped.
     private func restartService() {
         guard restart else { return }
         let hasFailed = tellSystem("--quiet", "is-failed", "waypost.service")

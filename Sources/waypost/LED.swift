@@ -1,4 +1,4 @@
-// `waypost led`: shows on the board's LED what the gateway says; run by systemd as root, when that changes.
+// `waypost led`: shows the gateway's state on the board's LED; systemd runs it as root on changes.
 import ArgumentParser
 import Gateway
 
@@ -8,7 +8,7 @@ struct LED: ParsableCommand {
         shouldDisplay: false
     )
 
-    @Flag(help: "Only say that the gateway has ended, for the next call.") var stopped = false
+    @Flag(help: "Only record that the gateway has stopped, for the next call.") var stopped = false
     @Option(help: .hidden) var runtime = "/run/waypost"
     @Option(help: .hidden) var root = ""
 

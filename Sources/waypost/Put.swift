@@ -1,4 +1,4 @@
-// `waypost put`: records of other programs into the queue.
+// `waypost put`: stores records of other programs in the queue.
 import ArgumentParser
 import Configuration
 import Gateway
@@ -7,27 +7,27 @@ import Host
 
 struct Put: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Put records of your own into the queue: a JSON object a line.",
+        abstract: "Store records of your own in the queue: one JSON object per line.",
         discussion: """
             The stream is a table [stream.NAME] in the configuration. Returns when all records are on the disk; \
-            each line that is refused is reported by its number. A record is dated when it is taken. Input faster \
-            than the stream's max_rate is slowed down. While the gateway is away, put waits for it and goes on \
-            with the same line.
+            each refused line is reported by its number. A record is dated when the gateway receives it. Input \
+            faster than the stream's max_rate is slowed down. While the gateway is away, put waits for it and \
+            continues with the same line.
 
             Exit status: 0 all were accepted, 1 otherwise.
             """
     )
 
     @Argument(help: "The stream, as the configuration names it.") var stream: String
-    @Option(name: .long, help: "Read this file, not standard input.") var file: String?
+    @Option(name: .long, help: "Read this file instead of standard input.") var file: String?
     @Flag(
         help: "Refuse lines that come faster than the stream's max_rate, instead of slowing down."
     )
     var noWait = false
     @Option(
         help: """
-            Give up when the gateway has taken nothing for so long: 30s, 5m. Without it, put waits for ever, \
-            but ends at once when the gateway is not running at the start.
+            Give up when the gateway has accepted nothing for this long: 30s, 5m. Without it, put waits for \
+            ever, but ends at once if the gateway is not running at the start.
             """
     )
     var timeout: String?
@@ -78,7 +78,7 @@ struct Put: ParsableCommand {
     ) throws -> UserStream {
         let streams = configuration.userStreams
         if let declared = streams.first(where: { $0.name == stream }) { return declared }
-        // Which streams an earlier configuration declares the gateway knows.
+        // The gateway runs with an earlier configuration, and knows its streams.
         if !isRight, UserStream.problem(withName: stream) == nil { return UserStream(name: stream) }
         let known =
             streams.isEmpty
@@ -95,7 +95,7 @@ struct Put: ParsableCommand {
         return "\(outcome.accepted) on the disk\(refused)"
     }
 
-    /// A descriptor that stays open as long as the process.
+    /// Opens the input; the descriptor stays open until the process ends.
     private func openInput() throws -> Int32 {
         guard let file, file != "-" else { return STDIN_FILENO }
         let number = open(file, O_RDONLY | O_CLOEXEC)

@@ -1,11 +1,11 @@
-// `waypost quarantine`: records that the server refused.
+// `waypost quarantine`: lists, requeues and drops records that the server rejected.
 import ArgumentParser
 import Gateway
 
 struct Quarantine: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Look at records the server refused, send them again, or drop them.",
-        discussion: "The list is shown with the daemon dead, too. Exit status: 0 done, 2 failed.",
+        abstract: "List records the server rejected, send them again, or drop them.",
+        discussion: "Works without a running daemon, too. Exit status: 0 done, 2 failed.",
         subcommands: [List.self, Requeue.self, Drop.self]
     )
 
@@ -27,7 +27,7 @@ struct Quarantine: ParsableCommand {
 
     struct Requeue: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Put the records of a batch back, to be uploaded as a fresh one."
+            abstract: "Put the records of a batch back, to be uploaded in a new one."
         )
 
         @Argument(help: "The batch's number or key, or all.") var id: String

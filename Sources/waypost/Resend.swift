@@ -1,4 +1,4 @@
-// `waypost resend`: sends uploaded records again, to a server that lost them.
+// `waypost resend`: sends uploaded records again to a server that lost them.
 import ArgumentParser
 import Gateway
 
@@ -6,11 +6,11 @@ struct Resend: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Send uploaded records again that a server restored from a backup has lost.",
         discussion: """
-            Records that are still on this device go out again under the ids they had, a portion with each sync, after \
-            what is pending; the server keeps those it lacks. A restart does not forget them. They are not counted \
-            as uploaded twice.
+            Sends records that are still on this device again with the same ids, a portion with each sync, \
+            after those pending; the server stores those it lacks. The request survives a restart. Records \
+            are not counted as uploaded twice.
 
-            Exit status: 0 done, 1 nothing of that time is here, 2 failed.
+            Exit status: 0 done, 1 no such record is on this device, 2 failed.
             """
     )
 
@@ -35,7 +35,7 @@ struct Resend: ParsableCommand {
         guard let end = ExportCommand.time(until) else { throw Self.notATime("--until", until) }
         guard from < end else {
             throw ValidationError(
-                "--until \(until) is not after --since \(since): nothing is between"
+                "--until \(until) is not after --since \(since): the time range is empty"
             )
         }
         request.until = end
@@ -57,7 +57,7 @@ struct Resend: ParsableCommand {
             throw ExitCode(1)
         }
         Output.write(
-            "\(changed.records) records in \(changed.batches) batches are sent again after what is pending; "
+            "\(changed.records) records in \(changed.batches) batches are sent again after those pending; "
                 + "`waypost sync` starts now\n"
         )
     }

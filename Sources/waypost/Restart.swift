@@ -1,11 +1,11 @@
-// `waypost restart`: opens one source anew.
+// `waypost restart`: restarts one source.
 import ArgumentParser
 import Gateway
 
 struct Restart: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Open a source anew, without touching the others.",
-        discussion: "What is missed meanwhile is entered. Exit status: 0 done, 2 failed."
+        abstract: "Restart a source, without touching the others.",
+        discussion: "Missed data is recorded as a loss. Exit status: 0 done, 2 failed."
     )
 
     @Argument(help: "beacons, location or audio.") var source: String
@@ -14,7 +14,9 @@ struct Restart: ParsableCommand {
     mutating func validate() throws {
         let known = ["beacons", "location", "audio"]
         guard known.contains(source) else {
-            throw ValidationError("no source \"\(source)\": \(known.joined(separator: ", "))")
+            throw ValidationError(
+                "\"\(source)\" is not a source; use \(known.joined(separator: ", "))"
+            )
         }
     }
 
@@ -24,6 +26,6 @@ struct Restart: ParsableCommand {
         _ = try reporting("restart") {
             try ControlClient.answering(configuration).ask(request, timeout: .seconds(30))
         }
-        Output.write("\(source) was opened anew; `waypost status` shows it\n")
+        Output.write("\(source) was restarted; `waypost status` shows it\n")
     }
 }

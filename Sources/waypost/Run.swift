@@ -1,4 +1,4 @@
-// `waypost run`: the gateway in the foreground.
+// `waypost run`: runs the gateway in the foreground.
 import ArgumentParser
 import CLinux
 import Configuration
@@ -14,11 +14,11 @@ struct Run: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
-    /// Seconds that a thread may hang before it is told; for tests.
+    /// Seconds that a thread may hang before that is reported; for tests.
     @Option(help: .hidden) var patience = 30
 
     mutating func run() throws {
-        // Before any thread is started, so that all of them leave the signals to this one.
+        // Before any thread starts, so that all of them leave the signals to this one.
         let signals = waypost_take_signals()
         Heap.share()
         let loaded = try options.load(warns: false)
@@ -38,11 +38,11 @@ struct Run: ParsableCommand {
             let hasEnded = try gateway.run(signals: signals) {
                 try Configuration.load(path: path, environment: Environment.all).values
             }
-            // What runs at the end of a process would pull the libraries from under threads that hang in them.
+            // `exit` handlers would unload libraries under threads that hang in them.
             if !hasEnded { _exit(0) }
         } catch {
             Output.error("waypost: \(error)")
-            // The same: a start that failed late has threads already.
+            // For the same reason: a start that failed late has threads already.
             _exit(2)
         }
     }

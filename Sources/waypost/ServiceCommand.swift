@@ -1,11 +1,11 @@
-// Programs of the system that commands call.
+// Runs system programs such as systemctl and udevadm.
 import Glibc
 
-/// A program of the system that is run for its effect.
+/// Runs a system program for its effect.
 enum ServiceCommand {
-    /// Waits for its end; true where its exit status is 0.
+    /// Runs a program and waits for it; returns true if its exit status is 0.
     ///
-    /// It gets no environment, and its words go where those of this program go.
+    /// It gets an empty environment, and shares this program's output.
     @discardableResult
     static func run(_ program: String, _ arguments: [String]) -> Bool {
         var words = ([program] + arguments).map { strdup($0) } + [nil]

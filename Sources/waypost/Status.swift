@@ -1,4 +1,4 @@
-// `waypost status`: how the gateway is, on one screen or as JSON.
+// `waypost status`: shows the gateway's state on one screen or as JSON.
 import ArgumentParser
 import Gateway
 import Host
@@ -6,15 +6,15 @@ import StatusBoard
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show how the gateway is.",
+        abstract: "Show the state of the gateway.",
         discussion: "Exit status: 0 healthy, 1 degraded, 2 critical or not running."
     )
 
     @Flag(help: "One JSON object.") var json = false
-    @Flag(help: "Go on as the daemon tells of changes.") var watch = false
+    @Flag(help: "Keep running and show each change.") var watch = false
     @OptionGroup var options: ConfigurationOptions
 
-    /// After so long without a change the daemon is asked whether it is still there.
+    /// The time without a change after which the daemon is asked whether it still answers.
     private static let silence = Duration.seconds(5)
 
     mutating func run() throws {
@@ -28,13 +28,13 @@ struct Status: ParsableCommand {
         } catch let refusal as ControlRefusal {
             throw showLast(configuration, refusal, why: "\(refusal)")
         } catch let failure as Failure {
-            // It has no room for another program.
+            // The daemon serves too many programs already.
             let refusal = ControlRefusal.silent(path: configuration.socketPath, pid: 0)
             throw showLast(configuration, refusal, why: failure.message)
         }
     }
 
-    /// Shows each change; where none comes for a while, asks whether the daemon still answers.
+    /// Shows each change; after a silence, asks whether the daemon still answers.
     private func follow(_ client: ControlClient, _ configuration: Configuration) throws {
         var request = ControlRequest(.watch)
         var isSilent = false
@@ -49,7 +49,7 @@ struct Status: ParsableCommand {
                 isSilent = true
                 _ = showLast(configuration, refusal, why: "\(refusal)")
             }
-            // One that is silent is not asked again until it has answered.
+            // A silent daemon is not asked again until it has answered.
             while let reply = client.next(timeout: isSilent ? nil : Self.silence) {
                 isSilent = false
                 reply.status.map { show($0) }
@@ -58,16 +58,16 @@ struct Status: ParsableCommand {
         }
     }
 
-    /// What the daemon left behind, where it cannot be asked.
+    /// Shows the last known state of a daemon that cannot be asked.
     private func showLast(
         _ configuration: Configuration,
         _ refusal: ControlRefusal,
         why: String
     ) -> ExitCode {
         let isThere = Snapshot.isThere(configuration)
-        // The screen of a dead daemon says so itself.
+        // The screen of a stopped daemon says so itself.
         if refusal.isRunning != false || !isThere { Output.error(why) }
-        // A script gets its object all the same.
+        // A script gets a JSON object in any case.
         if isThere || json {
             let version = currentVersion
             show(Snapshot.report(configuration, refusal, version: version), isLive: false)
@@ -83,7 +83,7 @@ struct Status: ParsableCommand {
             now: SystemClock().wall(),
             isColoured: Output.isColoured
         )
-        // Home, draw, clear what is left of the screen before: no flicker.
+        // Cursor home, draw, clear the rest: this does not flicker.
         if watch, Output.isTerminal {
             let lines = screen.text.split(separator: "\n", omittingEmptySubsequences: false)
             Output.write("\u{1B}[H" + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[J")

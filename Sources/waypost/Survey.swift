@@ -1,4 +1,4 @@
-// `waypost survey`: collection sessions.
+// `waypost survey`: starts, stops and shows surveys, which are sessions of collecting.
 import ArgumentParser
 import Gateway
 
@@ -6,9 +6,9 @@ struct SurveyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "survey",
         abstract:
-            "Gather what is heard between a start and a stop by beacon, with where it was heard.",
+            "Summarise the beacons heard between a start and a stop, and where they were heard.",
         discussion:
-            "A survey goes on across restarts; list and show work with the daemon dead, too. Exit status: 0 done, 2 failed.",
+            "A survey survives restarts; list and show work without a running daemon, too. Exit status: 0 done, 2 failed.",
         subcommands: [Start.self, Stop.self, List.self, Show.self]
     )
 
@@ -28,7 +28,7 @@ struct SurveyCommand: ParsableCommand {
             let queue = QueueQuestions(try options.loadOrAsk().values)
             let request = ControlRequest(.surveyStart, name)
             _ = try reporting("survey") { try queue.change(request) }
-            Output.write("survey \"\(name)\" goes on until `waypost survey stop`\n")
+            Output.write("survey \"\(name)\" started; `waypost survey stop` ends it\n")
         }
     }
 
@@ -51,7 +51,7 @@ struct SurveyCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the survey that goes on and those that are over."
+            abstract: "List the open survey and the finished ones."
         )
 
         @Flag(help: "One JSON object.") var json = false
@@ -80,7 +80,7 @@ struct SurveyCommand: ParsableCommand {
             let records = try reporting("survey") { try queue.finishedSurveys() }
             guard let record = records.last(where: { $0.name == name }) else {
                 Output.error(
-                    "survey: no survey \"\(name)\" that is over; `waypost survey list` shows them"
+                    "survey: no finished survey is named \"\(name)\"; `waypost survey list` shows them"
                 )
                 throw ExitCode(2)
             }

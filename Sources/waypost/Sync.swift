@@ -1,4 +1,4 @@
-// `waypost sync`: upload everything that is due, now.
+// `waypost sync`: uploads everything that is due now.
 import ArgumentParser
 import Gateway
 import Glibc
@@ -11,32 +11,34 @@ struct SyncCommand: ParsableCommand {
         abstract: "Upload everything due now.",
         discussion:
             """
-            It does not wait for the end of upload.quiet, and keeps to upload.daily_budget unless told otherwise.
+            It uploads also in the quiet hours of upload.quiet, and respects upload.daily_budget unless \
+            --over-budget is given.
 
-            Exit status: 0 when nothing that was there before is left pending or was set aside, 1 otherwise.
+            Exit status: 0 if no record accepted before is left pending or was quarantined by this sync, \
+            1 if not, 2 if the gateway could not be asked.
             """
     )
 
-    @Option(help: "Give up waiting after so many seconds; the upload goes on.")
+    @Option(help: "Stop waiting after this many seconds; the upload continues.")
     var wait = 300
     @Flag(help: "Send everything, whatever is left of upload.daily_budget.")
     var overBudget = false
     @OptionGroup var options: ConfigurationOptions
 
-    /// A year of seconds: a clock has no room for any number.
+    /// A year in seconds, so that a deadline cannot overflow.
     private static let longest = 31_536_000
 
-    /// A gateway reports the status as soon as a sync begins; one that says nothing for so long hangs.
+    /// The time for the first status report of a sync; a gateway that is silent for longer hangs.
     private static let firstWord = Duration.seconds(3)
 
-    /// Until a gateway that salvages is asked again.
+    /// The pause before a gateway that salvages a database is asked again.
     private static let pause = Duration.milliseconds(500)
 
     mutating func run() throws {
         let configuration = try options.loadToAsk()
         let deadline = SystemClock().now() + .seconds(min(max(1, wait), Self.longest))
         var (reply, last) = try sync(configuration, until: deadline)
-        // What is in a damaged database goes out, too, as soon as it is known.
+        // Records salvaged from a damaged database are uploaded, too, as soon as they are known.
         while reply?.sync?.isSalvaging == true, SystemClock().now() + Self.pause < deadline {
             usleep(UInt32(Self.pause.milliseconds * 1000))
             (reply, last) = try sync(configuration, until: deadline)
@@ -46,7 +48,7 @@ struct SyncCommand: ParsableCommand {
         throw end(reply, last)
     }
 
-    /// Has the gateway upload, and follows it to its end.
+    /// Starts a sync on the gateway, and follows it to its end.
     private func sync(
         _ configuration: Configuration,
         until deadline: BootInstant
@@ -59,7 +61,7 @@ struct SyncCommand: ParsableCommand {
             let left = deadline - SystemClock().now()
             reply = try client.ask(request, timeout: min(left, Self.firstWord))
         } catch let refusal as ControlRefusal {
-            // It had the request, and may have begun.
+            // The gateway may have received the request and begun.
             throw client.isClosed ? Self.lost(client) : Self.failed("\(refusal)")
         } catch {
             throw Self.failed("sync: \(error)")
@@ -75,44 +77,46 @@ struct SyncCommand: ParsableCommand {
         return (reply, last)
     }
 
-    /// The gateway could not be asked, or would not do it.
+    /// Reports that the gateway could not be asked or refused.
     private static func failed(_ why: String) -> ExitCode {
         Output.error(why)
         return ExitCode(2)
     }
 
-    /// The gateway ended before the sync did.
+    /// Reports that the gateway ended before the sync did.
     private static func lost(_ client: ControlClient) -> ExitCode {
         if Output.isTerminal { Output.write("\r\u{1B}[K") }
         Output.error("not finished: \(client.lost)")
         return ExitCode(1)
     }
 
-    /// Says what is not done.
+    /// Reports what is left, and returns the exit status.
     private func end(_ reply: ControlReply?, _ last: StatusReport?) -> ExitCode {
         guard let sync = reply?.sync else {
             Output.error(
-                "not finished in \(wait) s; the upload goes on, `waypost status` follows it"
+                "not finished in \(wait) s; the upload continues, see `waypost status`"
             )
             return ExitCode(1)
         }
         if sync.quarantined > 0 {
             Output.error(
-                "\(sync.quarantined) records were refused for good; `waypost quarantine list` shows why"
+                "\(sync.quarantined) records were rejected permanently; `waypost quarantine list` shows why"
             )
         }
         switch sync.left {
         case nil where sync.isSalvaging == true:
-            Output.error("a damaged database was set aside and is read now; ask again in a minute")
+            Output.error(
+                "a damaged database was quarantined and is being read; run this again in a minute"
+            )
         case nil:
             let pending = last?.pending ?? 0
             Output.error(
                 pending > 0
-                    ? "\(pending) records wait; `waypost status` says why"
-                    : "whether anything is left is not known; `waypost status` says why"
+                    ? "\(pending) records are pending; `waypost status` says why"
+                    : "it is unknown whether records are left; `waypost status` says why"
             )
         case 0?: break
-        case let left?: Output.error("\(left) records that were there before still wait")
+        case let left?: Output.error("\(left) records accepted before are still pending")
         }
         let isHeld = last?.streams.values.contains { $0.waitsFor == UploadReport.budgetObstacle }
         if isHeld == true, let budget = last?.upload.budget {

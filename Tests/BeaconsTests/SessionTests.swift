@@ -166,7 +166,7 @@ private final class Machine: Sendable {
         #expect(
             eventually {
                 running.board.loadedDetail
-                    == "\(silent) 2 min, controller reset and opened anew"
+                    == "\(silent) 2 min, controller reset and reopened"
             }
         )
         pass(30, machine, running)
@@ -195,7 +195,7 @@ private final class Machine: Sendable {
         let running = try run(machine)
         defer { end(running, machine) }
         let damaged = Array(report.dropLast(5))
-        for (round, remedy) in ["scan restarted", "reset", "opened anew"].enumerated() {
+        for (round, remedy) in ["scan restarted", "reset", "reopened"].enumerated() {
             for count in 1...4 {
                 machine.clock.advance(by: .seconds(20))
                 machine.current?.say(damaged)

@@ -1,4 +1,4 @@
-// A gateway behind a receiver that stores in a bucket, beside a gateway that writes to the bucket itself.
+// A gateway with a receiver that stores into a bucket, compared with one that writes there itself.
 import Foundation
 import Host
 import HTTP
@@ -14,7 +14,8 @@ import Upload
         let site = try BucketSite(faults: ["503", "503"])
         let receiver = try site.receiver()
         let queues = TemporaryFolder("own")
-        // Both streams are frozen at a try that fails; then each of two copies of the queue goes its own way.
+        // Both streams are frozen by a failed try; then two copies of the queue take different
+        // paths.
         try withQueue(in: queues.path + "/own") { queue in
             try fill(queue)
             let own = bucket(site.store.access.url + "/own", site.store.access.keys)
@@ -32,7 +33,7 @@ import Upload
         }
         try withQueue(in: queues.path + "/via") { queue in
             let url = receiver.base.absoluteString + "/api/ingest"
-            // However it is compressed on its way.
+            // The compression on the wire does not matter.
             let via = destination(url, compression: .zstd, "t")
             let isDone = try syncOnce(queue, via, maxBatchBytes: 8 << 20)
             #expect(isDone)
@@ -55,7 +56,7 @@ import Upload
         try body(queue)
     }
 
-    /// More fixes than the gateway reads at once, and sound of two kinds.
+    /// Adds more fixes than the gateway reads at once, and audio of two kinds.
     private func fill(_ queue: Queue) throws {
         let wall = try #require(WallTime(rfc3339: "2026-11-21T12:00:00.000Z"))
         let noon = Stamp(boot: SystemClock().now(), wall: wall)
@@ -81,7 +82,7 @@ import Upload
             queue.begin(run)
             for number in 0..<2 {
                 let packets = (0..<101).flatMap { _ in [3, 0, 8, UInt8(number), 1] as [UInt8] }
-                // Beyond what is sent from memory.
+                // Too large to be sent from memory.
                 let noise = (0..<900_000).map { _ in UInt8.random(in: 0...255) }
                 queue.accept(
                     Segment(
@@ -119,7 +120,7 @@ import Upload
 }
 
 extension [String: String] {
-    /// What lies below a folder, by its names in it.
+    /// The files below a folder, by relative path.
     fileprivate func under(_ folder: String) -> [String: String] {
         var found: [String: String] = [:]
         for (key, value) in self where key.hasPrefix(folder) {

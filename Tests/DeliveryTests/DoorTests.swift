@@ -1,4 +1,5 @@
-// What a gateway takes at its intake socket the receiver takes, too: what it acknowledges there must not end in quarantine.
+// The receiver accepts what the gateway's intake socket accepts: acknowledged records must not end
+// in quarantine.
 import Foundation
 import ReceiverSupport
 import Support
@@ -16,7 +17,7 @@ import Testing
         (0..<count).map { #""m\#($0)":0"# }.joined(separator: ",")
     }
 
-    /// Members of an object that a program hands over, and whether both sides take them.
+    /// Members of an object from a program, and whether both sides accept them.
     private static let corpus: [(members: String, isTaken: Bool)] = [
         ("", true), (#""a":1"#, true), (#""a":{"id":1,"timestamp":2,"clock":3}"#, true),
         (#""a":1,"a":2"#, false), (#""a":1,"\u0061":2"#, false), (#""a":1,"A":2"#, false),
@@ -60,9 +61,9 @@ import Testing
         return byLine
     }
 
-    /// Throws the reason why it does not.
+    /// Throws the reason if the receiver refuses the members.
     private func receiverTakes(_ members: some Collection<UInt8>) throws {
-        // As the gateway writes a record of a stream of the user.
+        // As the gateway writes a record of a user's stream.
         let clock = #","clock":"synced""# + (members.isEmpty ? "" : ",")
         let text = String(decoding: members, as: UTF8.self)
         let body = RawRequest.batch(["r"], padding: clock + text)

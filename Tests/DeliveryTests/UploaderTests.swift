@@ -1,4 +1,4 @@
-// The gateway's own uploader against the real receiver.
+// The gateway's uploader with the real receiver.
 import Configuration
 import Foundation
 import Host
@@ -12,7 +12,7 @@ import Testing
 import Upload
 
 @Suite struct UploaderToReceiverTests {
-    /// A queue with `count` fixes; gone with `body`.
+    /// Calls `body` with a queue of `count` fixes, deleted afterwards.
     private func withQueue(_ count: Int, _ body: (Queue) throws -> Void) throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
@@ -81,7 +81,7 @@ import Upload
     }
 }
 
-/// One sync; whether nothing was left.
+/// Runs one sync; returns whether nothing was left.
 func syncOnce(
     _ queue: Queue,
     _ destination: DestinationSettings,

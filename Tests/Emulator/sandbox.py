@@ -126,7 +126,7 @@ class Sandbox:
     def sees_no_network(self, limit):
         wait_for(self.service.status, limit)
         identity = self.service.property("InvocationID")
-        return "changes of the network are not seen" in self.guest.run("journalctl", f"_SYSTEMD_INVOCATION_ID={identity}", "--no-pager")
+        return "network changes cannot be watched" in self.guest.run("journalctl", f"_SYSTEMD_INVOCATION_ID={identity}", "--no-pager")
 
     def is_not_there(self, limit):
         return wait_for(self.service.status, limit) is None

@@ -1,4 +1,4 @@
-// Each input of the corpus through its target: what the fuzzer once found stays found.
+// Runs each input of the corpus through its target, so that earlier findings stay covered.
 import FuzzSupport
 import Testing
 

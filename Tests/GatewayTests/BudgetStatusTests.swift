@@ -1,4 +1,4 @@
-// What a person sees of a budget and of quiet hours.
+// The status of a daily budget and of quiet hours.
 import Foundation
 import Host
 import Queue
@@ -14,7 +14,7 @@ import Testing
     /// 2026-11-21T00:00:00Z.
     private static let midnight = WallTime(milliseconds: 1_795_219_200_000)
 
-    /// A gateway's queue and board, as of an hour of the day, whose next tick is in six minutes.
+    /// A gateway's queue and status board at an hour of the day; the next tick is in six minutes.
     private final class Bench {
         private let folder = TemporaryFolder()
         let clock: ManualClock
@@ -80,11 +80,11 @@ import Testing
         let right = Stamp(boot: bench.clock.now(), wall: Self.midnight + .seconds(23 * 3600))
         try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
         try bench.queue.flushed()
-        // Seven hours more, on the clock that `status` shows.
+        // Seven hours later, on the clock that `status` shows.
         #expect(bench.report.upload.quietUntil == "2026-11-21T19:00:00.000Z")
     }
 
-    /// A clock that begins each day at the time of its last shutdown counts all of them as one.
+    /// A clock that starts each day at its last shutdown would count all days as one.
     @Test func bytesOfToday_areOfTheReceiversDay_whereTheClockIsWrong() throws {
         let bench = try Bench(hour: 12, synced: false)
         defer { bench.queue.close() }
@@ -124,7 +124,7 @@ import Testing
         #expect(report.upload.nextSyncAt == "2026-11-22T00:00:00.000Z")
         #expect(report.streams["waypost_events"]?.waitsFor == "daily budget")
         #expect(report.streams["linux_alsa_audio"]?.waitsFor == nil)
-        // It is as it should be.
+        // The state is healthy.
         #expect(report.state == .healthy)
         let lines = bench.lines(report)
         #expect(
@@ -155,14 +155,14 @@ import Testing
         #expect(report.streams["waypost_events"]?.nextAttemptAt == "2026-11-22T06:00:00.000Z")
         #expect(bench.lines(report).contains("upload    quiet hours, next in 8 h, 0 B today"))
         #expect(ServerCheck.waiting(report)?.state == .ok)
-        // The uploader says when it will be its turn.
+        // The uploader reports its next time.
         var upload = UploadReport()
         (upload.phase, upload.notBefore) = (.quietHours, bench.clock.now() + .seconds(28_900))
         bench.board.upload.loaded(upload)
         #expect(bench.report.upload.nextSyncAt == "2026-11-22T06:01:40.000Z")
     }
 
-    /// After a failure no tick leads to a sync before the wait is over, and one comes at its end.
+    /// After a failure, no tick starts a sync before the backoff ends, and one comes at its end.
     @Test(arguments: [60, 3600])
     func nextSync_isAtTheEndOfTheWaitAfterAFailure(seconds: Int64) throws {
         let bench = try Bench(hour: 12)
@@ -175,7 +175,7 @@ import Testing
         #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == end)
     }
 
-    /// The rest of a backlog goes at the next tick, and without one all the same.
+    /// The rest of a backlog is sent at the next tick, or without a tick.
     @Test(arguments: [(60, 60), (3600, 360)])
     func restOfABacklog_goesAtTheNextTickAtTheLatest(rest: Int64, next: Int64) throws {
         let bench = try Bench(hour: 12)
@@ -188,7 +188,7 @@ import Testing
         #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == time)
     }
 
-    /// A tick in them will lead to no sync.
+    /// A tick in quiet hours starts no sync.
     @Test func nextSync_isNotInQuietHours() throws {
         let bench = try Bench(hour: 21)
         defer { bench.queue.close() }

@@ -1,4 +1,4 @@
-// Two who vouch for the time, and tell different ones.
+// Two time sources that contradict each other.
 import Host
 import Queue
 import Records
@@ -8,7 +8,7 @@ import Testing
 @testable import Gateway
 
 extension ClockWatchTests {
-    /// chrony follows a wrong server on the site: the kernel is believed, and a person is told of both.
+    /// chrony follows a wrong server on site: the kernel is believed, and both times are reported.
     @Test func receiverThatContradictsAVouchedClock_isTold_untilTheyAgree() throws {
         let bench = try Bench(Self.now + .seconds(86_400), synced: true)
         for _ in 0..<100 {
@@ -22,14 +22,14 @@ extension ClockWatchTests {
         #expect(try bench.resolved().quality == .synced)
         #expect(
             bench.watch.current.contradiction?.message
-                == "NTP says 2026-11-22T04:30:08.000Z, the receiver behind gpsd says "
+                == "NTP says 2026-11-22T04:30:08.000Z, the GNSS receiver behind gpsd says "
                 + "2026-11-21T04:30:08.000Z; the first is believed: find out which is wrong"
         )
         bench.receiver(says: bench.clock.wall() + .seconds(18))
         #expect(bench.watch.current.contradiction == nil)
     }
 
-    /// It was unplugged: what it said is no reason for ever.
+    /// An unplugged GNSS receiver must not contradict for ever.
     @Test func receiverThatIsGone_contradictsNoLongerThanAnHour() throws {
         let bench = try Bench(Self.now, synced: true)
         bench.receiver(says: Self.now + .seconds(86_400))
@@ -37,7 +37,7 @@ extension ClockWatchTests {
         #expect(bench.watch.current.contradiction != nil)
         bench.pass(.seconds(1))
         #expect(bench.watch.current.contradiction == nil)
-        // It comes and goes: an event an hour.
+        // An intermittent contradiction causes one event per hour.
         bench.receiver(says: Self.now)
         #expect(try bench.events().count == 2)
         bench.pass(.seconds(3600))
@@ -46,7 +46,7 @@ extension ClockWatchTests {
         #expect(try bench.events().count == 3)
     }
 
-    /// The program was started anew between the wrong word and the right one.
+    /// The program restarts between the wrong time and the right one.
     @Test func restartBetweenTwoWords_tellsThatTheyDiffer() throws {
         let bench = try Bench(Self.now, synced: true)
         bench.clock.advance(by: .seconds(60))

@@ -1,4 +1,4 @@
-// The clock watch: who vouches for the clock, what a step does, what a receiver's time does.
+// The clock monitor: who vouches for the clock, steps, and the time of a GNSS receiver.
 import Foundation
 import Host
 import Queue
@@ -13,7 +13,7 @@ import Testing
     static let now = WallTime(milliseconds: 1_795_235_407_000)
     static let wrong = WallTime(milliseconds: 5000)
 
-    /// A watch over a real queue, with a clock and a kernel that the test turns by hand.
+    /// A monitor over a real queue, with a manual clock and a simulated kernel.
     final class Bench {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
@@ -53,7 +53,7 @@ import Testing
             clock.stepWall(to: clock.wall() + .seconds(seconds))
         }
 
-        /// What a receiver says now: the right time is `right` now.
+        /// The GNSS receiver reports `right` as the current time.
         func receiver(says right: WallTime) {
             watch.receiver(said: Stamp(boot: clock.now(), wall: right))
             watch.look()
@@ -72,7 +72,7 @@ import Testing
             return events
         }
 
-        /// A stamp of this moment as it goes on the wire.
+        /// The current time as it is sent on the wire.
         func resolved() throws -> (wall: WallTime, quality: ClockQuality) {
             let stamp = clock.stamp()
             try queue.flushed()
@@ -128,7 +128,7 @@ import Testing
         #expect(resolved.quality == .corrected)
         #expect(resolved.wall == Self.now + .seconds(120))
         #expect(try bench.anchor()?.wall == Self.now.milliseconds)
-        // An NTP client puts it right by another step.
+        // An NTP client corrects it with another step.
         bench.step(by: -years * 31_536_000)
         bench.vouches.update { $0 = true }
         bench.pass(.seconds(60))
@@ -165,7 +165,7 @@ import Testing
         #expect(try folder.anchor() == nil)
     }
 
-    /// A router that tells others the time without knowing it.
+    /// A router that serves NTP without knowing the time.
     @Test func timeServerOfBeforeTheRelease_isNotBelieved() throws {
         let bench = try Bench(try #require(WallTime(rfc3339: "2015-01-01T00:00:20Z")), synced: true)
         bench.pass(.seconds(30))
@@ -176,7 +176,7 @@ import Testing
         bench.pass(.seconds(60))
         #expect(try bench.resolved().quality == .corrected)
         #expect(try bench.resolved().wall == Self.now + .seconds(60))
-        // The router has got the time.
+        // The router has learned the time.
         bench.clock.stepWall(to: Self.now + .seconds(60))
         bench.pass(.seconds(1))
         #expect(try bench.resolved().quality == .synced)
@@ -197,7 +197,7 @@ import Testing
         let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
         let newest = try database.integer("SELECT max(boottime) FROM clock_map") ?? 0
         #expect(bench.clock.now().milliseconds - newest <= 600_000)
-        // Nothing was collected, so nothing but the newest needs a date.
+        // Nothing was collected, so only the newest anchor is needed.
         #expect(try database.integer("SELECT count(*) FROM clock_map") ?? 99 <= 3)
     }
 
@@ -222,7 +222,7 @@ import Testing
         let bench = try Bench(Self.wrong)
         bench.receiver(says: Self.now)
         let before = try #require(try bench.anchor())
-        // Nothing of the old one can be read.
+        // The old database is unreadable.
         let file = bench.folder + "/queue.sqlite"
         let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
         let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
@@ -237,7 +237,7 @@ import Testing
         #expect(try bench.resolved().wall == Self.now + .seconds(30))
     }
 
-    // MARK: A receiver
+    // MARK: A GNSS receiver
 
     @Test func receiversTime_datesABootThatNobodyElseSyncs() throws {
         let bench = try Bench(Self.wrong)
@@ -247,7 +247,7 @@ import Testing
         bench.pass(.seconds(10))
         #expect(try bench.resolved().quality == .corrected)
         #expect(try bench.resolved().wall == Self.now + .seconds(10))
-        // Fix after fix says the same: nothing to note or to tell.
+        // Each fix confirms the time: nothing to store or report.
         for _ in 0..<100 {
             bench.clock.advance(by: .seconds(1))
             bench.receiver(says: try bench.resolved().wall)
@@ -276,24 +276,26 @@ import Testing
         bench.receiver(says: Self.now + .seconds(86_400))
         #expect(try bench.resolved().wall == Self.now + .seconds(60))
         #expect(try bench.resolved().quality == .synced)
-        // Hours without a network: it vouches no more, but a missing leap second is no reason to doubt it.
+        // Hours without a network: the kernel vouches no more, but a missing leap second is no
+        // doubt.
         bench.vouches.update { $0 = false }
         bench.pass(.seconds(10 * 3600))
         bench.receiver(says: bench.clock.wall() + .seconds(18))
         #expect(try bench.anchor()?.source == .kernel)
-        // A board whose clocks stood still in its sleep is hours late, and only the receiver knows.
+        // A board whose clocks stood still in sleep is hours late, and only the GNSS receiver
+        // knows.
         bench.receiver(says: bench.clock.wall() + .seconds(7200))
         #expect(try bench.anchor()?.source == .gpsd)
         #expect(try bench.resolved().wall == bench.clock.wall() + .seconds(7200))
     }
 
-    /// It had a network where it was set up, and has a receiver alone where it stands.
+    /// It had a network at installation, and has only a GNSS receiver in the field.
     @Test func clockThatDriftsForMonths_isPutRightByTheReceiver() throws {
         let bench = try Bench(Self.now, synced: true)
         bench.vouches.update { $0 = false }
         for day in 1...60 {
             bench.pass(.seconds(86_400))
-            // 50 ppm.
+            // A drift of 50 ppm.
             bench.receiver(says: Self.now + .milliseconds(Int64(day) * 86_404_320))
         }
         let resolved = try bench.resolved()
@@ -312,7 +314,7 @@ import Testing
         #expect(try bench.events().filter { $0.hasPrefix("clock_synced") }.count == 1)
     }
 
-    // MARK: The thread, and the mark of timesyncd
+    // MARK: The thread, and the file of timesyncd
 
     @Test func thread_looksWhenAskedTo() throws {
         let bench = try Bench(Self.now)
@@ -341,7 +343,7 @@ import Testing
         let now = SystemClock().wall()
         #expect(ClockEvidence.isFresh(file, since: nil))
         #expect(ClockEvidence.isFresh(file, since: now + .seconds(-60)))
-        // Made before the clock was set forward by an hour, or back by a day.
+        // The file is older than a step forward by an hour, or newer than one back by a day.
         #expect(!ClockEvidence.isFresh(file, since: now + .seconds(3600)))
         try FileManager.default.setAttributes(
             [.modificationDate: Date().addingTimeInterval(86_400)],

@@ -1,4 +1,4 @@
-// The network and the token file as the gateway watches them: bytes, real interfaces, real files.
+// The monitor of network and token file: netlink bytes, real interfaces, real files.
 import CLinux
 import Foundation
 import Glibc
@@ -57,7 +57,7 @@ import Testing
 
     @Test func brokenMessages_endWhereTheyAreBroken() {
         let good = link(16, 3, flags: 1)
-        // Cut anywhere: nothing more than the whole messages before the cut.
+        // Cut anywhere: only the whole messages before the cut are read.
         let two = good + address(20, 0, attribute(2, [10, 0, 0, 1]))
         for count in 0..<two.count {
             let events = NetlinkMessages.events(Array(two.prefix(count)))
@@ -68,7 +68,7 @@ import Testing
             broken.replaceSubrange(0..<4, with: bytes(length))
             #expect(NetlinkMessages.events(broken + good).isEmpty)
         }
-        // An attribute that claims more than there is, or less than its own head.
+        // An attribute longer than the message, or shorter than its header.
         for length: UInt16 in [0, 3, 9, .max] {
             var part = attribute(2, [10, 0, 0, 1])
             part.replaceSubrange(0..<2, with: bytes(length))
@@ -97,7 +97,7 @@ import Testing
         let gone = NetworkEvent.address(index: 3, bytes: [10, 0, 0, 1], isUsable: false)
         let story: [(event: NetworkEvent, isNews: Bool)] = [
             (.link(index: 3, flags: up), true),
-            // A scan, a counter: the same flags again. Promiscuous mode: nothing that carries.
+            // A scan or a counter repeats the flags. Promiscuous mode does not change the carrier.
             (.link(index: 3, flags: up), false),
             (.link(index: 3, flags: up | 0x100), false),
             (.link(index: 3, flags: 0x1003), true),
@@ -107,7 +107,7 @@ import Testing
             (.address(index: 1, bytes: loopback, isUsable: true), false),
             (mine, true), (mine, false), (gone, true), (gone, false), (mine, true),
             (.link(index: 3, flags: nil), true), (.link(index: 3, flags: nil), false),
-            // It went with its interface.
+            // The address was removed with its interface.
             (mine, true),
         ]
         var memory = NetworkMemory()
@@ -120,7 +120,7 @@ import Testing
     @Test func memory_isBounded() {
         var memory = NetworkMemory()
         for index in 0..<10_000 { _ = memory.notes(.link(index: Int32(index), flags: 1)) }
-        // What came first is forgotten, so it is news again.
+        // The oldest interface was evicted, so it counts as new.
         let isNews = memory.notes(.link(index: 0, flags: 1))
         #expect(isNews)
     }
@@ -133,7 +133,7 @@ import Testing
         #expect(change.due == 102_500)
         let told = [102_499, 102_500, 102_500].map { change.isOver(at: $0) }
         #expect(told == [false, true, false])
-        // A link that flaps all the time is told after five seconds, but fifteen apart.
+        // A flapping link is reported after five seconds, then every fifteen.
         for at in stride(from: Int64(103_000), to: 120_000, by: 500) { change.changed(at: at) }
         #expect(change.due == 117_500)
         let again = change.isOver(at: 120_000)
@@ -144,7 +144,7 @@ import Testing
 }
 
 @Suite struct ConnectivityTests {
-    /// What a watch told of.
+    /// The reports of a monitor.
     private final class Told: Sendable {
         let network = StateBox(0)
         let token = StateBox(0)
@@ -161,7 +161,7 @@ import Testing
         )
     }
 
-    /// Without Foundation's Process, which would make the run loop's sockets in this thread's network.
+    /// Without Foundation's Process, whose run loop would make sockets in this thread's network.
     private static func ip(_ arguments: String) -> Bool {
         let command = "PATH=/usr/sbin:/usr/bin:/sbin:/bin; ip \(arguments) 2>/dev/null"
         let texts: [String] = ["/bin/sh", "-c", command]
@@ -175,21 +175,21 @@ import Testing
         return status == 0
     }
 
-    /// An interface comes up and gets an address, in a network namespace of the test's own.
+    /// An interface comes up and gets an address, in a separate network namespace.
     @Test func interfaceThatComesUp_isTold() throws {
         let told = Told()
         let watch = connectivity(told)
         let stop = try StopSignal()
-        // 0: not yet known; 1: a namespace with interfaces; 2: this machine gives none.
+        // 0: not yet known; 1: a namespace with interfaces; 2: this machine does not allow it.
         let state = StateBox(0)
         let thread = try OwnThread("own network") {
-            // Of this thread alone, and of what it starts.
+            // Only for this thread and its children.
             guard waypost_own_network() == 0, Self.ip("link add w0 type veth peer name w1") else {
                 return state.update { $0 = 2 }
             }
             let watching = try? StoppableThread("watch") { watch.run(until: $0) }
             state.update { $0 = 1 }
-            // Again and again: the watch may not have begun yet.
+            // Repeated, because the monitor may not have begun yet.
             while !stop.isRaised {
                 _ = Self.ip("link set w0 up && ip link set w1 up && ip addr add 10.9.9.1/24 dev w0")
                 if stop.sleep(for: .milliseconds(300)) { break }
@@ -224,7 +224,7 @@ import Testing
         let watch = connectivity(told, token: file)
         let thread = try StoppableThread("watch") { watch.run(until: $0) }
         defer { thread.stop() }
-        // The watch may begin after the change: it is made again, and another token each time.
+        // The monitor may begin after the change: repeat it, with a new token each time.
         var number = 0
         let isTold = eventually {
             number += 1

@@ -1,4 +1,4 @@
-// The control socket: what it takes, and that nothing keeps its answers waiting or sends them to another.
+// The control socket: valid requests, no delayed answers, and none sent to another client.
 import Foundation
 import Host
 import Queue
@@ -8,7 +8,7 @@ import Upload
 
 @testable import Gateway
 
-/// A control socket over a real queue, whose disk and whose long work can be made to hang.
+/// A control socket over a real queue, whose disk and long work can be made to hang.
 private final class Bench {
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
@@ -16,13 +16,13 @@ private final class Bench {
     let queue: Queue
     let server: ControlServer
     let publication: StatusPublication
-    /// Work that is not done: what asked for it, and who is to be told.
+    /// Unfinished work: its request, and the callback for the reply.
     let work = StateBox([(ControlRequest, @Sendable (ControlReply) -> Void)]())
     let gathered = StateBox(0)
     private let disk: Gate
     private let thread: StoppableThread
 
-    /// Lets through who waits at it once it is open.
+    /// Blocks callers until it is open.
     final class Gate: Sendable {
         private let isOpen: StateBox<Bool>
 
@@ -136,7 +136,7 @@ private final class Bench {
             try first.ask(.init(.surveyStop), timeout: .milliseconds(1))
         }
         let late = try bench.client()
-        // They are taken in the order in which they came: once this one was answered, so was that one.
+        // Clients are accepted in order: once this one is answered, so was the one before.
         let error = try #require(bench.client().next(timeout: Self.patience)?.error)
         #expect(error.contains("programs are being answered"))
         #expect(throws: Failure(error)) { try late.ask(.init(.status), timeout: Self.patience) }
@@ -157,7 +157,7 @@ private final class Bench {
 
     @Test func resultOfASync_neverGoesToAnother() throws {
         let bench = try Bench()
-        // Whoever comes next has the number of its descriptor.
+        // The next client gets the number of its descriptor.
         do {
             let first = try bench.client()
             #expect(try first.ask(.init(.sync), timeout: Self.patience).status != nil)
@@ -168,7 +168,7 @@ private final class Bench {
             #expect(try other.ask(.init(.watch), timeout: Self.patience).status != nil)
         }
         for (_, done) in bench.work.value { done(ControlReply(done: true)) }
-        // Each still watches: the next change reaches it, and nothing else did.
+        // Each still watches: it gets only the next change.
         for other in others {
             let push = try #require(other.next(timeout: Self.patience))
             #expect(push.done == nil)
@@ -221,7 +221,7 @@ private final class Bench {
     @Test func floodOfRequests_isCutOff() throws {
         let bench = try Bench()
         let flood = try IntakePeer(bench.configuration.socketPath)
-        // More than any client has to ask at once; whoever is cut off cannot send to the end.
+        // More than any client has to ask at once; a client that is cut off cannot send it all.
         try? flood.send([UInt8](repeating: 10, count: 1 << 20))
         var answers = 0
         while try flood.answer() != nil { answers += 1 }

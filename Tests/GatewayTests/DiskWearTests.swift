@@ -5,7 +5,7 @@ import Testing
 
 @testable import Gateway
 
-/// What the kernel counts of a disk, and what becomes of it: sysfs as a Pi has it, a card with two partitions.
+/// Disk wear from the kernel's counters: sysfs as on a Pi, with a card of two partitions.
 @Suite struct DiskWearTests {
     private let folder = TemporaryFolder()
 
@@ -56,7 +56,7 @@ import Testing
         #expect(wear.name == "mmcblk0")
         #expect(wear.size == 31_914_983_424)
         #expect(wear.written == 2_929_687 * 512)
-        // 1.5 GB in a day, and a GB of ours in a day.
+        // 1.5 GB per day in all, 1 GB of them by the gateway.
         #expect(wear.pace == 1_499_999_744)
         #expect(wear.ownPace == 1_000_000_000)
         #expect(wear.endurance == 3_191_498_342_400)
@@ -74,7 +74,7 @@ import Testing
         #expect(wear.ownPace == nil)
         #expect(wear.years == nil)
         #expect(wear.written > 0)
-        // The boot is an hour ago, the start is not.
+        // Booted an hour ago, started later.
         let later = BootInstant(nanoseconds: 3_600_000_000_000)
         let next = try #require(
             DiskWear(DeviceNumber(179 << 8 | 2), own: 1, since: start, at: later, files)
@@ -115,7 +115,7 @@ import Testing
         #expect(DeviceNumber(of: folder.path + "/none") == nil)
     }
 
-    /// The figures of this machine's own disk, if the tests are on one.
+    /// The figures of this machine's disk, if the tests are on one.
     @Test func ownDisk_isTheOneThatTheKernelNames() throws {
         let device = try #require(DeviceNumber(of: folder.path))
         guard FileManager.default.fileExists(atPath: device.block + "/stat") else { return }

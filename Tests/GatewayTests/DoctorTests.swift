@@ -1,4 +1,4 @@
-// Checks that look at files, over trees that stand for other machines.
+// Checks that read files, over folder trees of other machines.
 import Audio
 import Foundation
 import Glibc
@@ -34,7 +34,7 @@ import Testing
         findings.map { "\($0.state.rawValue) \($0.part)" }
     }
 
-    /// What the doctor says is sent to those who help.
+    /// The output is sent to helpers, so it must hold no secret.
     @Test func passwordOfACaster_isNotSaid() throws {
         let (listener, port) = listening()
         defer { close(listener) }
@@ -50,7 +50,7 @@ import Testing
         #expect(look.receivers.map(\.path) == ["ntrip://…@caster.example/M"])
     }
 
-    /// What listens as the service's user has nothing of root's terminal, and none of its words steer it.
+    /// The listening process has no access to root's terminal, and its output cannot control it.
     @Test(.enabled(if: geteuid() == 0))
     func listener_isApartFromTheTerminal_andItsWordsArePlain() throws {
         let folder = TemporaryFolder("state")
@@ -99,7 +99,7 @@ import Testing
         #expect(heard.average == -200)
     }
 
-    /// Root would open whatever the directory's owner has put there in the place of the database.
+    /// Root must not open a file that the directory's owner has put in place of the database.
     @Test func databaseThatIsALinkOrAPipe_isNotOpened() throws {
         let folder = TemporaryFolder("link", "pipe")
         let (link, pipe) = (folder.path + "/link", folder.path + "/pipe")
@@ -152,7 +152,8 @@ import Testing
         #expect(finding.what.contains("2015-03-01") == (year == 2015))
     }
 
-    /// chrony follows a receiver that is a week rollover behind; records are dated by what was known before, or by another one.
+    /// chrony follows a GNSS receiver with a week rollover; records are dated by an earlier or
+    /// another source.
     @Test(arguments: [(true, "warn"), (false, "ok")])
     func clockThatIsSyncedToABygoneDate_isWrong_thoughRecordsAreDated(
         isVouchedFor: Bool,
@@ -206,7 +207,7 @@ import Testing
         if let lock {
             #expect(findings.map(\.what) == ["hci0 is blocked (rfkill, \(lock))"])
         } else {
-            // No such process in the tree: no rights are known of.
+            // The process is not in the tree: its capabilities are unknown.
             #expect(lines(findings) == ["ok bluetooth", "warn bluetooth"])
         }
         #expect(
@@ -252,7 +253,7 @@ import Testing
         )
     }
 
-    /// What a person waits for at most: the gateway's answer, and the check that has the most time.
+    /// The longest total time: the gateway's answer plus the check with the longest timeout.
     @Test func limits_leaveEightSecondsInAll() throws {
         let tree = Tree()
         let longest = Doctor(tree.input).checks.map(\.limit).max() ?? .seconds(100)

@@ -1,4 +1,4 @@
-// A gateway that waits for its endpoint, and what ends the wait.
+// The wait of a gateway for its endpoint, and events that end it.
 import Foundation
 import Host
 import Queue
@@ -10,7 +10,7 @@ import Upload
 @testable import Gateway
 
 @Suite struct EnrolmentWaitTests {
-    /// A server that refuses the first question and no other.
+    /// A server that refuses only the first request.
     private static let server = StubServer.posts(
         """
         def answer(path, before):
@@ -18,8 +18,8 @@ import Upload
         """
     )
 
-    /// A board without a clock: a certificate that is not good yet is good once the time is known, and nothing is collected
-    /// before.
+    /// A board without an RTC: a certificate is valid only once the time is known, and nothing is
+    /// collected before.
     @Test func clockThatIsKnownAtLast_hasTheServerAskedAgain_notAfterTheInterval() throws {
         let stub = try StubServer(Self.server, "")
         defer { stub.stop() }

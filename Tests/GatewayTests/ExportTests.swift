@@ -1,4 +1,4 @@
-// Local data out of a real database: what is there, in the time that is wanted, as other programs read it.
+// Exports from a real database: existing records, in the requested time, in each format.
 import Foundation
 import Host
 import Queue
@@ -38,7 +38,7 @@ import Testing
             queue.close()
         }
 
-        /// A fix every ten seconds.
+        /// Records a fix every ten seconds.
         func walk(_ count: Int) throws {
             for number in 0..<count {
                 var fix = Fix(
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    /// Readers take what is 360 and more for an error.
+    /// Readers reject a course of 360 or more.
     @Test(arguments: [(0.04, 0.0), (359.94, 359.9), (359.96, 0), (360, 0)])
     func course_isBelow360_roundedToo(course: Double, shown: Double) throws {
         let bench = try Bench()
@@ -94,7 +94,7 @@ import Testing
         #expect(records.map { $0["course"] as? Double } == [shown])
     }
 
-    /// A pager that somebody left open: the export waits for it, and the gateway goes on emptying its journal.
+    /// A reader that pauses: the export waits for it, and the gateway's WAL is still checkpointed.
     @Test func outputThatNobodyReads_doesNotKeepTheJournal() throws {
         let bench = try Bench()
         try bench.walk(2000)
@@ -121,7 +121,7 @@ import Testing
         #expect(try outcome.value?.get().records == 2000)
     }
 
-    /// As root, `--output /dev/null` would leave a file there.
+    /// As root, a rename would replace `/dev/null` by a file.
     @Test func outputThatIsNoFile_isWritten_andStaysWhatItIs() throws {
         let bench = try Bench()
         try bench.walk(3)
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// `status` tells what waits of it by that name.
+    /// `status` shows pending records by that name.
     @Test func streamThatIsDeclaredNoMore_isFoundByItsNameOnTheWire() throws {
         let bench = try Bench()
         let record = UserRecord(
@@ -188,7 +188,7 @@ import Testing
         #expect(text.split(separator: "\n").count == 1600)
     }
 
-    /// Chunks of three segments that share none.
+    /// Records chunks of three segments, none of them shared.
     private func record(_ bench: Bench, chunks: Int) throws {
         let run = AudioRun(
             id: bench.queue.newRunID(),
@@ -230,7 +230,7 @@ import Testing
         #expect(files.count == 2)
     }
 
-    /// A page of the table itself: nobody can tell which of its records were there.
+    /// A page of the table itself, so its records are unknown.
     @Test func pageThatIsDamaged_isLeftOut_andWhatIsBehindItComes() throws {
         let bench = try Bench()
         try bench.walk(3000)
@@ -238,7 +238,7 @@ import Testing
         let path = Configuration.databasePath(in: bench.folder)
         let file = try #require(FileHandle(forUpdatingAtPath: path))
         let bytes = [UInt8](try #require(try file.readToEnd()))
-        // Leaves of tables begin so (sqlite.org/fileformat2.html, section 1.6).
+        // Leaf pages of tables begin so (sqlite.org/fileformat2.html, section 1.6).
         let leaves = stride(from: 0, to: bytes.count, by: 1024).filter { bytes[$0] == 13 }
         try file.seek(toOffset: UInt64(leaves[leaves.count / 2]))
         try file.write(contentsOf: Data(repeating: 0xA5, count: 1024))
@@ -307,7 +307,7 @@ import Testing
         let bench = try Bench()
         for (stream, format, words) in [
             ("sea", ExportFormat.ndjson, "no stream"), ("beacons", .gpx, "is for location"),
-            ("location", .ogg, "is for audio; location goes as ndjson, csv, gpx, geojson"),
+            ("location", .ogg, "is for audio; export location as ndjson, csv, gpx, geojson"),
         ] {
             #expect {
                 try bench.export(stream, format)

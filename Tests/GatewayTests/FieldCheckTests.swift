@@ -1,4 +1,4 @@
-// What the doctor looks up on a board in the field, over trees that stand for boards.
+// The doctor's checks of a board, over folder trees of boards.
 import Foundation
 import Host
 import Support
@@ -20,7 +20,7 @@ import Upload
             try text.write(toFile: root + path, atomically: true, encoding: .utf8)
         }
 
-        /// A serial port of a USB device, as the kernel lays them out.
+        /// A serial port of a USB device, laid out like the kernel's.
         func plug(
             _ tty: String,
             _ interface: String,
@@ -95,7 +95,7 @@ import Upload
         let written = try GNSSRule.write("1-1.3", root: board.root)
         #expect(written.device == "/dev/ttyUSB0")
         #expect(board.adapters.unclaimed(knownToGPSD: []).isEmpty)
-        // Once is enough, and other ports stay apart.
+        // A rule is written once, and other ports stay separate.
         #expect(try GNSSRule.write("1-1.3", root: board.root).device == nil)
         _ = try GNSSRule.write("1-1.4:1.1", root: board.root)
         let text = try String(
@@ -111,7 +111,7 @@ import Upload
     @Test func adaptersThatAreNone_areNotNamed() throws {
         let board = Board()
         try board.put("/usr/lib/udev/rules.d/60-gpsd.rules", Self.rules)
-        // A u-blox receiver, which gpsd is told of; a board that speaks USB itself; a serial port without USB.
+        // A u-blox receiver that gpsd uses, a board with native USB, and a serial port without USB.
         try board.plug("ttyACM0", "1-1.1:1.0", "1546", "01a7")
         try board.plug("ttyACM1", "1-1.2:1.0", "2e8a", "0005")
         try board.put("/sys/class/tty/ttyAMA0/dev", "204:64")
@@ -228,7 +228,7 @@ import Upload
         ("3,9,9,-;FAT-fs (mmcblk0p1): error, fat_get_cluster: invalid cluster chain", "warn"),
         ("6,9,9,-;usb 1-1.3: new full-speed USB device number 4", "ok"),
         ("2,9,9,-;EXT4-fs error (device loop0): ext4_lookup:1789: inode #20", "ok"),
-        // A stick that somebody brought.
+        // A stick with errors.
         ("3,9,9,-;I/O error, dev sda, sector 0 op 0x0:(READ) flags 0x80700", "ok"),
         ("3,9,9,-;FAT-fs (sda1): error, invalid access to FAT (entry 0x0c)", "ok"),
         ("3,9,9,-;Buffer I/O error on dev mmcblk0p4, logical block 7", "warn"),
@@ -246,7 +246,7 @@ import Upload
     @Test(arguments: [
         ("/dev/sda2 / ext4 rw 0 0", "warn"), ("/dev/nvme0n1p2 / ext4 rw 0 0", "ok"),
         ("/dev/mmcblk0p2 / ext4 rw 0 0\n/dev/sda1 /var/lib ext4 rw 0 0", "warn"),
-        // Where nothing says what the root is on, each disk may be it.
+        // If the disk of the root is unknown, each disk may be it.
         ("overlay / overlay rw 0 0", "warn"),
     ])
     func diskThatTheSystemIsOn_isTheCard(mounts: String, state: String) throws {
@@ -310,12 +310,13 @@ import Upload
         #expect(check(5, 7200) == "warn")
         #expect(check(0, 7200) == "ok")
         #expect(check(5, 90_000) == "fail")
-        // The date of an earlier boot, before anybody has told this one the time.
+        // A date of an earlier boot, before the time is known in this one.
         #expect(check(5, -7200) == "warn")
         #expect(check(0, -7200) == nil)
     }
 
-    /// What the server took in an earlier boot says nothing of what it refused in this one, whose clock is at its start.
+    /// An upload in an earlier boot does not clear a refusal in this one, whose clock is not set
+    /// yet.
     @Test func serverThatRefuses_isTold_beforeTheClockIsSet() throws {
         let folder = TemporaryFolder("run", "etc")
         let places = ImportPlaces(
@@ -352,8 +353,8 @@ import Upload
         #expect(try !isTold("2026-11-24T12:00:00.000Z"))
     }
 
-    /// What /proc/self/mounts says on Raspberry Pi OS with its overlay file system, with a disk of its own for the data, on
-    /// this project's card (whose upper folder was mounted in the initramfs), and in a container.
+    /// The text of /proc/self/mounts on Raspberry Pi OS with its overlay, with a separate data
+    /// disk, on this project's card (upper folder mounted in the initramfs), and in a container.
     @Test func overlayInMemory_isKnownFromOneOnADisk() {
         let layers = "lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay,workdir=/w"
         let inMemory = """
@@ -375,7 +376,7 @@ import Upload
             tmpfs /run tmpfs rw 0 0
             """
         #expect(!isOverlayInMemory("/etc/waypost", card))
-        // As waypost-import.service sees it, which may not look into homes.
+        // As waypost-import.service sees it, which cannot read homes.
         let hidden = "\ntmpfs /root tmpfs ro,nosuid,nodev,noexec,relatime,size=99132k,mode=755 0 0"
         #expect(!isOverlayInMemory("/etc/waypost", card + hidden))
         let container = "overlay / overlay rw,lowerdir=/l,upperdir=/var/lib/docker/1/diff 0 0"

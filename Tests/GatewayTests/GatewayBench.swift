@@ -1,4 +1,4 @@
-// A whole gateway in the tests' own process.
+// A whole gateway in the tests' process.
 import Audio
 import Beacons
 import CLinux
@@ -11,21 +11,21 @@ import Upload
 @testable import Gateway
 @testable import Host
 
-/// A gateway in this process whose service manager is a socket here.
+/// A gateway in this process, with a socket as its service manager.
 final class GatewayBench: Sendable {
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
     private let manager: Int32
     private let signals: (reading: Int32, writing: Int32)
     private let ended = DispatchSemaphore(value: 0)
-    /// Signs of life, and how often it has said that it is ready.
+    /// The counts of heartbeats and of READY messages.
     let beats = StateBox(0)
     let readies = StateBox(0)
     let log = Log(level: .error)
-    /// What it is started with: no source is on.
+    /// The configuration at the start; no source is enabled.
     let configuration: Configuration
 
-    /// `signals` wait for it from the start; `reload` is called on its thread for that.
+    /// `signals` are pending from the start; `reload` is called on the gateway's thread for SIGHUP.
     init(
         patience: Duration = .milliseconds(300),
         signals early: [Int32] = [],
@@ -76,7 +76,7 @@ final class GatewayBench: Sendable {
     ) {
         var settings = GatewaySettings(
             configuration: configuration,
-            // A sign of life every tenth of a second.
+            // A heartbeat every tenth of a second.
             environment: ["NOTIFY_SOCKET": folder + "/notify", "WATCHDOG_USEC": "200000"],
             version: "test",
             log: log
@@ -108,7 +108,7 @@ final class GatewayBench: Sendable {
         close(manager)
     }
 
-    /// The snapshot.
+    /// The snapshot's report.
     var status: [String: Any] {
         let data = FileManager.default.contents(atPath: folder + "/run/status.json") ?? Data()
         return (try? JSONSerialization.jsonObject(with: data) as? [String: Any]) ?? [:]
@@ -122,7 +122,7 @@ final class GatewayBench: Sendable {
     /// The snapshot's reasons for not being healthy.
     var reasons: [String] { status["reasons"] as? [String] ?? [] }
 
-    /// True once five snapshots were made, each of them a new file.
+    /// Returns true once five snapshots were written, each as a new file.
     func fiveTicksPass() -> Bool {
         var (ticks, last) = (0, snapshot)
         return eventually {
@@ -133,7 +133,7 @@ final class GatewayBench: Sendable {
         }
     }
 
-    /// The snapshot that each tick leaves, by its file.
+    /// The inode of the snapshot that each tick writes.
     var snapshot: UInt {
         var figures = stat()
         return stat(folder + "/run/status.json", &figures) == 0 ? UInt(figures.st_ino) : 0

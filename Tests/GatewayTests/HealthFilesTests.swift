@@ -1,4 +1,4 @@
-// What each health tick leaves in files, and what is told where that is not possible.
+// The files written at each health tick, and the reports of failures to write them.
 import Foundation
 import Host
 import Support
@@ -23,7 +23,7 @@ import Testing
         #expect(errors.memory.entries.first?.count == 1)
     }
 
-    /// As after a boot without a network: the clock goes back to before the stop that left the other one.
+    /// As after a boot without a network: the clock goes back to before the last stop.
     @Test func snapshotOfThisBoot_isTheOneThatIsShown_whateverTheClockSaid() throws {
         let folder = TemporaryFolder()
         var configuration = Configuration()

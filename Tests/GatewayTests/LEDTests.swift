@@ -1,4 +1,4 @@
-// The board's LED: what it shows of which state, and that nothing but an LED is ever written.
+// The board's LED: its pattern for each state, and that only LED files are written.
 import Configuration
 import Foundation
 import Host
@@ -56,7 +56,7 @@ import Testing
     @Test func switchedOff_theLEDShowsTheCardAgain() throws {
         let board = try board()
         let trigger = "sys/class/leds/ACT/trigger"
-        // Not ours: left as it is.
+        // Not the gateway's pattern: left unchanged.
         try BoardLED("auto", root: board.path)?.leave()
         #expect(try board.read(trigger) == "none [mmc0] timer heartbeat\n")
         try board.write("none mmc0 [timer] heartbeat\n", to: trigger)
@@ -64,7 +64,7 @@ import Testing
         #expect(try board.read(trigger) == "mmc0")
     }
 
-    /// A reload with another `led.name`: the LED of before would say that all is well, whatever comes.
+    /// A reload with another `led.name`: the old LED must not go on showing a healthy state.
     @Test(arguments: ["PWR", "off", "led7"])
     func ledOfBefore_isLeft_andOthersThatBlinkAreNot(_ name: String) throws {
         let board = try board()
@@ -113,7 +113,8 @@ import Testing
         }
     }
 
-    /// The board's last file waits until somebody reads: meanwhile the gateway ends, and no other unit starts for that.
+    /// Writing the last file blocks until it is read: the gateway ends in the meantime, and no unit
+    /// starts for that.
     @Test func changeWhileTheOneBeforeIsShown_isShownToo() throws {
         let board = try board()
         let last = board.path + "/sys/class/leds/ACT/delay_off"

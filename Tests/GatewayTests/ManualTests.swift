@@ -6,7 +6,7 @@ import Testing
 
 @testable import Gateway
 
-/// The manual pages say what the program does.
+/// The manual pages match the program.
 @Suite struct ManualTests {
     private static let root = Tree.root
 
@@ -15,7 +15,7 @@ import Testing
         return try String(contentsOf: url, encoding: .utf8)
     }
 
-    /// Without scdoc's marks.
+    /// Removes scdoc's markup.
     private func words(_ name: String) throws -> Set<String> {
         let plain = try page(name).replacingOccurrences(of: "\\", with: "")
         let isWord = { (character: Character) in

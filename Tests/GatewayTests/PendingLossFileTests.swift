@@ -1,4 +1,4 @@
-// What a gateway could not enter at its end, entered by the next.
+// Losses that a gateway could not record at its end are recorded by the next.
 import Foundation
 import Host
 import Queue
@@ -35,7 +35,8 @@ import Testing
         #expect(try queue.integer(lost, Int64(Stream.events.number)) == 1)
     }
 
-    /// The disk refused until the board was started anew: what was lost is dated by the boot that lost it.
+    /// The disk failed until the board was restarted: losses are dated by the boot in which they
+    /// occurred.
     @Test func lossesOfABootBefore_areDatedByThatBoot() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(
@@ -56,7 +57,7 @@ import Testing
         }
         _ = try queue("before", anchoredAt: first).close()
         let after = try queue("after", anchoredAt: second)
-        // That boot's clock stood at 1970 when it lost them, 1 s before and 3 s behind the moment that is known.
+        // That boot's clock was at 1970, 1 s before and 3 s after the known time.
         let number = Stream.events.number
         for (name, line) in [
             ("losses-not-entered", "\(number) dropped 2 4000000000 7 4000000000 7"),
@@ -76,7 +77,8 @@ import Testing
         unwritten.enter()
         unwritten.enter()
         let entry = try #require(try after.flushed().losses().first { $0.kind == .dropped })
-        // The first event of the second boot is number 2: one of the five landed, as far as numbers tell.
+        // The first event of the second boot is number 2: by the numbers, one of the five was
+        // committed.
         #expect(entry.records == 6)
         #expect(entry.from == first + .seconds(-1))
         #expect(entry.to == first + .seconds(3))
@@ -84,7 +86,7 @@ import Testing
         #expect(left.filter { $0.contains("before") }.isEmpty)
     }
 
-    /// The power goes before the copy on the card is removed: the next start finds it again.
+    /// A power cut before the copy on the card is removed: the next start finds it again.
     @Test func lossesOfABootBefore_areEnteredOnce_howeverOftenTheyAreFound() throws {
         let folder = TemporaryFolder()
         for boot in ["b", "c"] {
@@ -104,7 +106,8 @@ import Testing
         }
     }
 
-    /// The program is killed before the disk is back, or when it is, before the next look at what waits for it.
+    /// The program is killed before the disk is back, or after, before the next check of pending
+    /// losses.
     @Test(arguments: [false, true])
     func lossesThatWaited_areEnteredOnce_afterADeath(isBack: Bool) throws {
         let folder = TemporaryFolder()
@@ -135,7 +138,7 @@ import Testing
         let after = try started()
         after.unwritten.enter()
         #expect(try after.queue.flushed().losses().map(\.records) == [5])
-        // Of this start, which is another one.
+        // Losses of this start, which is another one.
         after.queue.note(Loss(.missed, .beacons, records: 2, from: stamp, to: stamp))
         after.unwritten.keepAll()
         let last = try started()
@@ -144,7 +147,7 @@ import Testing
         withExtendedLifetime((before, after)) {}
     }
 
-    /// The disk is slow, and does not hang: the writer has been heard of just now.
+    /// The disk is slow but does not hang: the writer has sent a heartbeat just now.
     @Test func recordsOfAnEndThatWaitsNoLonger_areKept_thoughNoDiskHangs() throws {
         let folder = TemporaryFolder()
         var settings = QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
@@ -168,7 +171,7 @@ import Testing
         #expect(kept().isEmpty)
         unwritten.keepAll()
         #expect(kept() == [3])
-        // What the end of the queue returned says it all.
+        // The end of the queue has returned all losses.
         unwritten.keep(queue.close())
         #expect(kept().isEmpty)
         unwritten.keepAll()

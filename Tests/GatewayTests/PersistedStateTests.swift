@@ -1,4 +1,4 @@
-// What `status` knew before a start.
+// The state that `status` keeps over a restart.
 import Foundation
 import Host
 import Queue
@@ -8,7 +8,7 @@ import Testing
 @testable import Gateway
 
 @Suite struct PastTests {
-    /// The disk refuses at the start, and is back while the program runs.
+    /// The disk fails at the start, and is back while the program runs.
     @Test func totals_outliveAStart_thatHadNoDatabaseAtFirst() throws {
         func queue(_ state: String) throws -> Queue {
             try Queue(
@@ -30,7 +30,7 @@ import Testing
             let before = try? queue(state)
             before?.remember(PersistedState.memo, past.text)
             _ = before?.close()
-            // What is no file can be neither read nor written as one.
+            // A folder in place of the file can be neither read nor replaced.
             try? FileManager.default.moveItem(
                 atPath: state + "/queue.sqlite",
                 toPath: state + "/away"

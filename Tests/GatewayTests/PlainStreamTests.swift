@@ -1,4 +1,4 @@
-// A stream that is declared in one place, and goes through everything without another edit.
+// A stream declared in one place goes through everything without another edit.
 import Configuration
 import Foundation
 import Host
@@ -12,7 +12,7 @@ import Upload
 @testable import Gateway
 @testable import Queue
 
-/// What a new source costs of the queue's side: this, and a line in the list of streams.
+/// The queue's part of a new source: this, and a line in the list of streams.
 private struct Tide: PlainRecord {
     static let kind = StreamKind(
         Stream(6, "tide"),
@@ -25,7 +25,7 @@ private struct Tide: PlainRecord {
 }
 
 @Suite struct PlainStreamTests {
-    /// A server that keeps the records of what it accepts.
+    /// A server that stores accepted records.
     private final class Server: Destination {
         var verdict = Verdict.accepted
         private(set) var records: [[String: Any]] = []
@@ -126,7 +126,7 @@ private struct Tide: PlainRecord {
         #expect(bench.server.levels == (1...25).map { Double($0) / 1000 })
         let first = try #require(bench.server.records.first)
         #expect(Set(first.keys) == ["id", "timestamp", "level_m", "gauge", "clock"])
-        // As kill -9 leaves it: the files as they are, without a word to SQLite.
+        // As after kill -9: the files are copied without closing SQLite.
         try bench.add(26...30)
         let copy = bench.folder + "-killed"
         try FileManager.default.copyItem(atPath: bench.folder, toPath: copy)

@@ -1,4 +1,4 @@
-// What `waypost quarantine` asks and shows.
+// The requests and the output of `waypost quarantine`.
 import Foundation
 import Host
 import Queue
@@ -41,7 +41,8 @@ import Testing
         #expect(QuarantineList([]).text == "nothing in quarantine\n")
     }
 
-    /// Five thousand refused with the same words are one story; five thousand stories are not all told to a terminal.
+    /// Five thousand refusals with one message are one line; five thousand messages are cut for a
+    /// terminal.
     @Test func floodOfRefusals_isToldInFewLines() {
         func batches(_ words: (Int) -> String) -> [QuarantinePage.Entry] {
             (1...5000).map { number in
@@ -53,7 +54,7 @@ import Testing
         let same = QuarantineList(batches { _ in "HTTP 400: no" } + [entry("HTTP 422: other")]).text
         #expect(same.split(separator: "\n").count < 12)
         let records = 4999 * entry("").records
-        #expect(same.contains("and 4999 more as this one, up to 5000: \(records) records\n"))
+        #expect(same.contains("and 4999 more like this one, up to 5000: \(records) records\n"))
         #expect(same.contains("HTTP 422: other"))
         let many = QuarantineList(batches { "HTTP 400: record \($0)" }).text
         #expect(many.hasSuffix("and 4900 more batches: --json has all of them\n"))

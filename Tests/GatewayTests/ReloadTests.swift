@@ -1,4 +1,4 @@
-// What a reload changes, and what it leaves alone: each start of a source is a new connection to its gpsd.
+// The effects of a reload: each restart of a source is a new connection to its gpsd.
 import CLinux
 import Configuration
 import Foundation
@@ -12,7 +12,7 @@ import Upload
 
 @testable import Gateway
 
-/// A gpsd that accepts and says nothing; counts who came.
+/// A gpsd that accepts connections, sends nothing and counts them.
 private final class QuietGPSD: Sendable {
     let port: UInt16
     let connections = StateBox(0)
@@ -23,7 +23,7 @@ private final class QuietGPSD: Sendable {
         (socket, self.port) = (number, port)
         let connections = connections
         Thread.detachNewThread {
-            // Never closed: who was accepted stays so.
+            // Never closed: accepted connections stay open.
             while accept(number, nil, nil) >= 0 { connections.update { $0 += 1 } }
         }
     }
@@ -57,7 +57,7 @@ private final class QuietGPSD: Sendable {
         )
     }
 
-    /// Has it reload, and returns once that is done.
+    /// Reloads, and returns once that is done.
     private func reload(_ bench: GatewayBench) throws {
         try waitUntil("a start") { bench.readies.value >= 1 }
         let before = bench.readies.value

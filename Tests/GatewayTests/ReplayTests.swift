@@ -1,4 +1,4 @@
-// A capture with a long pause in it, replayed by a whole gateway.
+// A gateway replays a capture with a long pause.
 import Beacons
 import Foundation
 import Support
@@ -13,7 +13,7 @@ import Testing
         0x15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 0, 7, 0xC5, 0xC4,
     ]
 
-    /// A btsnoop file of two packets, an hour apart.
+    /// A btsnoop file with two packets, one hour apart.
     private static var capture: [UInt8] {
         var bytes = Array("btsnoop".utf8) + [0]
         bytes += number(1, 4) + number(1002, 4)
@@ -44,7 +44,7 @@ import Testing
             return sources?["beacons"]?[key] as? Int ?? -1
         }
         try waitUntil("the first sighting") { beacons("records") == 1 }
-        // Some three times the patience.
+        // About three times the timeout.
         #expect(bench.fiveTicksPass() && bench.fiveTicksPass())
         #expect(bench.errors == [])
         #expect(beacons("restarts") == 0)

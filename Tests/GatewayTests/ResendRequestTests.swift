@@ -1,4 +1,4 @@
-// What `waypost resend` asks of the running gateway, and what it answers.
+// The request of `waypost resend` and the gateway's answer.
 import Foundation
 import Host
 import Queue

@@ -1,4 +1,4 @@
-// The sockets of a running gateway: removed by somebody, or asked by very many at once.
+// The sockets of a running gateway: deleted, or asked by very many clients at once.
 import CLinux
 import Foundation
 import Glibc
@@ -27,14 +27,14 @@ import Upload
             return try (try? ControlClient(bench.configuration)) != nil
                 && peer.ask(line) == #"{"accepted": 1}"#
         }
-        // Who was connected is still heard.
+        // Connected clients still get answers.
         #expect(try client.ask(.init(.status), timeout: .seconds(60)).status != nil)
         var figures = stat()
         #expect(stat(bench.folder + "/run/intake", &figures) == 0)
         #expect(figures.st_mode & 0o7777 == 0o660)
     }
 
-    /// None hears of an end before the sync that all of them wait for has one.
+    /// No client gets a reply before the sync that all wait for has ended.
     @Test func syncsOfAHundredPrograms_allWait() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(

@@ -1,4 +1,4 @@
-// When a source counts as lost and when as back.
+// Tests when a source is lost and when it is back.
 import Host
 import Queue
 import Records
@@ -10,7 +10,7 @@ import Upload
 @testable import Gateway
 
 @Suite struct SourceHealthTests {
-    /// What a source does, at a second after the start.
+    /// The state of a source, by seconds after the start.
     enum Step: Sendable {
         case loading
         case loaded
@@ -19,7 +19,7 @@ import Upload
 
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String
-        /// In the order of time.
+        /// In chronological order.
         var steps: [(at: Int, does: Step)]
         /// Verdicts by the tick (every 30 s) that gives them.
         var verdicts: [Int: String]
@@ -162,7 +162,7 @@ import Upload
         ) { event in events.update { $0.append(event) } }
     }
 
-    /// Ticks of the health timer, as many as fit.
+    /// Runs `count` ticks of the health timer.
     private func ticks(_ count: Int, _ watch: SourceMonitor) {
         for _ in 0..<count {
             clock.advance(by: .seconds(30))
@@ -207,7 +207,7 @@ import Upload
         )
     }
 
-    /// A board without a clock: the microphone is missing at its start, and the time comes later.
+    /// A board without an RTC: the microphone is missing at the start, and the time is known later.
     @Test func absenceOfBeforeTheClockWasSet_isDatedByTheClockAsItIs() throws {
         let right = clock.wall()
         clock.stepWall(to: WallTime(milliseconds: 5000))
@@ -223,7 +223,8 @@ import Upload
         #expect(since == [.seen(right), .seen(right)])
     }
 
-    /// The board was off for the night, or its clock shows local time; a receiver tells the time, before or after.
+    /// The board was off for the night, or its clock shows local time; a GNSS receiver gives the
+    /// time before or after.
     @Test(arguments: [-8, 8, -200_000], [false, true])
     func longAbsence_isDatedRight_whereTheClockIsWrong(hours: Int, isKnownBefore: Bool) throws {
         let (folder, right) = (TemporaryFolder(), clock.stamp())
@@ -266,7 +267,7 @@ import Upload
         ticks(2, watch)
         let since = clock.stamp()
         clock.advance(by: .seconds(45))
-        audio.failed(Failure("no sign of life for 45 s"))
+        audio.failed(Failure("no heartbeat for 45 s"))
         watch.isAway(.audio, since: since.boot)
         watch.check()
         #expect(events.value.map(\.kind) == [.sourceLost])
@@ -280,7 +281,7 @@ import Upload
         #expect(events.value.map(\.kind) == [.sourceLost])
         #expect(
             board.errors.memory.entries.reversed().map(\.failure.message) == [
-                "audio: did not start, and gives no reason"
+                "audio: did not start and gave no reason"
             ]
         )
     }
@@ -302,7 +303,7 @@ import Upload
         #expect(events.value.isEmpty)
     }
 
-    /// Whoever was told that it is lost waits to hear of its return.
+    /// A source reported as lost must be reported as back.
     @Test func sourceThatIsLost_andDisabledForARepair_isBackOnceItWorksAgain() throws {
         let watch = watch()
         let audio = try #require(board.sources[.audio])
@@ -320,7 +321,7 @@ import Upload
         #expect(events.value.last?.detail.first?.value == .number(150))
     }
 
-    /// A board without a clock: the source is away since before the time was known.
+    /// A board without an RTC: the source is lost before the time is known.
     @Test func absence_isDatedByTheClockAsItIsAtItsEnd() throws {
         let watch = watch()
         let location = try #require(board.sources[.location])

@@ -1,4 +1,4 @@
-// What the status is made of.
+// The sources of the status report.
 import Host
 import Queue
 import Records
@@ -38,14 +38,14 @@ import Testing
         var working = SourceReport(device: "d")
         working.ratePerSecond = 8.9
         for publisher in board.sources.values { publisher.loaded(working) }
-        // As the supervisor does it.
-        board.sources[.audio]?.failed(Failure("no sign of life for 45 s"))
+        // As the supervisor does.
+        board.sources[.audio]?.failed(Failure("no heartbeat for 45 s"))
         board.resting.update { $0[.beacons] = "disabled in the configuration" }
         let rates = collector(queue).report().sources.mapValues(\.ratePerS)
         #expect(rates == ["beacons": 0, "audio": 0, "location": 8.9])
     }
 
-    /// A kill takes what the source counted since the last tick; the records are there.
+    /// A kill loses the source's counts since the last tick, but not its records.
     @Test func recordsOfASource_areNoFewerThanItsStreamHas() throws {
         let queue = try queue()
         defer { queue.close() }
@@ -59,7 +59,7 @@ import Testing
         #expect(report.streams["linux_gpsd_location"]?.pending == 5)
     }
 
-    /// The last record of a stream that was refused, and that somebody dropped: it would be degraded for ever.
+    /// The last record of a stream was refused and dropped: the status must not stay degraded.
     @Test func streamOfWhichNothingWaits_failsNoMore() throws {
         let queue = try queue()
         defer { queue.close() }
@@ -76,7 +76,7 @@ import Testing
         #expect(collector(queue).report().reasons == ["uploads failing: refused"])
     }
 
-    /// Prometheus takes no figure twice, and with it none of the file.
+    /// Prometheus rejects the whole file if a metric appears twice.
     @Test func lossThatIsNotEnteredYet_isAddedToThoseThatAre() throws {
         let queue = try queue()
         defer { queue.close() }
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    /// `[stream.air]` became `[stream.wind]` while records waited, and kept its name on the wire.
+    /// `[stream.air]` became `[stream.wind]` while records were pending, and kept its wire name.
     @Test func streamsOfOneNameOnTheWire_areCountedTogether() throws {
         let queue = try queue()
         defer { queue.close() }

@@ -1,4 +1,4 @@
-// What a person reads of a status: judged by what waits, with nothing cut off in silence.
+// The status screen: judged by pending records, with nothing cut off silently.
 import Host
 import Testing
 
@@ -9,7 +9,7 @@ import Testing
         StatusTests().report(change)
     }
 
-    /// A record was refused and dropped: nothing waits, and nobody can do more about it.
+    /// A record was refused and dropped: nothing is pending, and nothing can be done.
     @Test func errorOfAStream_thatNothingWaitsIn_isNoFailure() {
         let refused = StatusReport.ErrorAt(code: "E003", message: "refused", at: "x")
         let waiting = report { $0.streams["beacons"]?.lastError = refused }
@@ -23,7 +23,7 @@ import Testing
         #expect(empty.reasons == [])
     }
 
-    /// The uploader has not tried yet: the error is what is known of the token.
+    /// The uploader has not tried yet: the last error is all that is known of the token.
     @Test func refusedToken_isCriticalAfterAStart_too() {
         let refused = StatusReport.ErrorAt(code: "E002", message: "the token", at: "x")
         let report = report { $0.streams["beacons"]?.lastError = refused }
@@ -42,7 +42,7 @@ import Testing
         #expect(lines.contains("  and 2 more: `waypost status --json`"))
         // Eight of 21 streams, a blank line, storage, clock and upload are not shown.
         #expect(lines.filter { $0.hasSuffix("  never     -") }.count == 13)
-        #expect(lines.last == "… 12 lines more: `waypost status --json` has all")
+        #expect(lines.last == "… 12 more lines: `waypost status --json` has all")
     }
 
     @Test(arguments: [(59, "59 s ago "), (1380, "23 min "), (7199, "119 min ")])
@@ -57,7 +57,7 @@ import Testing
         #expect(lines.allSatisfy { $0.contains(" \(age)") })
     }
 
-    /// The clock is behind after a time without power: how long ago nobody knows.
+    /// The clock is behind after a time without power: the age is unknown.
     @Test func dateAheadOfTheClock_isNoUploadOfThisMoment() {
         let report = report {
             $0.streams["beacons"]?.lastSuccessAt = (StatusTests.now + .seconds(8 * 3600)).rfc3339
@@ -91,11 +91,11 @@ import Testing
         #expect(!screen.contains("\u{1B}"))
     }
 
-    /// What to do stands behind what is wrong.
+    /// The remedy follows the problem.
     @Test func screen_hasAReasonWhole_whereThereIsRoom() {
         let why =
-            "database set aside as corrupt: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"
-        let remedy = "120 records in it wait for their upload, leave it there until then"
+            "corrupt database quarantined: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"
+        let remedy = "120 records in it wait for upload, leave the file there until then"
         func screen(_ reasons: [String]) -> String {
             var report = report()
             report.reasons = reasons
@@ -105,8 +105,38 @@ import Testing
         let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(words.contains("\(why); \(remedy)"))
         let many = screen(Array(repeating: "\(why); \(remedy)", count: 6))
-        #expect(many.contains("  and 3 more: `waypost status --json`\n"))
+        #expect(many.contains("  and 2 more: `waypost status --json`\n"))
+        #expect(!many.contains("…"))
         #expect(many.contains("upload    idle"))
+    }
+
+    /// A recent error ends with its remedy, too.
+    @Test func screen_hasEachErrorWhole_orSaysThatItIsMissing() {
+        let message = Array(repeating: "word", count: 40).joined(separator: " ") + "; unplug it"
+        let report = report { report in
+            let now = StatusTests.now.rfc3339
+            report.recentErrors = (0..<10).map {
+                .init(code: "E001", message: "\($0) \(message)", at: now, count: 1)
+            }
+        }
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let text = screen.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(text.contains("E001 0 \(message)"))
+        #expect(text.hasSuffix("; unplug it and 7 more: `waypost status --json`"))
+        #expect(screen.split(separator: "\n", omittingEmptySubsequences: false).count <= 25)
+    }
+
+    @Test func headline_fitsAfterMonths() {
+        let report = report {
+            $0.version = "0.1.0"
+            $0.daemon.uptimeS = 100 * 86_400
+            $0.daemon.rssBytes = 37_300_000
+            $0.daemon.privateBytes = 15_700_000
+            $0.daemon.cpuS = 123_456.78
+        }
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let line = "waypost 0.1.0  healthy  up 100 d, 37.3 MB memory (15.7 MB private), 34 h CPU\n"
+        #expect(screen.hasPrefix(line))
     }
 
     @Test func times_sayThatTheyAreUTC() {
@@ -140,16 +170,18 @@ import Testing
         )
         let plain = StatusScreen(report(), now: StatusTests.now, isColoured: false).text
         #expect(
-            plain.hasPrefix("waypost 1.0  healthy  up 61 s, 6.0 MB of 16.7 MB its own, 0.5 s CPU\n")
+            plain.hasPrefix(
+                "waypost 1.0  healthy  up 61 s, 16.7 MB memory (6.0 MB private), 0.5 s CPU\n"
+            )
         )
-        #expect(plain.contains("beacons   loaded    3 s ago      1.3        7  passive scan"))
+        #expect(plain.contains("beacons   running   3 s ago      1.3        7  passive scan"))
         #expect(!plain.contains("disk "))
         let disk = StatusScreen(
             report { $0.disk = .card },
             now: StatusTests.now,
             isColoured: false
         )
-        let line = "disk      mmcblk0 31.9 GB: 1.5 GB a day (1.1 GB ours), 5.8 years to 3.2 TB\n"
+        let line = "disk      mmcblk0 31.9 GB: 1.5 GB/day (1.1 GB ours), 5.8 years to 3.2 TB\n"
         #expect(disk.text.contains(line))
     }
 }

@@ -1,4 +1,4 @@
-// The status report, its screen, and the control socket's commands.
+// The status report, its screen and the control socket's commands.
 import Audio
 import Foundation
 import Host
@@ -81,7 +81,7 @@ import Testing
         return report
     }
 
-    /// Counters go on, and each error is one entry, over any number of starts.
+    /// Counters continue, and each error stays one entry, over any number of starts.
     @Test func past_isAddedToWhatHappenedSince() throws {
         let first = report {
             $0.streams["beacons"]?.lastSuccessAt = "2026-01-01T00:00:00.000Z"
@@ -131,12 +131,14 @@ import Testing
         #expect(contradicted.state == .degraded)
         let reason = contradicted.reasons.first ?? ""
         #expect(
-            reason.hasPrefix("clock: the receiver behind gpsd says \(Self.now.rfc3339), NTP says")
+            reason.hasPrefix(
+                "clock: the GNSS receiver behind gpsd says \(Self.now.rfc3339), NTP says"
+            )
         )
         #expect(reason.contains(state.otherTime.rfc3339))
     }
 
-    /// Not a batch failed, but the uploader itself: nothing of any stream says so.
+    /// The uploader itself failed, not a batch, so no stream shows it.
     @Test func uploaderThatCannotWork_isToldWithItsReason() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(
@@ -164,7 +166,7 @@ import Testing
         #expect(report.reasons.contains("uploads failing: E001 curl_easy_init: no memory"))
     }
 
-    /// raspi-config's overlay above a read-only root: all is well until the power goes.
+    /// raspi-config's overlay above a read-only root: everything is lost at a power cut.
     @Test func stateDirectoryInMemory_isToldWhileAllIsWell() throws {
         let folder = TemporaryFolder()
         let clock = Self.clockAtItsStart
@@ -180,11 +182,11 @@ import Testing
         let report = collector.report()
         #expect(report.state == .degraded)
         let reason =
-            "/var/lib/waypost is in memory, an overlay above the disk: the power takes what waits there; `waypost doctor`"
+            "/var/lib/waypost is in memory, an overlay above the disk: its records are lost when the power fails; `waypost doctor`"
         #expect(report.reasons.contains(reason))
     }
 
-    /// It refused the device when the card was new, and has been told of it since: nobody has to go to the card for that.
+    /// The server refused a new card's device and has accepted it since: no one has to go there.
     @Test func serverThatHasTakenRecordsSince_isNoProblemOfTheCard() throws {
         let folder = TemporaryFolder("etc", "run")
         let queue = try Queue(
@@ -225,7 +227,7 @@ import Testing
         #expect(!isTold(after: clock.stamp()))
     }
 
-    /// The gateway holds the microphone, so the doctor cannot listen: what the gateway hears may be nothing.
+    /// The gateway holds the microphone, so the doctor cannot listen: the gateway may hear nothing.
     @Test(arguments: [
         ("loaded", "16 kHz mono, -20 dBFS", nil, "ok"),
         ("loaded", "16 kHz mono, -20 dBFS", "hw:0: delivers 16000 Hz", "fail"),
@@ -268,7 +270,7 @@ import Testing
         #expect(told.reasons.contains("audio: hw:0: 3 % of the samples are clipped"))
     }
 
-    /// A board without a clock starts in 1970, and uploads before anybody has told it the time.
+    /// A board without an RTC starts in 1970, and uploads before the time is known.
     @Test func datesOfBeforeTheClockWasSet_areToldByTheClockAsItIs() throws {
         let folder = TemporaryFolder()
         let clock = Self.clockAtItsStart
@@ -298,7 +300,7 @@ import Testing
         #expect(dates == Array(repeating: Self.now.rfc3339, count: 6))
     }
 
-    /// A receiver gives the time long before anybody sets the clock, and errors are kept over restarts with their dates.
+    /// A GNSS receiver gives the time before the clock is set; stored errors keep their dates.
     @Test func errors_areDatedByTheReceiver_whileTheClockIsWrong() throws {
         let folder = TemporaryFolder()
         let clock = Self.clockAtItsStart
@@ -312,7 +314,7 @@ import Testing
         #expect(collector.report().recentErrors.map(\.at) == [Self.now.rfc3339])
     }
 
-    /// A board without a clock, 5 s after its start.
+    /// A board without an RTC, 5 s after its start.
     private static var clockAtItsStart: ManualClock {
         ManualClock(
             Stamp(
@@ -373,7 +375,7 @@ import Testing
         let recent = after.recent(at: Stamp(boot: moment + .seconds(90), wall: Self.now))
         #expect(recent.map(\.message).prefix(2) == ["refused", "of no code"])
         #expect(recent.count == ErrorLog.limit)
-        // As the clock is now, whatever it was then.
+        // Dated by the current clock.
         #expect(recent.first?.at == (Self.now + .seconds(-90)).rfc3339)
     }
 }

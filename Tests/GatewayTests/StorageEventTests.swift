@@ -6,9 +6,9 @@ import Testing
 
 @testable import Gateway
 
-/// What the reader of the data is told of the room there is.
+/// Events about free space, for the reader of the data.
 @Suite struct StorageEventTests {
-    /// A card that is nearly full is an event, once; the event says how full.
+    /// A nearly full card causes one event with its level.
     @Test func littleRoom_isAnEvent() throws {
         let bench = try GatewayBench(change: {
             $0.storage.limits.warnFree = 1 << 60
@@ -21,12 +21,12 @@ import Testing
         bench.stop()
     }
 
-    /// Of the events of that kind, in order.
+    /// Returns the details of the events of that kind, in order.
     private static func levels(_ bench: GatewayBench) -> [String] {
         let path = bench.configuration.databasePath
         guard let reader = try? Reader(path: path) else { return [] }
         var levels: [String] = []
-        // To the first that is not there.
+        // Reads up to the first missing event.
         try? reader.rows(Event.kind, 1...1000) { stored in
             guard case .text(let kind) = stored.record.values[0], kind == "storage_low",
                 case .text(let detail) = stored.record.values[2],

@@ -83,7 +83,7 @@ import Testing
 }
 
 @Suite struct SupervisorTests {
-    /// A machine that was suspended has not used up the waits of its threads, for `poll` does not count that time.
+    /// Time in suspend does not count as waiting, because `poll` does not count it.
     @Test func waitsOfASuspendedMachine_goOnAfterIt_andAHangIsStillFound() {
         let clock = ManualClock(
             Stamp(
@@ -110,13 +110,13 @@ import Testing
         }
         ticks(1)
         clock.advance(by: .seconds(7200))
-        // It wakes up 45 s after the machine.
+        // The thread wakes up 45 s after the machine.
         ticks(4)
         #expect(errors.memory.entries.isEmpty)
         ticks(4)
         #expect(
             errors.memory.entries.map(\.failure.message).first?.hasPrefix(
-                "waits: no sign of life for "
+                "waits: no heartbeat for "
             ) == true
         )
     }
@@ -151,7 +151,7 @@ import Testing
         #expect(outlet.pass(false) { true } == false)
     }
 
-    /// A restart, a reload or a run that hung takes nothing back of what the source has done.
+    /// A restart, a reload or a hung run does not reset the source's counters.
     @Test func nextRun_goesOnWithTheCounters() throws {
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()

@@ -1,4 +1,4 @@
-// Surveys on a real database: what is gathered, what is published, and what stays through a restart.
+// Surveys on a real database: collected, published and kept over a restart.
 import Foundation
 import Host
 import Support
@@ -10,7 +10,7 @@ import Testing
 @testable import Upload
 
 @Suite struct SurveyTests {
-    /// A queue whose clock is turned by hand.
+    /// A queue with a manual clock.
     private final class Bench {
         private let temporary = TemporaryFolder()
         var path: String { temporary.path }
@@ -48,7 +48,7 @@ import Testing
             queue = try Self.open(path, clock, boot: boot)
         }
 
-        /// Has the database set aside, and waits until its books are known.
+        /// Has the database quarantined, and waits until its counters are known.
         func damage() throws {
             let before = try queue.flushed().generation
             queue.reportDamage("for the test", generation: before)
@@ -164,7 +164,7 @@ import Testing
         bench.ask(.surveyStop)
         let record = try bench.only()
         let beacon = record.beacons[0]
-        // Before the first fix and more than ten seconds after one there is no place.
+        // There is no position before the first fix and more than ten seconds after one.
         #expect(beacon.count == 5)
         #expect(beacon.positioned == 3)
         let json = String(decoding: record.json, as: UTF8.self)
@@ -198,7 +198,7 @@ import Testing
         #expect(bench.ask(.surveyList).survey.open == nil)
     }
 
-    /// No clock on the board, no time in the field, and a power cut before the time comes.
+    /// A board without an RTC, no time in the field, and a power cut before the time is known.
     @Test func bootInWhichNobodyKnewTheTime_makesNoGapOfDecades() throws {
         let bench = try Bench()
         let right = bench.clock.wall()
@@ -245,7 +245,7 @@ import Testing
         try bench.damage()
         #expect(bench.ask(.surveyList).survey.open == "north field")
         #expect(bench.ask(.surveyStart, "t").error?.contains("\"north field\" is going on") == true)
-        // Once more, and a start between: what the first one has is missing still.
+        // Again, with a restart in between: the records of the first database are still missing.
         bench.hear(1, -60)
         try bench.damage()
         try bench.restart()
@@ -274,7 +274,7 @@ import Testing
         #expect(record.missingSightings == 1)
     }
 
-    /// The server refused the second, and a person dropped it.
+    /// The server refused the second survey, and a person dropped it.
     @Test func surveyThatIsGone_hidesNoOther() throws {
         let bench = try Bench()
         for name in ["first", "second", "third"] {
@@ -315,7 +315,8 @@ import Testing
         let bench = try Bench()
         #expect(bench.ask(.surveyStop).error?.hasPrefix("no survey is going on") == true)
         for name in ["", " a", "a/b", "a\n", String(repeating: "a", count: 65), "\u{1B}[2J"] {
-            #expect(bench.ask(.surveyStart, name).error?.contains("is no survey name") == true)
+            let error = bench.ask(.surveyStart, name).error
+            #expect(error?.contains("is not a valid survey name") == true)
         }
         #expect(bench.ask(.surveyStart, "Wald-3 süd").error == nil)
         #expect(

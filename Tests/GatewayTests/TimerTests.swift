@@ -1,4 +1,4 @@
-// The grid that everything periodic runs on, and the timer that follows it.
+// The grid of periodic timers, and the timer that follows it.
 import Foundation
 import Host
 import Support
@@ -16,7 +16,7 @@ import Testing
         #expect(grid.next(after: at(0)) == at(3000))
         #expect(grid.next(after: at(2999)) == at(3000))
         #expect(grid.next(after: at(3000)) == at(13_000))
-        // Ninety missed ticks come once.
+        // Ninety missed ticks cause one.
         #expect(grid.next(after: at(905_500)) == at(913_000))
     }
 
@@ -26,7 +26,7 @@ import Testing
         }
         #expect(phases.allSatisfy { $0 >= .zero && $0 < .seconds(300) })
         #expect(TimerGrid(interval: .seconds(300), device: "device-1").phase == phases[1])
-        // Spread over the interval: each tenth of it has its share.
+        // The phases are spread over the interval: each tenth has its share.
         for tenth in 0..<10 {
             let share = phases.filter { Int($0 / .seconds(30)) == tenth }.count
             #expect((60...140).contains(share))
@@ -43,12 +43,12 @@ import Testing
         try waitUntil("three ticks") { ticks.value >= 3 }
         timer.cancel()
         let final = ticks.value
-        // Cancel has returned: no handler runs, and the thread that would call it has ended.
+        // Cancel has returned: no handler runs, and its thread has ended.
         timer.cancel()
         #expect(ticks.value == final)
     }
 
-    /// The moments of a grid that a clock sees while something is done to it.
+    /// Returns the grid times that a clock reaches while `body` runs.
     private func moments(_ clock: ManualClock, _ change: (ManualClock) -> Void) -> [BootInstant] {
         let grid = TimerGrid(interval: .seconds(300), phase: .seconds(17))
         let before = grid.next(after: clock.now())
@@ -68,14 +68,14 @@ import Testing
 
     @Test func suspend_costsTheTicksInIt_andTheNextIsOnTheGrid() {
         let clock = ManualClock(Stamp(boot: at(100_000), wall: WallTime(milliseconds: 0)))
-        // Asleep for eight hours and a bit: the tick that is due comes at once, the next on the grid.
+        // After eight hours of sleep: the overdue tick comes at once, the next on the grid.
         let moments = moments(clock) { $0.advance(by: .seconds(8 * 3600 + 250)) }
         #expect(moments == [at(317_000), at(29_417_000)])
         #expect(clock.now() > moments[0])
         #expect(moments[1] - clock.now() <= .seconds(300))
     }
 
-    /// Boot time as it is, and a wall clock that is another one at each look.
+    /// A clock with real boot time, and a wall clock that differs at each call.
     private final class RestlessClock: HostClock {
         private let looks = StateBox(0)
 
@@ -109,7 +109,7 @@ import Testing
         timer.cancel()
         let seen = ticks.value
         #expect(seen.count >= 10)
-        // Each moment of the grid comes at most once, and never early.
+        // Each grid time comes at most once, and never early.
         let places = seen.map { ($0.nanoseconds - 7_000_000) / 20_000_000 }
         #expect(Set(places).count == places.count)
         #expect(places == places.sorted())
@@ -131,7 +131,7 @@ import Testing
             }
             most.update { $0 = max($0, now) }
             starts.update { $0.append(SystemClock().now()) }
-            // The first call lasts for many moments of the grid.
+            // The first call lasts for many grid intervals.
             let until = SystemClock().now() + .milliseconds(100)
             while !mayEnd.value, SystemClock().now() < until { usleep(500) }
             mayEnd.update { $0 = true }
@@ -142,7 +142,7 @@ import Testing
         let seen = starts.value
         #expect(seen.count >= 4)
         #expect(most.value == 1)
-        // Twenty moments passed meanwhile; they did not come all at once afterwards.
+        // Twenty intervals passed in the meantime; their ticks did not come at once afterwards.
         let places = seen.map { $0.nanoseconds / 5_000_000 }
         #expect(Set(places).count == places.count)
         #expect(places[1] - places[0] >= 20)

@@ -1,4 +1,4 @@
-// The watchdog of the service manager hears of a gateway only while none of its threads hangs for long.
+// The service manager gets heartbeats only while no thread of the gateway hangs.
 import Foundation
 import Glibc
 import Host
@@ -11,7 +11,7 @@ import Upload
 @Suite struct WatchdogTests {
     @Test func gatewayThatWorks_isHeardOf() throws {
         let bench = try GatewayBench()
-        try waitUntil("three signs of life") { bench.beats.value >= 3 }
+        try waitUntil("three heartbeats") { bench.beats.value >= 3 }
         bench.stop()
     }
 
@@ -23,11 +23,11 @@ import Upload
             _ = mayGo.wait(timeout: .now() + 60)
             return configuration
         })
-        try waitUntil("a sign of life") { bench.beats.value >= 1 }
+        try waitUntil("a heartbeat") { bench.beats.value >= 1 }
         bench.signal(SIGHUP)
         #expect(isIn.wait(timeout: .now() + 60) == .success)
         try waitUntil("its name") {
-            bench.errors.contains { $0.hasPrefix("reload: no sign of life for ") }
+            bench.errors.contains { $0.hasPrefix("reload: no heartbeat for ") }
         }
         try waitUntil("silence") {
             let before = bench.beats.value
@@ -35,7 +35,7 @@ import Upload
         }
         let before = bench.beats.value
         mayGo.signal()
-        try waitUntil("signs of life again") { bench.beats.value >= before + 2 }
+        try waitUntil("heartbeats again") { bench.beats.value >= before + 2 }
         bench.stop()
     }
 
@@ -52,7 +52,7 @@ import Upload
         mayGo.signal()
     }
 
-    /// A pipe in the place of a file, which only the service's user can have put there.
+    /// A FIFO in place of a file, which only the service's user can have put there.
     @Test func pipeInTheStateDirectory_holdsUpNobody() throws {
         let endpoint = "http://127.0.0.1:1/api/ingest"
         let bench = try GatewayBench(change: { configuration in
@@ -67,13 +67,13 @@ import Upload
                 encoding: .utf8
             )
         })
-        try waitUntil("a sign of life") { bench.beats.value >= 1 }
+        try waitUntil("a heartbeat") { bench.beats.value >= 1 }
         let mark = bench.configuration.stateDirectory + "/enrolled"
-        // Nobody writes to it: whoever opens it and waits hangs.
+        // Without a writer, opening it blocks.
         try #require(mkfifo(mark + ".fifo", 0o600) == 0)
         try #require(rename(mark + ".fifo", mark) == 0)
         for _ in 0..<3 { #expect(bench.fiveTicksPass()) }
-        #expect(!bench.errors.contains { $0.contains("no sign of life") }, "\(bench.errors)")
+        #expect(!bench.errors.contains { $0.contains("no heartbeat") }, "\(bench.errors)")
         bench.stop()
     }
 }

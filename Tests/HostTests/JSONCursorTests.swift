@@ -53,22 +53,22 @@ import Testing
         ("{\"a\":}", 6, "a value is missing"), ("[,1]", 2, "a value is missing"),
         ("[1 2]", 4, "a comma or ] is missing"), ("[1}", 3, "a comma or ] is missing"),
         ("{\"a\":1]", 7, "a comma or } is missing"),
-        ("{\"a\":1,}", 8, "nothing stands after a comma"),
-        ("[1,]", 4, "nothing stands after a comma"),
+        ("{\"a\":1,}", 8, "nothing follows a comma"),
+        ("[1,]", 4, "nothing follows a comma"),
         ("{} {}", 4, "more text after the object"), ("1 x", 3, "more text after the object"),
-        ("01", 2, "a number begins with 0 and goes on"),
+        ("01", 2, "a number with a leading zero"),
         ("-", 2, "a digit is missing in a number"), ("1.", 3, "a digit is missing in a number"),
         ("1e", 3, "a digit is missing in a number"), ("-x", 2, "a digit is missing in a number"),
         ("+1", 1, "a value is missing"), (".5", 1, "a value is missing"),
         ("NaN", 1, "a value is missing"), ("Infinity", 1, "a value is missing"),
         ("tru", 1, "a value is missing"), ("True", 1, "a value is missing"),
         ("// x\n1", 1, "a value is missing"),
-        ("\"\n\"", 2, "a control character in a text; an escape may stand for it"),
+        ("\"\n\"", 2, "a control character in a text; write it as an escape"),
         ("\"\\x\"", 2, "no such escape"), ("\"\\u12G4\"", 2, "\\u wants four hexadecimal digits"),
         ("\"\\u12", 2, "\\u wants four hexadecimal digits"),
-        ("\"\\ud83d\"", 2, "half of a surrogate pair stands alone"),
-        ("\"\\ud83d\\u0041\"", 2, "half of a surrogate pair stands alone"),
-        ("\"\\ude00\\ud83d\"", 2, "half of a surrogate pair stands alone"),
+        ("\"\\ud83d\"", 2, "unpaired surrogate"),
+        ("\"\\ud83d\\u0041\"", 2, "unpaired surrogate"),
+        ("\"\\ude00\\ud83d\"", 2, "unpaired surrogate"),
         ("\"\\", 2, "the text ends before the object does"),
         ("\u{FEFF}{}", 1, "a value is missing"),
     ])
@@ -88,7 +88,7 @@ import Testing
     )
     func bytesThatAreNoText_areRefused(bytes: [UInt8]) {
         let quoted = [0x22] + bytes + [0x22]
-        #expect(copy(quoted) == .failure(JSONFault(place: 2, message: "bytes that are no UTF-8")))
+        #expect(copy(quoted) == .failure(JSONFault(place: 2, message: "bytes that are not UTF-8")))
         #expect(copy([0x22] + bytes).isFailure)
     }
 
@@ -99,7 +99,7 @@ import Testing
     func nameThatStandsTwice_isRefused(text: String, name: String) {
         guard case .failure(let fault) = copy(text) else { return #expect(Bool(false)) }
         #expect(fault.isRefusal)
-        #expect(fault.message == "the name \"\(name)\" stands there already")
+        #expect(fault.message == "duplicate name \"\(name)\"")
     }
 
     /// Few names are compared and many hashed: the end of the few is a place to forget one.
@@ -111,7 +111,7 @@ import Testing
         for place in 0..<count {
             let twice = "{" + (names + [names[place]]).joined(separator: ",") + "}"
             guard case .failure(let fault) = copy(twice) else { return #expect(Bool(false)) }
-            #expect(fault.message == "the name \"name\(place)\" stands there already")
+            #expect(fault.message == "duplicate name \"name\(place)\"")
         }
     }
 

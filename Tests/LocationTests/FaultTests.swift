@@ -123,7 +123,7 @@ import Testing
         defer { field.bench.finish() }
         try field.reportFixes("fixes")
         try field.daemon.unplug()
-        try field.waitForReason("has lost the receiver /dev/pts/")
+        try field.waitForReason("has lost the GNSS receiver /dev/pts/")
         try field.daemon.plugIn()
         try field.reportFixes("fixes of the receiver that is back")
     }
@@ -131,10 +131,10 @@ import Testing
     @Test func gpsdWithoutAReceiver_isTold_alsoAfterASilence() throws {
         let field = try Field(receiver: false)
         defer { field.bench.finish() }
-        try field.waitForReason("has no receiver: plug one in")
+        try field.waitForReason("has no GNSS receiver: plug one in")
         field.clock.advance(by: .seconds(31))
         field.bench.checkHealth()
-        #expect(field.bench.reason?.contains("has no receiver") == true)
+        #expect(field.bench.reason?.contains("has no GNSS receiver") == true)
         try field.daemon.plugIn()
         try field.reportFixes("fixes")
     }

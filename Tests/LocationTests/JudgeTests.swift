@@ -79,7 +79,7 @@ import Testing
         #expect(found.prefix(11).allSatisfy { $0 == nil })
         #expect(found.dropFirst(11).allSatisfy { $0 != nil })
         #expect(
-            found.last??.message == "receiver's time stands still at \(Self.start.wall.rfc3339)"
+            found.last??.message == "GNSS receiver's time is stuck at \(Self.start.wall.rfc3339)"
         )
     }
 

@@ -69,7 +69,7 @@ import Testing
         #expect(source.after(29) == .none)
         #expect(source.told == "3D fix")
         #expect(source.after(1) == .reconnect)
-        #expect(source.told.hasPrefix("error: gpsd at h:1: silent for 30 s; is a receiver plugged"))
+        #expect(source.told.hasPrefix("error: gpsd at h:1: silent for 30 s; is a GNSS receiver"))
         source.session.connected(source.clock.now())
         // A connection alone says nothing.
         #expect(source.told.hasPrefix("error: gpsd at h:1: silent"))
@@ -128,15 +128,15 @@ import Testing
             source.session.take(report, from: "", at: source.clock.stamp())
         }
         take(#"{"class":"DEVICES","devices":[]}"#)
-        #expect(source.told.hasPrefix("error: gpsd at h:1 has no receiver: plug one in"))
+        #expect(source.told.hasPrefix("error: gpsd at h:1 has no GNSS receiver: plug one in"))
         #expect(source.after(31) == .reconnect)
-        #expect(source.told.contains("has no receiver"))
+        #expect(source.told.contains("has no GNSS receiver"))
         take(#"{"class":"DEVICE","path":"/dev/a","activated":"2026-11-21T13:26:16.470Z"}"#)
-        #expect(source.told == "receiver found, no report yet")
+        #expect(source.told == "GNSS receiver found, no report yet")
         take(#"{"class":"DEVICE","path":"/dev/b","activated":0}"#)
-        #expect(source.told == "receiver found, no report yet")
+        #expect(source.told == "GNSS receiver found, no report yet")
         take(#"{"class":"DEVICE","path":"/dev/a","activated":0}"#)
-        #expect(source.told.contains("has lost the receiver /dev/a: plug it in again"))
+        #expect(source.told.contains("has lost the GNSS receiver /dev/a: plug it in again"))
         take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/c"}"#)
         #expect(source.told.contains("has lost"))
     }
@@ -170,13 +170,13 @@ import Testing
         }
         source.report()
         take(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
-        #expect(source.told.contains("has lost the receiver /dev/x"))
+        #expect(source.told.contains("has lost the GNSS receiver /dev/x"))
         // As it answers a client that asks again: not open, and then open.
         take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x","activated":0}]}"#)
-        #expect(source.told.contains("has lost the receiver /dev/x"))
+        #expect(source.told.contains("has lost the GNSS receiver /dev/x"))
         let opened = #""activated":"2026-11-21T13:26:16.470Z""#
         take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x",\#(opened)}]}"#)
-        #expect(source.told == "receiver found, no report yet")
+        #expect(source.told == "GNSS receiver found, no report yet")
     }
 
     /// gpsd was told of a path where nothing is plugged in.
@@ -189,7 +189,9 @@ import Testing
             guard let report = GPSDLine.receivers(Array(line.utf8)) else { continue }
             source.session.take(report, from: "", at: source.clock.stamp())
         }
-        #expect(source.told.contains("cannot open the receiver /dev/ttyACM0: is it plugged in?"))
+        #expect(
+            source.told.contains("cannot open the GNSS receiver /dev/ttyACM0: is it plugged in?")
+        )
     }
 
     /// A plug that shook is back before gpsd can open the receiver, and gpsd says nothing more of it.

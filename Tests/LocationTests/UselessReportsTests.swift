@@ -87,14 +87,19 @@ import Testing
     }
 
     static let kinds = [
-        Kind(testDescription: "one report for ever", reason: "receiver's time stands still at ") {
+        Kind(testDescription: "one report for ever", reason: "GNSS receiver's time is stuck at ") {
             _ in place(WallTime(milliseconds: 1_796_119_200_000), 52.1, 13.7)
         },
-        Kind(testDescription: "null island", reason: "receiver says latitude 0, longitude 0") {
+        Kind(
+            testDescription: "null island",
+            reason: "GNSS receiver reports latitude 0, longitude 0"
+        ) {
             place($0, 0, 0)
         },
-        Kind(testDescription: "no longitude", reason: "receiver gives no latitude or no longitude")
-        {
+        Kind(
+            testDescription: "no longitude",
+            reason: "GNSS receiver sends no latitude or no longitude"
+        ) {
             place($0, 47.8, nil)
         },
         Kind(testDescription: "cannot be read", reason: "its reports cannot be read") { _ in nil },

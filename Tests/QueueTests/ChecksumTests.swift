@@ -7,7 +7,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// Records that are longer than a page of the database: bytes of another record in them are seen.
+/// Records longer than a database page: their checksums detect bytes of another record.
 @Suite struct ChecksumTests {
     private func queue(_ folder: TemporaryFolder) throws -> Queue {
         var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
@@ -47,7 +47,7 @@ import Testing
         try reader.sightings(1...3) { _ in whole += 1 }
         #expect(whole == 3)
         try alter(folder, "UPDATE sightings SET payload=(SELECT payload FROM sightings WHERE id=2)")
-        // The second is what it was; the third has no sum, for it is short.
+        // The second is unchanged; the third is short and has no checksum.
         try reader.sightings(2...3) { _ in whole += 1 }
         #expect(whole == 5)
         #expect(throws: damage(1, "sightings")) { try reader.sightings(1...1) { _ in } }
@@ -68,7 +68,7 @@ import Testing
         queue.close()
     }
 
-    /// What a disk without room answers when SQLite opens the index of the journal.
+    /// SQLite's error for a full disk when it opens the WAL index.
     @Test func journalIndexWithoutRoom_isAFullDisk() {
         #expect(SQLiteError(code: 4874, message: "disk I/O error", statement: "").isFull)
         #expect(!SQLiteError(code: 10, message: "disk I/O error", statement: "").isFull)

@@ -1,4 +1,4 @@
-// What is kept of the clock's notes, and that dates and retention do not suffer from it.
+// Pruning of clock notes, which must not affect timestamps or retention.
 import Foundation
 import Host
 import SQLite
@@ -25,7 +25,7 @@ extension ClockTests {
             let rows = try writer.connection.integer("SELECT count(*) FROM clock_map")
             return (rows ?? 0, writer.clockMap.count)
         }
-        // One each six hours while the first record of that boot is still here, and the newest.
+        // One every six hours while the first record of that boot exists, and the newest.
         #expect(rows <= 90 * 4 + 2)
         #expect(kept <= 90 * 4 + 2)
         Self.add(2, to: queue, clock)
@@ -37,7 +37,7 @@ extension ClockTests {
                 Dated(Self.now, .synced), Dated(end, .synced), Dated(end, .corrected),
             ]
         )
-        // Once the old record is gone, so is what dated it.
+        // Once the old record is deleted, so are its clock notes.
         let left = try queue.perform { writer in
             try writer.connection.execute("DELETE FROM location WHERE id<=2")
             try writer.pruneClockMap()
@@ -180,7 +180,7 @@ extension ClockTests {
         queue.close()
     }
 
-    /// A board that is switched off each night has no boot as long as the retention.
+    /// A device that is switched off each night never runs as long as the retention in one boot.
     @Test func retention_countsTheBootsBetween() throws {
         let folder = TemporaryFolder()
         for boot in 1...4 {
@@ -202,7 +202,7 @@ extension ClockTests {
         }
     }
 
-    /// They were before all that was uploaded of the database in its place.
+    /// They are older than all uploaded records of the database that replaced it.
     @Test func retention_doesNotCountTheBootsOfADatabaseThatWasSetAside() throws {
         let folder = TemporaryFolder()
         for boot in 1...2 {

@@ -1,4 +1,5 @@
-// Records dated right, whatever the wall clock did: a real queue on a real file, and a clock turned by hand.
+// Timestamps are right whatever the wall clock did: a real queue on a real file, and a clock set by
+// the test.
 import Foundation
 import Host
 import SQLite
@@ -10,7 +11,7 @@ import Testing
 
 @Suite struct ClockTests {
     static let now = WallTime(milliseconds: 1_795_235_407_000)
-    /// What boards without a battery wake up to.
+    /// The start times of boards without an RTC.
     static let wrongTimes = [
         "1970-01-01T00:00:05Z", "2019-02-14T10:11:59Z", "2038-01-19T03:14:07Z",
         "2106-02-07T06:28:16Z",
@@ -22,7 +23,7 @@ import Testing
         )
     }
 
-    /// A record whose place is its number, so that order can be told from place.
+    /// Adds a record whose position is its number, so that its order can be checked.
     static func add(_ number: Int, to queue: Queue, _ clock: ManualClock) {
         queue.accept(
             Fix(
@@ -44,7 +45,8 @@ import Testing
         }
     }
 
-    /// Every fix in order of its sequence, dated with the map up to an entry (nil: all of it).
+    /// Returns every fix in sequence order, dated with the clock map up to an entry (nil: all of
+    /// it).
     static func dates(_ queue: Queue, through last: Int64? = nil) throws -> [Dated] {
         let pending = try queue.perform { writer in
             try writer.commit()
@@ -94,7 +96,7 @@ import Testing
             Dated(Self.now + .seconds(-3600), .corrected), Dated(Self.now, .corrected),
             Dated(Self.now + .seconds(10), .synced),
         ]
-        // The second was stamped at the very moment of the sync, with the old clock.
+        // The second was stamped at the instant of the sync, with the old clock.
         #expect(try Self.dates(queue) == expected)
         queue.close()
 
@@ -153,7 +155,7 @@ import Testing
         )
         #expect(try queue.perform { $0.clockSyncedThisBoot() })
         queue.close()
-        // The first boot again would not be: its state is its own.
+        // Booting the first clock again would not be another boot: it keeps its state.
         queue = try folder.queue(bootID: "third", clock: first)
         #expect(try !queue.perform { $0.clockSyncedThisBoot() })
         queue.close()
@@ -170,12 +172,12 @@ import Testing
         Self.add(1, to: queue, clock)
         clock.advance(by: .seconds(60))
         clock.stepWall(to: clock.wall() + .seconds(years * 365 * 86_400))
-        // By hand: the kernel no longer vouches for it.
+        // Set by hand: the kernel no longer reports it as synchronised.
         try Self.note(queue, clock.stamp(), synced: false)
         Self.add(2, to: queue, clock)
         clock.advance(by: .seconds(3600))
         Self.add(3, to: queue, clock)
-        // An NTP client puts it right.
+        // An NTP client corrects it.
         clock.stepWall(to: Self.now + .seconds(3660))
         try Self.note(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(1))
@@ -197,7 +199,7 @@ import Testing
         try Self.note(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(60))
         Self.add(1, to: queue, clock)
-        // The network is back after two days and says that the clock was half a minute slow.
+        // The network is back after two days and shows that the clock was half a minute slow.
         clock.advance(by: .seconds(2 * 86_400))
         clock.stepWall(to: clock.wall() + .seconds(30))
         try Self.note(queue, clock.stamp(), synced: true)
@@ -212,9 +214,10 @@ import Testing
         queue.close()
     }
 
-    // MARK: A first word that was wrong
+    // MARK: A wrong first clock note
 
-    /// A router that gives a time before it has one: the records of the first minutes wait when it is put right.
+    /// A router gives a time before it has one: the records of the first minutes are pending when
+    /// it is corrected.
     @Test(arguments: [-86_400 * 7, -30, 30, 86_400 * 400], [ClockSource.kernel, .gpsd])
     func wrongFirstWord_isPutRight_forAllThatWaits(error: Int, by first: ClockSource) throws {
         let folder = TemporaryFolder()
@@ -223,7 +226,7 @@ import Testing
         Self.add(1, to: queue, clock)
         clock.advance(by: .seconds(60))
         let wrong = Stamp(boot: clock.now(), wall: Self.now + .seconds(60 + error))
-        // A receiver sets no clock.
+        // A GNSS receiver does not set the clock.
         if first == .kernel { clock.stepWall(to: wrong.wall) }
         try Self.note(queue, wrong, synced: true, by: first)
         clock.advance(by: .seconds(300))
@@ -240,7 +243,7 @@ import Testing
             Dated(Self.now + .seconds(361), .synced),
         ]
         #expect(try Self.dates(queue) == right)
-        // What a server may have comes out as it was.
+        // A batch that a server may have keeps its timestamps.
         #expect(try Self.dates(queue, through: before).prefix(2) == frozen[...])
         queue.close()
         let reopened = try folder.queue(clock: clock)
@@ -248,7 +251,8 @@ import Testing
         reopened.close()
     }
 
-    /// The router was right for a day, was restarted, and gives its firmware's date for two minutes.
+    /// The router was right for a day, was restarted, and gives its firmware's date for two
+    /// minutes.
     @Test func wordThatStoodForADay_stays_andTheWrongOneAfterItIsPutRight() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
@@ -274,10 +278,10 @@ import Testing
         queue.close()
     }
 
-    /// A database that was set aside gives its entries after those of the one in its place.
+    /// A quarantined database yields its entries after those of the database that replaced it.
     @Test(arguments: [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]])
     func wordsThatComeInAnyOrder_dateAlike(order: [Int]) {
-        // Wrong, wrong in another way, and right: all within an hour.
+        // Wrong, wrong differently, and right: all within an hour.
         let words: [(boottime: Int64, wall: Int64)] = [
             (600_000, 50_000_000), (1_200_000, 90_600_000), (1_800_000, 1_800_000),
         ]
@@ -293,7 +297,8 @@ import Testing
         }
     }
 
-    /// Leap seconds that a receiver learns go back; a board that slept with its clocks standing still goes forward.
+    /// A GNSS receiver that learns leap seconds steps back; a board that slept with its clocks
+    /// stopped steps forward.
     @Test(arguments: [(-18, true), (7200, false)])
     func receiver_putsItselfRight_backwardsOnly(seconds: Int, isPutRight: Bool) throws {
         let folder = TemporaryFolder()

@@ -7,7 +7,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// What outlasts a restart beside the records.
+/// State that survives a restart beside the records.
 @Suite struct ContinuityTests {
     @Test func memo_isThereAfterAKill_onceSomethingWasCommitted() throws {
         let folder = TemporaryFolder()
@@ -16,7 +16,7 @@ import Testing
         queue.remember("upload", #"{"a":1}"#)
         queue.accept(testSighting(1))
         try queue.flushed()
-        // As a kill would leave it: the queue is never closed.
+        // As after a kill: the queue is never closed.
         let copy = TemporaryFolder()
         for suffix in ["", "-wal"] {
             try FileManager.default.copyItem(
@@ -30,7 +30,7 @@ import Testing
         queue.close()
     }
 
-    /// A memo alone is no reason for a commit; the end of the queue is.
+    /// A memo alone does not cause a commit; closing the queue does.
     @Test func memo_costsNoCommit_andIsThereAfterAStop() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -166,7 +166,7 @@ import Testing
         after.close()
     }
 
-    /// A microphone that is away for longer than uploaded sound is kept.
+    /// A microphone is away for longer than uploaded audio is kept.
     @Test func endOfSound_isKnown_whenAllOfItIsUploadedAndGone() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()

@@ -6,9 +6,9 @@ import SQLite
 import Support
 import Testing
 
-/// A damaged database is set aside, what can be read of it comes back, and nothing comes twice.
+/// Salvage: a damaged database is quarantined, its readable records return, and none returns twice.
 @Suite struct DamageTests {
-    /// A page that the disk did not give just now says nothing of what is on it.
+    /// A temporary read error of a page is not damage.
     @Test func check_tellsAReadThatFailedFromDamage() {
         let page = "*** in database main ***\nPage 18: unable to get the page. error code="
         #expect(CheckResult(page + "266") == .unfinished)
@@ -18,7 +18,7 @@ import Testing
         #expect(CheckResult("ok") == .sound)
     }
 
-    /// A numbered source of numbers, the same at each run.
+    /// A random number generator with a seed, so each run is the same.
     private struct Numbers: RandomNumberGenerator {
         var state: UInt64
 
@@ -30,7 +30,7 @@ import Testing
 
     static let sightings = 3000
 
-    /// A queue with something of each stream; 500 sightings are uploaded, 100 more are frozen.
+    /// Fills a queue with records of each stream; 500 sightings are uploaded, 100 more are frozen.
     func fill(_ folder: TemporaryFolder) throws {
         let queue = try folder.queue()
         for number in 0..<Self.sightings { queue.accept(testSighting(number)) }
@@ -64,7 +64,7 @@ import Testing
         try data.write(to: URL(fileURLWithPath: folder.database))
     }
 
-    /// Fills a page with something else.
+    /// Overwrites a page.
     private func overwrite(
         _ page: Int64,
         of data: inout Data,
@@ -78,7 +78,7 @@ import Testing
         try folder.files.filter { $0.contains(".corrupt-") && !$0.hasSuffix("-wal") }
     }
 
-    /// The detail of the first event of a salvage, once it is there.
+    /// Waits for the first salvage event and returns its detail.
     func salvage(_ queue: Queue) throws -> [String: Any] {
         let reader = try queue.reader()
         var found: [String: Any]?
@@ -99,7 +99,7 @@ import Testing
         return ids
     }
 
-    /// Ids of the sightings that wait in the older database, in order.
+    /// Returns the ids of pending sightings in the older database, in order.
     func olderIDs(_ queue: Queue, of database: Int64 = 1) throws -> [String] {
         let reader = try queue.reader(of: database)
         var ids: [String] = []
@@ -147,7 +147,7 @@ import Testing
         let before = try folder.queue()
         let known = Set(try ids(try before.reader()))
         before.close()
-        // A page in the middle of the sightings: filled with something else.
+        // Overwrite a page in the middle of the sightings.
         var data = try bytes(folder)
         let database = try Connection(path: folder.database, access: .readOnly)
         let page = try #require(
@@ -175,7 +175,7 @@ import Testing
         #expect(losses.contains { $0.kind == .corrupt && $0.records == lost })
         queue.close()
 
-        // Opened again, it is not salvaged again.
+        // Reopening does not salvage it again.
         let again = try folder.queue()
         #expect(try olderIDs(again) == salvaged)
         again.close()
@@ -235,7 +235,7 @@ import Testing
         try write(data, folder)
 
         let queue = try folder.queue()
-        // Sound goes on while the old one is salvaged.
+        // Audio recording continues while the old database is salvaged.
         record(queue, segments: 43, bytes: 700, from: 100)
         _ = try salvage(queue)
         _ = try queue.perform { _ in true }
@@ -269,7 +269,7 @@ import Testing
         let detail = try salvage(queue)
         #expect(detail["readable"] as? String == "yes")
         #expect((detail["records"] as? Int ?? 0) > 500)
-        // There may have been sound in no chunk yet.
+        // There may have been audio in no chunk yet.
         #expect(detail["lost"] as? String == "unknown")
         #expect(try queue.losses().reduce(0) { $0 + $1.records } > 0)
         try checkSum(queue)
@@ -281,7 +281,7 @@ import Testing
         let queue = try folder.queue(commitInterval: .milliseconds(1))
         for number in 0..<500 { queue.accept(testSighting(number)) }
         _ = try queue.perform { _ in true }
-        // As a power cut leaves it that came before the first checkpoint.
+        // As after a power cut before the first checkpoint.
         let journal = try Data(contentsOf: URL(fileURLWithPath: folder.database + "-wal"))
         queue.close()
         for name in try folder.files {
@@ -307,7 +307,7 @@ import Testing
                 """
             return Int(try #require(try database.integer(sql)))
         }
-        // One leaf over another, as a wrong pointer would have it: its rows seem to be there twice.
+        // One leaf page over another, like a wrong pointer: its rows seem to exist twice.
         let size = Int(try database.integer("PRAGMA page_size") ?? 4096)
         let (from, to) = (try leaf(30), try leaf(60))
         let page = data[((from - 1) * size)..<(from * size)]
@@ -340,7 +340,7 @@ import Testing
         for number in 0..<100 { queue.accept(testSighting(number)) }
         let figures = try queue.flushed().statistics()
         #expect((figures.first { $0.stream == .beacons }?.pending ?? 0) >= 100)
-        // Damage that no check at the start can see shows when the records are read.
+        // Damage that the check at the start cannot detect is found when the records are read.
         if (try? ids(queue.reader())) == nil {
             queue.reportDamage("read", generation: queue.generation)
         }
@@ -379,10 +379,10 @@ import Testing
         let detail = try salvage(queue)
         #expect(detail["beacons"] as? Int == Self.sightings - 500)
         #expect(detail["lost"] as? Int == 0)
-        // A word about the database before is no news.
+        // A damage report about the previous database changes nothing.
         queue.reportDamage("again", generation: epoch)
         let sound = try queue.flushed().statistics().first { $0.stream == .audio }
-        // The run that was open went on: its chunk is there beside the three salvaged ones.
+        // The open run continued: its chunk exists beside the three salvaged ones.
         #expect((sound?.accepted ?? 0) >= 4)
         try checkSum(queue)
         queue.close()

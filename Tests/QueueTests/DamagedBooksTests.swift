@@ -6,9 +6,10 @@ import Support
 @testable import Records
 import Testing
 
-/// What stands beside the records is damaged: declarations, the ledger, the random numbers of ids, boots.
+/// Damage in the tables beside the records: declarations, loss counters, random numbers of ids,
+/// boots.
 @Suite struct DamagedBooksTests {
-    /// Ids of all sightings that wait, in the order in which they would go out.
+    /// Returns the ids of all pending sightings in upload order.
     private func ids(_ queue: Queue) throws -> [String] {
         var found: [String] = []
         while let range = queue.pending(.beacons) {
@@ -23,7 +24,7 @@ import Testing
         return found
     }
 
-    /// SQLite's check passes over a column that has another name, and every insert that names it fails.
+    /// SQLite's check does not detect a renamed column, and every insert that names it fails.
     @Test func damagedDeclaration_isSetAside() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -41,7 +42,7 @@ import Testing
         again.close()
     }
 
-    /// A journal of a database that was deleted, under the name that the next one would get.
+    /// The WAL of a deleted database, under the name that the next one would use.
     @Test func journalThatIsLeft_isNotTakenForTheNextDatabases() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
@@ -56,7 +57,8 @@ import Testing
         queue.close()
     }
 
-    /// SQLite's check passes over an index that says otherwise than its table, too: here it is as it was a step before.
+    /// SQLite's check does not detect an index that disagrees with its table either: here it is one
+    /// step behind.
     @Test(arguments: [false, true]) func indexOfBatches_thatIsOlder_isMadeAnew(isUploaded: Bool)
         throws
     {
@@ -115,7 +117,7 @@ import Testing
         queue.close()
     }
 
-    /// The newest random number is gone: its records would get the ids that others have.
+    /// The newest random number is missing: its records would get the ids of others.
     @Test func recordsWhoseRandomNumberIsGone_areLost_notSentAsOthers() throws {
         let folder = TemporaryFolder()
         for start in 0..<2 {
@@ -135,7 +137,7 @@ import Testing
         queue.close()
     }
 
-    /// A page that was written in part holds a boot twice: its clock would date records of the other one.
+    /// A half-written page holds a boot twice: its clock would date records of the other boot.
     @Test func bootThatIsThereTwice_datesNothing() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue(bootID: "first")
@@ -157,7 +159,7 @@ import Testing
         #expect(try reader.boots().isEmpty)
     }
 
-    /// The power went after the database was renamed, and before its journal was.
+    /// The power failed after the database was renamed and before its WAL was.
     @Test func journalThatStayedBehind_followsItsDatabase() throws {
         let (folder, later) = (TemporaryFolder(), TemporaryFolder())
         let queue = try folder.queue()
@@ -177,7 +179,7 @@ import Testing
         queue.close()
     }
 
-    /// Such a number would be a place outside of every table in memory.
+    /// Such a number would index beyond every table in memory.
     @Test(arguments: [-3, 20, 5000])
     func streamNumberThatCannotBe_isDamage_andItsRecordsWaitForNobody(number: Int) throws {
         let folder = TemporaryFolder()

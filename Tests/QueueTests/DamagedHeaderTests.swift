@@ -1,4 +1,4 @@
-// What stands in the header of a database, changed: no record becomes another one.
+// Changed bytes in a database header: no record turns into another one.
 import Foundation
 @testable import Queue
 import Records
@@ -23,13 +23,15 @@ extension DamageTests {
         try queue.flushed()
         _ = try salvage(queue)
         #expect(try folder.files.contains { $0.contains(".corrupt-") })
-        // All but those that were uploaded, under the ids that they had.
+        // All but the uploaded ones, under their original ids.
         #expect(try olderIDs(queue) == ids)
         queue.close()
     }
 
-    /// A changed byte of the header (sqlite.org/fileformat.html, section 1.3), but for those without which nothing can be
-    /// read, makes no record another one, and none is missing.
+    /// A changed header byte (sqlite.org/fileformat.html, section 1.3) neither changes nor loses a
+    /// record.
+    ///
+    /// Excludes the bytes without which nothing can be read.
     @Test func headerThatChanged_leavesEachRecordAsItWas() throws {
         let filled = TemporaryFolder()
         try fill(filled)
@@ -37,7 +39,7 @@ extension DamageTests {
         let ids = try Array(ids(Reader(settings)).dropFirst(500))
         let data = try bytes(filled)
         func waitingIDs(_ queue: Queue) throws -> [String] {
-            // Without those that were uploaded, and the new one.
+            // Without the uploaded ones and the new one.
             try self.ids(queue.reader()).dropFirst(500).dropLast()
         }
         for byte in 24..<100 where ![28, 31, 47, 59].contains(byte) {

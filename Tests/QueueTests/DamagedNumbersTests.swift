@@ -1,4 +1,4 @@
-// Single numbers of the live database that damage has changed: SQLite's own check passes over them.
+// Damaged numbers in the live database, which SQLite's own check does not detect.
 import Foundation
 import Host
 import SQLite
@@ -9,7 +9,7 @@ import Testing
 @testable import Records
 
 @Suite struct DamagedNumbersTests {
-    /// A database with ten sightings, 1 to 4 and 5 to 6 of them frozen, as a `change` left it.
+    /// Returns a database with ten sightings, 1 to 4 and 5 to 6 of them frozen, after a `change`.
     private func folder(_ change: String) throws -> TemporaryFolder {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -26,7 +26,7 @@ import Testing
         return folder
     }
 
-    /// Believed, such a range would end the program, hide records for ever, or stand in the way of all others.
+    /// If trusted, such a range would crash the program, hide records forever, or block all others.
     @Test(arguments: [
         "UPDATE batches SET first=9 WHERE first=1",
         "UPDATE batches SET first=4611686018427387904, last=-4611686018427387904 WHERE first=1",
@@ -55,7 +55,7 @@ import Testing
         "INSERT INTO traffic VALUES (\(SystemClock().wall().utcDay),9223372036854775807,9)",
     ]
 
-    /// What only says when, or how much, is no reason to set a database aside, and ends nothing.
+    /// A damaged time or amount alone neither quarantines a database nor stops anything.
     @Test(arguments: figures)
     func figureThatCannotBe_stopsNothing(change: String) throws {
         let folder = try folder(change)
@@ -70,7 +70,7 @@ import Testing
         queue.close()
     }
 
-    /// Sound that is in no chunk, of a database that is set aside.
+    /// Audio that is in no chunk, in a database that is being quarantined.
     @Test(arguments: [
         "UPDATE segments SET frames=-5",
         "UPDATE segments SET frames=9223372036854775807",
@@ -102,7 +102,8 @@ import Testing
         queue.close()
     }
 
-    /// What lies before the damage is sent, and that more is lost is told; `from`: the first byte of the page that is changed.
+    /// Sends the audio before the damage and reports that more is lost; `from` is the first changed
+    /// byte of the page.
     @Test(arguments: [0, 4])
     func soundWithoutChunk_goesAsFarAsItCanBeRead(from: Int) throws {
         let folder = TemporaryFolder()
@@ -142,7 +143,8 @@ import Testing
         )
     }
 
-    /// A segment may go on in a page that another table has by now, where the end of the journal was lost.
+    /// If the end of the WAL was lost, a segment may continue in a page that another table uses by
+    /// now.
     @Test func soundThatIsNotWhatWasRecorded_isNeverSent() throws {
         let folder = TemporaryFolder()
         let first = try folder.queue()
@@ -163,7 +165,7 @@ import Testing
         queue.close()
     }
 
-    /// `page`: the question for its number.
+    /// Overwrites a page; `page` is the query for its number.
     private func overwrite(_ page: String, _ folder: TemporaryFolder, from: Int = 4) throws {
         let page = try {
             let database = try Connection(path: folder.database, access: .readWrite)
@@ -176,7 +178,7 @@ import Testing
         try bytes.write(to: URL(fileURLWithPath: folder.database))
     }
 
-    /// A chunk may be ten minutes long, and what is recorded of it has no chunk until then.
+    /// A chunk may be ten minutes long; until it ends, its recording has no chunk.
     @Test func longSoundWithoutChunk_waits() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()

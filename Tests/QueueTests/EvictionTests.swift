@@ -7,7 +7,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// Which stream gives way when space ends, and how much of it.
+/// Eviction: which stream loses records when space runs out, and how many.
 @Suite struct EvictionTests {
     private static let recordBytes = 15_000
 
@@ -47,7 +47,8 @@ import Testing
         }
     }
 
-    /// The most records of 15 kB that a step takes: what was asked for, and the rest of a record.
+    /// Returns the most records of 15 kB that a step evicts: the requested space, rounded up to a
+    /// record.
     private func most(_ queue: Queue) throws -> Int {
         Int(try queue.perform { $0.evictionBytes }) / Self.recordBytes + 1
     }
@@ -78,7 +79,7 @@ import Testing
         try checkSum(queue)
     }
 
-    /// At 20 MB the first step took all of a stream of 18 MB.
+    /// At 20 MB the first step evicted all of a stream of 18 MB.
     @Test func fullDatabase_keepsMostOfALargeStream() throws {
         let folder = TemporaryFolder()
         let queue = try queue(
@@ -94,7 +95,7 @@ import Testing
         try checkSum(queue)
     }
 
-    /// The sum that decides is that of the rows, before a restart and after it.
+    /// The deciding sum is that of the rows, before a restart and after it.
     @Test func pendingBytes_areThoseOfTheRows_throughEveryTransitionAndARestart() throws {
         let folder = TemporaryFolder()
         let before = try queue(folder)
@@ -115,7 +116,7 @@ import Testing
         try checkSum(before)
         let bytes = try figures(before, "camera").pendingBytes
         #expect((79 * Self.recordBytes...79 * (Self.recordBytes + 200)).contains(bytes))
-        // Events tell of what was lost as the queue closes.
+        // Events report the losses as the queue closes.
         let figures = try before.liveStatistics().filter { $0.stream != .events }
         before.close()
 
@@ -140,14 +141,14 @@ import Testing
         #expect(try figures(after, "audio").evicted == 0)
     }
 
-    /// A stream that drained to nothing holds nothing, whatever was counted wrong before.
+    /// A drained stream has size zero, whatever was counted wrong before.
     @Test func pendingBytes_areZeroOnceNothingWaits() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
         defer { queue.close() }
         try put(queue, "camera", 3)
         let table = try #require(queue.streams[name: "camera"]?.table)
-        // Damage takes a row, so its bytes cannot be subtracted any more.
+        // Damage removes a row, so its bytes cannot be subtracted any more.
         try queue.perform { try $0.connection.run("DELETE FROM \(table) WHERE id=2") }
         let batch = try freeze(queue, "camera", 3)
         try queue.perform { try $0.uploaded(batch) }

@@ -7,7 +7,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// A second fault while the first is being mended.
+/// A second fault while the first is being repaired.
 @Suite struct FaultsInARowTests {
     private func settings(_ folder: TemporaryFolder, _ streams: [String] = []) -> QueueSettings {
         var settings = QueueSettings(
@@ -20,7 +20,7 @@ import Testing
         return settings
     }
 
-    /// Uploads what waits of a stream in older databases; returns how much that was.
+    /// Uploads a stream's pending records of older databases; returns how many there were.
     private func drain(_ queue: Queue, _ stream: Records.Stream) throws -> Int {
         var records = 0
         while let range = queue.pending(stream), range.database > 0 {
@@ -52,7 +52,7 @@ import Testing
         var isGood: Bool { lock.withLock { good } }
     }
 
-    /// The commit before a question finds damage, and the question is refused: that takes no record back.
+    /// The commit before a query finds damage, and the query fails: no record is rolled back.
     @Test func refusedQuestion_afterAReplacement_losesNoRecord() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
@@ -67,7 +67,7 @@ import Testing
         queue.close()
     }
 
-    /// The page of the numbers is not read before the next commit.
+    /// The page of the sequence numbers is not read before the next commit.
     private func spoilSequences(_ folder: TemporaryFolder) throws {
         let other = try Connection(path: folder.database, access: .readWrite)
         let page = try #require(
@@ -77,11 +77,11 @@ import Testing
         try file.seek(toOffset: UInt64((page - 1) * 1024))
         try file.write(contentsOf: Data(repeating: 0xA5, count: 1024))
         try file.close()
-        // So that the writer does not trust the pages that it remembers.
+        // Makes the writer discard its page cache.
         try other.execute("INSERT INTO traffic VALUES (1,1,1)")
     }
 
-    /// One changed byte says that an older database is finished: what waits in it goes out all the same.
+    /// A changed byte marks an older database as finished: its pending records are still sent.
     @Test func databaseThatOnlySaysItIsFinished_isDrained() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
@@ -113,7 +113,7 @@ import Testing
         queue.close()
     }
 
-    /// A board without a battery for its clock may set the second one aside at an earlier time of day.
+    /// A device without an RTC may quarantine the second one at an earlier time of day.
     @Test func secondDamage_withTheClockSetBack_sendsNothingAgain() throws {
         let folder = TemporaryFolder()
         let clock = SetClock()
@@ -140,7 +140,7 @@ import Testing
         queue.close()
     }
 
-    /// `status` tells people that they may delete it.
+    /// `status` says that it may be deleted.
     @Test func olderDatabaseThatWasDeleted_isEnteredAsLost_andHoldsNothingUp() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
@@ -162,7 +162,7 @@ import Testing
         queue.close()
     }
 
-    /// What a batch of the first database was frozen with is found in the third, too.
+    /// The frozen values of a batch of the first database are found in the third, too.
     @Test func batchOfTheFirstOfThreeDatabases_isDatedTheSame() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
@@ -184,7 +184,7 @@ import Testing
         queue.close()
     }
 
-    /// What was pending in the database before is frozen in the one after it.
+    /// Pending records of the previous database are frozen in the next one.
     @Test func staleRange_isFrozenWithAnEntryThatIsThere() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
@@ -198,9 +198,9 @@ import Testing
         queue.close()
     }
 
-    // MARK: Streams of the user
+    // MARK: User streams
 
-    /// A database in the place of another numbers the streams anew: a name stays a name.
+    /// A replacement database renumbers the streams: a name still means the same stream.
     @Test func userStreams_areNotMixed_whenTheDatabaseIsReplacedAtTheStart() throws {
         let folder = TemporaryFolder()
         var queue = try Queue(settings: settings(folder, ["zeta"]))
@@ -220,7 +220,7 @@ import Testing
         queue.close()
     }
 
-    /// The number that a stream had in an older database may be that of another one by now.
+    /// The number of a stream in an older database may mean another stream by now.
     @Test func userStream_whoseNumberIsTaken_isStillUploaded() throws {
         let folder = TemporaryFolder()
         var queue = try Queue(settings: settings(folder, ["zeta"]))
@@ -254,7 +254,8 @@ import Testing
         try queue.flushed()
         for (name, value) in [("zeta", 1), ("alpha", 2)] {
             let stream = try #require(queue.streams[name: name]?.stream)
-            // On a busy machine the transaction may have been committed before the damage: then it is in the older one.
+            // On a busy machine the transaction may have been committed before the damage: then it
+            // is in the older one.
             let range = try #require(queue.pending(stream))
             #expect(try members(queue, range) == ["\"n\":\(value)"])
         }
@@ -274,7 +275,7 @@ import Testing
     }
 
     private func spoilHeader(_ folder: TemporaryFolder) throws {
-        // A page that nothing needs, so that the check finds damage and all can be read.
+        // Damage an unused page, so that the check finds damage but everything can be read.
         let other = try Connection(path: folder.database, access: .readWrite)
         try other.execute("CREATE TABLE junk(a); INSERT INTO junk VALUES (1)")
         let page = try #require(
@@ -287,7 +288,7 @@ import Testing
         try file.close()
     }
 
-    // MARK: Numbers that cannot be
+    // MARK: Impossible numbers
 
     @Test(arguments: [
         "UPDATE gone SET first=1, last=9223372036854775807",

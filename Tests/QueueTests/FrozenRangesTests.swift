@@ -4,7 +4,7 @@ import Testing
 @testable import Records
 
 @Suite struct FrozenRangesTests {
-    /// The slow way to say the same.
+    /// A slow reference implementation.
     private struct Model {
         var frozen: Set<Int64> = []
 

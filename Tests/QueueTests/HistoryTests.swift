@@ -7,7 +7,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// Histories that combine faults, each of which once lost, mixed or invented records.
+/// Combinations of faults that once lost, mixed up or invented records.
 @Suite struct HistoryTests {
     private func upload(_ queue: Queue, _ range: ClosedRange<Int64>) throws {
         try queue.flushed()
@@ -26,7 +26,7 @@ import Testing
 
     // MARK: Numbers and ids
 
-    /// Islands of the newest are evicted, the backlog below them is frozen, the program starts again.
+    /// Some of the newest are evicted, the backlog below them is frozen, and the program restarts.
     @Test func islandsThatWereEvicted_neverGiveTheirNumbersAgain() throws {
         let folder = TemporaryFolder()
         var queue = try folder.queue()
@@ -90,7 +90,8 @@ import Testing
         copy.close()
     }
 
-    /// A reader remembers identities; rows of `beacons` must not come again while it lives.
+    /// A reader caches identities, so numbers of deleted `beacons` rows must not be reused while it
+    /// lives.
     @Test func beaconRows_areNotUsedAgain_soAReaderMixesNothing() throws {
         let folder = TemporaryFolder()
         var queue = try folder.queue()
@@ -107,7 +108,7 @@ import Testing
         queue.close()
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private func segment(_ run: AudioRun, _ number: Int, bytes: Int = 100) -> Segment {
         Segment(
@@ -119,7 +120,7 @@ import Testing
         )
     }
 
-    /// Segments that memory cannot hold while the disk refuses leave a hole; no chunk spans it.
+    /// Segments that memory cannot hold while the disk fails leave a gap; no chunk spans it.
     @Test func segmentsThatWereRefused_endTheRun_andAreCounted() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -165,7 +166,7 @@ import Testing
         let run = AudioRun(id: queue.newRunID(), codec: .opus, rate: 16_000, device: "mic")
         queue.begin(run)
         for number in 0..<13 { queue.accept(segment(run, number)) }
-        // Closing without an end of the run is what a crash looks like to the database.
+        // Closing without ending the run looks like a crash to the database.
         queue.close()
         queue = try folder.queue()
         let live = try queue.liveStatistics().first { $0.stream == .audio }
@@ -177,7 +178,8 @@ import Testing
 
     // MARK: The writer
 
-    /// The database is replaced under a transaction: what it held is in the new one, or was committed to the old.
+    /// The database is replaced during a transaction: its records are in the new one, or were
+    /// committed to the old.
     @Test func recordsOfATransaction_surviveTheReplacementOfTheDatabase() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .seconds(3600))
@@ -211,7 +213,8 @@ import Testing
             commitInterval: .seconds(3600),
             appVersion: "test"
         )
-        // By hand: what maintenance asks of the writer at the start commits, whenever its thread comes to it.
+        // Driven by the test: at the start, maintenance makes the writer commit at an unpredictable
+        // time.
         settings.isTurnedByHand = true
         let queue = try Queue(settings: settings)
         while queue.turnMaintenance() {}
@@ -228,7 +231,7 @@ import Testing
 
     // MARK: Retention
 
-    /// Faster than a batch a tick, and batches of the newest before older ones.
+    /// More than one batch per tick, and batches of the newest records before older ones.
     @Test func retention_takesAllThatIsDue_inOneTick() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
@@ -249,7 +252,7 @@ import Testing
         queue.close()
     }
 
-    // MARK: The ledger
+    // MARK: The loss ledger
 
     @Test func damagedTableWithOneRecord_isNotToldAsThousands() throws {
         let folder = TemporaryFolder()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Queue
 
-/// What is on its way to a disk that hangs, and what of it the next start finds missing.
+/// Records in flight to a disk that hangs, and how many of them the next start finds missing.
 @Suite struct InFlightTests {
     private func event(_ number: Int) -> Event {
         Event(.started, source: "\(number)", detail: [], stamp: SystemClock().stamp())
@@ -40,12 +40,13 @@ import Testing
         for number in 0..<8 { queue.accept(testSighting(number)) }
         try queue.flushed()
         let stamp = SystemClock().stamp()
-        // Of seven after the fifth three were committed all the same; of two after the sixth both were.
+        // Three of seven after the fifth were committed, and both of two after the sixth.
         for (after, count): (Int64, Int64) in [(5, 7), (6, 2)] {
             let records = RecordsInFlight(stream: .beacons, after: after, count: count)
             _ = queue.lost(of: records, from: stamp, to: stamp).map(queue.note)
         }
-        // Its numbers do not reach the twentieth: another database has been taken since, and nobody knows.
+        // Its numbers do not reach the twentieth: another database was used since, so the count is
+        // unknown.
         let others = RecordsInFlight(stream: .beacons, after: 20, count: 7)
         _ = queue.lost(of: others, from: stamp, to: stamp).map(queue.note)
         #expect(try lost(queue) == [.beacons: 4])

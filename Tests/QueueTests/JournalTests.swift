@@ -8,7 +8,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// The journal stays small whoever reads, and one who keeps it from that is named.
+/// The WAL stays small whoever reads, and a reader that prevents that is named.
 @Suite struct JournalTests {
     private func journal(_ folder: TemporaryFolder) -> Int64 {
         FileSpace.size(folder.database + "-wal")
@@ -39,7 +39,8 @@ import Testing
         queue.close()
     }
 
-    /// What overwrites it changes no size, so a commit does not make the file system write its own books.
+    /// Overwriting the WAL does not change its size, so a commit does not update file system
+    /// metadata.
     @Test func journal_hasItsLengthFromTheStart_whereThereIsRoom() throws {
         let folder = TemporaryFolder()
         let limits = StorageLimits(maxSize: 20_000_000)
@@ -67,7 +68,7 @@ import Testing
         let queue = try folder.queue(limits: StorageLimits(maxSize: 20_000_000))
         queue.accept(testSighting(0))
         _ = try queue.perform { _ in true }
-        // Another process, because a process is told of others' locks only.
+        // Another process, because the kernel reports only other processes' locks.
         let other = Process()
         other.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         other.arguments = [

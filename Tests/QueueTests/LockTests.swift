@@ -1,4 +1,4 @@
-// Another program that holds the database: it is named, and nothing is lost by it.
+// Another program locks the database: it is named, and nothing is lost.
 import Foundation
 import Host
 import Records
@@ -9,7 +9,7 @@ import Testing
 @testable import Queue
 
 @Suite struct LockTests {
-    /// A program that keeps everybody else out until its input ends.
+    /// A program that locks everybody else out until its input ends.
     private final class Holder {
         private let process = Process()
         private let input = Pipe()
@@ -66,7 +66,7 @@ import Testing
         try waitUntil("all is well") { failure(queue) == nil }
     }
 
-    /// In exclusive mode not even a reader gets in.
+    /// In exclusive mode readers are locked out too.
     @Test func programThatHoldsItAtTheStart_isWaitedFor() throws {
         let folder = TemporaryFolder()
         let before = try folder.queue()
@@ -92,7 +92,8 @@ import Testing
         }
     }
 
-    /// One that has held the database once is no reason to go on in a file that could not be set aside.
+    /// An earlier owner of the lock must not make the queue continue in a file that could not be
+    /// quarantined.
     @Test func holderOfThePast_doesNotKeepACondemnedFileInUse() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
@@ -107,7 +108,7 @@ import Testing
         clock.advance(by: .seconds(60))
         try queue.flushed()
 
-        // No mark can be written where a folder is.
+        // A marker cannot be written where a folder is.
         let mark = DatabaseFile.nameAside(queue.core.settings) + CommitMark.suffix
         #expect(mkdir(mark, 0o700) == 0)
         let before = queue.generation
@@ -124,7 +125,7 @@ import Testing
 
     private let file = LockedFile(device: DeviceNumber(major: 0xFE, minor: 1), inode: 131)
 
-    /// Process 1, so that none of ours is meant.
+    /// Process 1, so that none of this test's processes is meant.
     private func locks(_ file: String, _ kind: String = "WRITE") -> String {
         """
         1: FLOCK  ADVISORY  WRITE 1 fe:01:131 0 EOF

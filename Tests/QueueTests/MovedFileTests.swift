@@ -8,16 +8,16 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// Somebody deletes the database, or puts another in its place, while the gateway runs.
+/// Somebody deletes or replaces the database while the gateway runs.
 @Suite struct MovedFileTests {
     private func accept(_ queue: Queue, _ numbers: Range<Int>) throws {
         for number in numbers { queue.accept(testSighting(number)) }
         try queue.flushed()
     }
 
-    /// The health timer's tick, and what comes of it; `before`: the database that was there.
+    /// Runs the health timer's tick and waits for its effect; `before` is the previous database.
     ///
-    /// The salvage of the start may ask the writer something before that, which notices it as well.
+    /// The salvage at the start may query the writer before that, which notices it as well.
     private func tick(_ queue: Queue, after before: Int) throws {
         queue.checkStorage()
         try waitUntil("a new database") { queue.generation > before }
@@ -39,7 +39,7 @@ import Testing
         try accept(queue, 0..<10)
         let (ids, before) = (try ids(queue, of: 0, 10), queue.generation)
         for suffix in ["", "-wal", "-shm"] { unlink(folder.database + suffix) }
-        // Answered as stored, into a file without a name.
+        // Confirmed as stored, into a deleted file.
         for number in 10..<15 { queue.accept(testSighting(number)) }
         try waitUntil("they are") { queue.newest(.beacons) == 15 || queue.generation > before }
         try tick(queue, after: before)
@@ -48,7 +48,7 @@ import Testing
         #expect(queue.setAside.count == 1)
         #expect(try queue.losses().isEmpty)
         #expect(try self.ids(queue, of: 1, 10) == ids)
-        // The new one is at its path, and the deleted one gave its room back.
+        // The new one is at its path, and the deleted one has freed its space.
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("SELECT count(*) FROM sightings") ?? 0 >= 3)
         queue.close()
@@ -58,7 +58,7 @@ import Testing
         again.close()
     }
 
-    /// Without its journal deleted: a new database must not take it for its own.
+    /// Deleted without its WAL: a new database must not use that WAL.
     @Test func deletedDatabase_leavesItsJournalToNobody() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -74,7 +74,7 @@ import Testing
         again.close()
     }
 
-    /// A queue of 17 records; a backup with the first ten of them has taken its file's place.
+    /// Returns a queue of 17 records whose file was replaced by a backup with the first ten.
     private func replacedByBackup(
         _ folder: TemporaryFolder
     ) throws -> (Queue, generation: Int, leavings: Int) {
@@ -94,7 +94,7 @@ import Testing
         try salvaged(queue)
         try accept(queue, 17..<20)
         #expect(queue.setAside.count == 2)
-        // The ten of the backup wait twice, under one id each.
+        // The ten of the backup are pending twice, under one id each.
         #expect(try beacons(queue).pending == 30)
         #expect(try ids(queue, of: 1, 10) == ids(queue, of: 2, 10))
         #expect(try queue.losses().isEmpty)
@@ -108,7 +108,7 @@ import Testing
         queue.close()
     }
 
-    /// Who reads by the path finds the backup damaged before the tick comes.
+    /// A reader that opens the path finds the backup damaged before the tick comes.
     @Test func damageOfTheOtherFile_costsNothingOfTheOpenOne() throws {
         let folder = TemporaryFolder()
         let (queue, before, _) = try replacedByBackup(folder)
@@ -118,7 +118,7 @@ import Testing
         queue.close()
     }
 
-    /// As a sync asks: what it read by the path must not be taken for what the open file holds.
+    /// Queries like a sync: records read through the path must not be attributed to the open file.
     @Test func questionToTheWriter_noticesTheOtherFileFirst() throws {
         let folder = TemporaryFolder()
         let (queue, generation, leavings) = try replacedByBackup(folder)
@@ -129,7 +129,7 @@ import Testing
         queue.close()
     }
 
-    /// There is room for what waits alone.
+    /// There is room for the pending records only.
     @Test func deletedDatabase_thatIsTooLargeToCopy_isCopiedWithoutWhatWasUploaded() throws {
         let folder = TemporaryFolder()
         var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
@@ -158,7 +158,7 @@ import Testing
         let folder = TemporaryFolder()
         let queue = try folder.queue(clock: ManualClock(testStart))
         try accept(queue, 0..<10)
-        // No mark can be written where a folder is.
+        // A marker cannot be written where a folder is.
         let time = testStart.wall.rfc3339.filter { $0 != "-" && $0 != ":" }.prefix { $0 != "." }
         let aside = folder.database + ".corrupt-\(time)Z"
         #expect(mkdir(aside + CommitMark.suffix, 0o700) == 0)
@@ -175,7 +175,7 @@ import Testing
         queue.close()
     }
 
-    /// A folder that is away for a while: the database is there again when it is.
+    /// A folder is away for a while: the database is there again when it is.
     @Test func folderThatIsAway_isWaitedFor() throws {
         let parent = TemporaryFolder()
         let folder = parent.path + "/state"
@@ -205,7 +205,7 @@ import Testing
     }
 }
 
-/// A disk on which a database that is set aside has so much room.
+/// A disk with limited room for a quarantined database.
 private struct CrampedDisk: QueueDisk {
     let system = SystemDisk()
     let limit: Int64
@@ -223,7 +223,7 @@ private struct CrampedDisk: QueueDisk {
         try system.read(path, at: place, count: count)
     }
     func write(_ path: String, _ bytes: [UInt8]) throws { try system.write(path, bytes) }
-    /// A full file system may say so only when what was written has to be on the disk.
+    /// A full file system may report that only at fsync.
     func writeAgain(_ path: String) throws {
         guard !path.contains(".corrupt-") || size(path) <= limit else {
             throw SQLiteError(code: 13, message: "database or disk is full", statement: "")

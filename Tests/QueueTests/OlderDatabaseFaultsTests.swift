@@ -1,4 +1,4 @@
-// Databases that were set aside while a second thing goes wrong: in the live one, in their folder, on the disk.
+// Quarantined databases and a second fault: in the live one, in their folder, on the disk.
 import Foundation
 import Host
 import SQLite
@@ -10,7 +10,7 @@ import Testing
 @testable import Records
 
 @Suite struct OlderDatabaseFaultsTests {
-    /// Ten sightings in a database that was set aside, of which nothing is adopted yet; turned by hand.
+    /// Makes a quarantined database with ten sightings, none adopted yet; driven by the test.
     private func queue(
         _ folder: TemporaryFolder,
         limits: StorageLimits = StorageLimits(),
@@ -31,7 +31,7 @@ import Testing
         queue.turn()
     }
 
-    /// Some steps of the maintenance; it does not end by itself where something refuses.
+    /// Runs some steps of the maintenance; it does not end by itself if something fails.
     private func maintain(_ queue: Queue, steps: Int = 40) {
         for _ in 0..<steps { _ = queue.turnMaintenance() }
     }
@@ -50,7 +50,8 @@ import Testing
         try file.close()
     }
 
-    /// The live database is damaged, too: that says nothing of the older one, whose records are sound.
+    /// The live database is damaged too: that does not affect the older one, whose records are
+    /// intact.
     @Test(arguments: ["boots", "databases"])
     func damageOfTheLiveOne_isNotTakenForThatOfTheOlder(table: String) throws {
         let folder = TemporaryFolder()
@@ -68,7 +69,8 @@ import Testing
         queue.close()
     }
 
-    /// The live one is as large as it may be: to give up what waits in the older one would make no room in it.
+    /// The live one has reached its size limit: discarding pending records of the older one would
+    /// not make room in it.
     @Test func ownLimit_costsTheOlderOneNothing_aFullDiskDoes() throws {
         let folder = TemporaryFolder()
         let isFull = Mutex(false)
@@ -91,7 +93,7 @@ import Testing
         queue.close()
     }
 
-    /// Its folder is elsewhere for a moment (moved, not mounted): that is no file which somebody deleted.
+    /// Its folder is temporarily elsewhere (moved, not mounted): the file was not deleted.
     @Test func folderThatIsAwayForAMoment_costsNothing() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
@@ -99,7 +101,7 @@ import Testing
         maintain(queue)
         try FileManager.default.moveItem(atPath: folder.path, toPath: folder.path + "-away")
         #expect(try queue.perform { try $0.giveUpIfGone(1) } == false)
-        // How much is free cannot be told now: that is no full disk.
+        // The free space is unknown now: that is not a full disk.
         queue.checkStorage()
         queue.turn()
         try FileManager.default.moveItem(atPath: folder.path + "-away", toPath: folder.path)
@@ -108,7 +110,7 @@ import Testing
         queue.close()
     }
 
-    /// A person's copy of it, beside it: its records are not those of a second one, nor is its ledger.
+    /// A person's copy beside it: neither its records nor its loss counters are counted again.
     @Test func copyBesideIt_isNoDatabaseThatWasSetAside() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
@@ -129,7 +131,8 @@ import Testing
         queue.close()
     }
 
-    /// A frozen batch of it goes out only when its records were read; till then, not all is sent.
+    /// A frozen batch of it is sent only when its records were read; until then the sync is not
+    /// done.
     @Test func batchOfADatabaseThatIsNotReadYet_waits() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
@@ -144,7 +147,7 @@ import Testing
         queue.close()
     }
 
-    /// A note of the clock of the third database comes before those of the second, by which a batch was dated.
+    /// A clock note of the third database precedes those of the second, by which a batch was dated.
     @Test func batchOfTheFirstOfThree_isNeverDatedOtherwiseUnderItsKey() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
@@ -172,10 +175,11 @@ import Testing
     }
 }
 
-/// What the queue does with its files beside SQLite.
+/// The queue's operations on files outside SQLite.
 @Suite struct QueueFileTests {
-    /// Closing a file of one's own drops the locks that SQLite has on it (fcntl(2)): another program that closes the
-    /// database last would then delete the journal that is in use.
+    /// Closing a file drops this process's SQLite locks on it (fcntl(2)).
+    ///
+    /// Another program that closes the database last would then delete the WAL that is in use.
     @Test func databaseThatIsOpenedAnew_keepsItsLock() throws {
         let folder = TemporaryFolder()
         let settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
@@ -188,7 +192,8 @@ import Testing
         loop.end()
     }
 
-    /// A database that is to be set aside at the start, and a disk that does not rename: records wait, as at any time.
+    /// A database must be quarantined at the start, but the disk does not rename: records wait as
+    /// usual.
     @Test func startOnADiskThatDoesNotRename_waitsForIt() throws {
         let folder = TemporaryFolder()
         try Data().write(to: URL(fileURLWithPath: folder.database))
@@ -203,8 +208,10 @@ import Testing
         queue.close()
     }
 
-    /// The power went between the renaming of a database and of its journal, and the folder cannot be listed at the next
-    /// start: a new database would delete the journal, which holds all ten records.
+    /// The power failed between the renaming of a database and of its WAL, and the folder cannot be
+    /// listed at the next start.
+    ///
+    /// A new database would delete the WAL, which holds all ten records.
     @Test func startInAFolderThatCannotBeListed_keepsTheJournal() throws {
         let (folder, later) = (TemporaryFolder(), TemporaryFolder())
         let first = try folder.queue()
@@ -238,7 +245,7 @@ import Testing
     }
 }
 
-/// A disk that renames nothing, and says nothing of what it holds, for a while.
+/// A disk that cannot rename or list files for a while.
 private struct StubbornDisk: QueueDisk {
     let system = SystemDisk()
     let refuses = Locked(true)

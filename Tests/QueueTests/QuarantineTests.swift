@@ -7,7 +7,8 @@ import SQLite
 import Support
 import Testing
 
-/// Records in quarantine: listed, sent again, dropped; the sums hold after each step and after a restart.
+/// Records in quarantine: listed, requeued, dropped; the sums hold after each step and after a
+/// restart.
 @Suite struct QuarantineTests {
     /// Freezes the first records of a stream and quarantines them in batches of `size`.
     private func quarantine(
@@ -68,7 +69,7 @@ import Testing
         #expect(try queue.nextReady(.beacons) == fresh)
         #expect(try figures(queue, .beacons) == [10, 10, 0, 0])
         try checkSum(queue)
-        // It is not there any more: a second request changes nothing.
+        // It no longer exists: a second request changes nothing.
         #expect(try queue.perform { try $0.requeue(held) } == nil)
         #expect(try !queue.perform { try $0.drop(held) })
         queue.close()
@@ -113,11 +114,12 @@ import Testing
         var queue = try folder.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }
         queue.close()
-        // From here on ids are made of another start's random number.
+        // From here on ids use another start's random number.
         queue = try folder.queue()
         queue.accept(testSighting(10))
         let batches = try quarantine(queue, .beacons, [10])
-        // The disk is full, so it gives way at once: before the sync that set it aside ends, and tells of it.
+        // The disk is full, so the batch is evicted before the end of the sync that quarantined and
+        // reports it.
         #expect(try queue.perform { try $0.evictQuarantined() })
         try queue.perform { try $0.noteQuarantined(batches, message: "HTTP 422: bad") }
         #expect(try figures(queue, .beacons) == [11, 1, 0, 10])
@@ -162,7 +164,7 @@ import Testing
         let last = testStart.wall.utcDay + 9
         #expect(days.map(\.day) == [0, 1, 2, 3, 4, 5, 6].map { last - $0 })
         #expect(days.first?.traffic == Traffic(sent: 109, received: 10))
-        // What the board's own clock shows is no matter where the time is known.
+        // The board's own clock does not matter if the time is known.
         for years in [-50, -1, 1] {
             clock.stepWall(to: testStart.wall + .seconds(years * 365 * 86_400))
             try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
@@ -170,7 +172,7 @@ import Testing
         #expect(try queue.flushed().traffic().map(\.day) == days.map(\.day))
         #expect(try queue.flushed().traffic().first?.traffic == Traffic(sent: 112, received: 10))
         queue.close()
-        // Where nobody knows it, it is all there is, and deletes nothing.
+        // If the time is unknown, only the board's clock is left, and nothing is deleted.
         clock.stepWall(to: WallTime(milliseconds: 0))
         queue = try folder.queue(bootID: "another", clock: clock)
         try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }

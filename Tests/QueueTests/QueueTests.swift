@@ -131,7 +131,7 @@ import Testing
             try writer.uploaded(try #require(try writer.freeze(range, through: 10)))
         }
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
-        // A wall clock that jumps ten years is no reason to delete anything.
+        // A wall clock that jumps ten years must not delete anything.
         clock.stepWall(to: testStart.wall + .seconds(10 * 365 * 86_400))
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
         clock.advance(by: .seconds(61))
@@ -185,7 +185,8 @@ import Testing
         #expect(try database.integer("SELECT count(*) FROM sightings") == 5000)
     }
 
-    /// A crowd whose addresses change: rows of beacons that nothing refers to go, a part of the table at a time.
+    /// A crowd with changing addresses: unreferenced rows of beacons are deleted, a part of the
+    /// table at a time.
     @Test func identitiesWithoutASighting_goWithTheSightings() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
@@ -208,14 +209,15 @@ import Testing
         queue.close()
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("SELECT count(*) FROM sightings") == 10)
-        // Those that are remembered stay; half of what is looked for at once may.
+        // Cached rows stay; half of a lookup's batch may stay too.
         let rows = try #require(try database.integer("SELECT count(*) FROM beacons"))
         #expect(rows <= 2 * Int64(IdentityCache.limit))
         let lost = "SELECT count(*) FROM sightings WHERE beacon NOT IN (SELECT id FROM beacons)"
         #expect(try database.integer(lost) == 0)
     }
 
-    /// One that a server refused waits for a person, who may come in a year: the crowd that came after it does not.
+    /// A refused record may wait a year for a person: later, unreferenced beacons are still
+    /// deleted.
     @Test func identitiesOfACrowd_goBehindASightingInQuarantine() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
@@ -235,7 +237,7 @@ import Testing
         for number in 0..<count {
             if number % 1000 == 0 { _ = try queue.flushed() }
             hear("crowd/\(number)")
-            // Another one is refused in the midst of them.
+            // Another one is refused in between.
             if number == 10_000 { hear("refused/2") }
         }
         try queue.perform { writer in
@@ -263,7 +265,7 @@ import Testing
         #expect(rows <= 2 * Int64(IdentityCache.limit))
     }
 
-    /// What is undone leaves the rows of before it, which nobody uses any more.
+    /// A rollback leaves the earlier rows, which are unused now.
     @Test func identitiesOfBeforeATransactionThatWasUndone_goWithTheirSightings() throws {
         struct Undone: Error {}
         let folder = TemporaryFolder()

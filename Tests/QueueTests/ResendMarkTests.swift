@@ -7,9 +7,9 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// Which uploaded batches are marked to be sent again, and what becomes of the mark.
+/// Setting and clearing the resend mark of uploaded batches.
 @Suite struct ResendMarkTests {
-    /// Uploads ten sightings each hour; returns when the first batch went.
+    /// Uploads ten sightings per hour; returns when the first batch was sent.
     private func upload(_ queue: Queue, _ clock: ManualClock, batches: Int) throws -> WallTime {
         let start = clock.wall()
         for number in 0..<batches * 10 { queue.accept(testSighting(number)) }
@@ -33,7 +33,7 @@ import Testing
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
         defer { queue.close() }
-        // Nobody knows when these were uploaded: better sent than missed.
+        // Their upload time is unknown: better sent than missed.
         let start = try upload(queue, clock, batches: 3)
         let late = ResendRange(.beacons, since: start + .seconds(86_400))
         #expect(try mark(queue, late) == 30)
@@ -71,7 +71,7 @@ import Testing
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
     }
 
-    /// The rest of a batch has a key of its own: a server that has the whole one must not mistake it for that.
+    /// The rest of a batch gets a new key: a server that has the whole batch must not confuse them.
     @Test func batchThatLostItsFirstRecords_hasAnotherKey() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)

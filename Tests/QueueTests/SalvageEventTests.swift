@@ -1,4 +1,4 @@
-// The event that tells of a salvage.
+// The event that reports a salvage.
 import Foundation
 import Support
 import Testing
@@ -7,7 +7,7 @@ import Testing
 @testable import Records
 
 @Suite struct SalvageEventTests {
-    /// The database that reported the salvage of one before it is damaged itself.
+    /// The database that reported the previous salvage is damaged itself.
     @Test func salvage_isReportedOnce_howeverManyDatabasesComeAfterIt() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()

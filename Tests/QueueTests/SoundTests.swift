@@ -79,7 +79,7 @@ import Testing
         queue.close()
     }
 
-    /// A device whose clock is 1000 ppm slow: a segment of 2 s of frames takes 2002 ms.
+    /// A device whose clock is 1000 ppm slow: the frames of a 2 s segment take 2002 ms.
     @Test func span_isRealTime_whereDurationIsFrames() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -116,7 +116,7 @@ import Testing
         let run = run(queue)
         queue.begin(run)
         for number in 0..<6 { queue.accept(segment(run, number)) }
-        // Closing without an end of the run is what a crash looks like to the database.
+        // Closing without ending the run looks like a crash to the database.
         queue.close()
         queue = try folder.queue()
         #expect(try chunks(queue) == [[1, 4, 0], [4, 3, 32_000]])
@@ -146,7 +146,7 @@ import Testing
             queue.accept(segment(run, number, meanSquare: (3...6).contains(number) ? 0 : 0.01))
         }
         #expect(try chunks(queue) == [[1, 4, 0], [7, 4, 0], [10, 4, 32_000]])
-        // Nothing of the quiet chunk is left but what its neighbours share or decode from.
+        // The quiet chunk leaves only segments that its neighbours share or decode from.
         #expect(try segments(folder) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13])
         queue.close()
     }
@@ -159,7 +159,7 @@ import Testing
         for number in 0..<9 {
             queue.accept(segment(run, number, meanSquare: (3...6).contains(number) ? 0 : 0.01))
         }
-        // A crash: segments 8 and 9 are in no chunk, 5 is gone with the quiet one.
+        // A crash: segments 8 and 9 are in no chunk, 5 was deleted with the quiet one.
         queue.close()
         queue = try folder.queue()
         let found = try chunks(queue)
@@ -173,7 +173,7 @@ import Testing
         queue.close()
     }
 
-    /// As one that another device takes over from, at the end of a chunk.
+    /// As when another device takes over at the end of a chunk.
     @Test(arguments: [0, 1])
     func runThatEndsBehindAQuietChunk_leavesNothingOfIt(overlap: Int) throws {
         let folder = TemporaryFolder()
@@ -181,7 +181,7 @@ import Testing
         for isLoud in [true, false] {
             let run = run(queue, minimumLevel: -30, overlapSegments: overlap)
             queue.begin(run)
-            // Two chunks, of which the first may be loud.
+            // Two chunks; the first may be loud.
             for number in 0..<(8 - overlap) {
                 let level = isLoud && number < 3 ? 0.01 : 0
                 queue.accept(segment(run, number, meanSquare: level))
@@ -193,7 +193,8 @@ import Testing
         queue.close()
     }
 
-    /// A power cut in the first minute of a run must not cost minutes at the next start: a card reads some MB a second.
+    /// A power cut in the first minute of a run must not delay the next start by minutes: a card
+    /// reads a few MB per second.
     @Test func startBehindARunWithoutAChunk_readsNothingOfThoseBeforeIt() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -210,7 +211,7 @@ import Testing
         #expect(try writer.connection.integer(tail) == 2)
     }
 
-    /// By this thread (proc(5)).
+    /// Returns the bytes read by this thread (proc(5)).
     private func bytesRead() throws -> Int64 {
         let text = try #require(SmallText.read("/proc/thread-self/io"))
         let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("rchar:") })

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Queue
 
-/// Statements that are used again.
+/// Reuse of prepared statements.
 @Suite struct StatementTests {
     private let folder: TemporaryFolder
 
@@ -41,7 +41,7 @@ import Testing
         #expect(pairs == 9)
     }
 
-    /// One that was left in its midst holds no lock, and is right after the table is another.
+    /// An unfinished statement holds no lock, and is correct after its table was replaced.
     @Test func changeOfTheSchema_isSeen() throws {
         let connection = try open()
         try connection.execute("PRAGMA synchronous=OFF")
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// A queue that is turned by hand keeps nothing alive once nobody has it: its files are closed.
+    /// A queue driven by a test is released with its last reference: its files are closed.
     @Test func queueByHand_goesWithWhoeverHasIt() throws {
         weak var gone: Queue?
         do {

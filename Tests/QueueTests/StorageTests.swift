@@ -8,7 +8,7 @@ import Support
 import Synchronization
 import Testing
 
-/// What goes when space ends, in which order, and that it is told.
+/// Eviction when space runs out: the order, and that it is reported.
 @Suite struct StorageTests {
     /// Free space that a test sets.
     private final class Disk: Sendable {
@@ -49,7 +49,7 @@ import Testing
         let sound = try figures(queue, .audio)
         #expect(sound.evicted > 0)
         #expect(sound.pending > 0)
-        // Little was heard of beacons: that is not what filled the disk.
+        // There were few beacon records, so they did not fill the disk.
         #expect(try figures(queue, .beacons).evicted == 0)
         try waitUntil("the board says so") { queue.storage.state.value?.level == .full }
         try checkSum(queue)
@@ -62,7 +62,7 @@ import Testing
         #expect(loss.from == testStart.wall)
         queue.close()
 
-        // The events add up to what was evicted.
+        // The events add up to the number of evicted records.
         let again = try folder.queue(limits: limits)
         let reader = try again.reader()
         let final = try figures(again, .audio).evicted
@@ -97,7 +97,7 @@ import Testing
         #expect(largest <= 525_000)
         #expect(try figures(queue, .beacons).evicted > 0)
         try checkSum(queue)
-        // What comes last before the end is written, too.
+        // Records accepted just before the end are written too.
         for number in 0..<QueueSettings.mailboxLimit { queue.accept(testSighting(number)) }
         queue.close()
         let again = try Queue(settings: settings)
@@ -106,7 +106,7 @@ import Testing
         again.close()
     }
 
-    /// As many as the intake gathers, in the smallest database that can be configured.
+    /// As many as the intake batches, in the smallest database that can be configured.
     @Test func recordsPutTogether_findRoomInASmallDatabaseThatIsFull() throws {
         let folder = TemporaryFolder()
         var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
@@ -144,7 +144,7 @@ import Testing
         let frozen = try freeze(queue, .audio, 5)
         let before = try figures(queue, .audio)
 
-        // A little too little: what was uploaded is enough.
+        // A little too little: uploaded records are enough.
         disk.free = 18_800_000
         queue.checkStorage()
         #expect(try queue.nextReady(.audio) == frozen)
@@ -156,7 +156,7 @@ import Testing
         try reader.chunksThere(1...10) { kept.append($0.sequence) }
         #expect(kept == [6, 7, 8, 9, 10])
 
-        // Far too little: all of the order, down to the goal.
+        // Far too little: all steps of the order, down to the goal.
         disk.free = 0
         queue.checkStorage()
         _ = try queue.perform { _ in true }
@@ -170,7 +170,7 @@ import Testing
         #expect(try figures(queue, .audio).pending > 5)
         try checkSum(queue)
 
-        // Space is back: sound again, without a restart.
+        // Space is back: audio is recorded again, without a restart.
         disk.free = 1_000_000_000
         queue.checkStorage()
         _ = try queue.perform { _ in true }
@@ -196,7 +196,7 @@ import Testing
         queue.close()
     }
 
-    /// Its way is thinned, and begins and ends where it did.
+    /// The track is thinned, and keeps its first and last point.
     @Test func surveyThatNobodyStops_leavesTheRoomToRecords() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
@@ -269,7 +269,7 @@ import Testing
         try reader.chunksThere(2...3) { chunks.append($0.record) }
         #expect(chunks.count == 2)
         for chunk in chunks {
-            // All its own, and the one before for the decoder's pre-roll.
+            // All its own segments, and the previous one for the decoder's pre-roll.
             for id in (chunk.firstSegment - 1)..<(chunk.firstSegment + Int64(chunk.segments)) {
                 #expect(try reader.segment(id) != nil)
             }
@@ -289,7 +289,7 @@ import Testing
         let queue = try folder.queue()
         let isHeld = Mutex(true)
         let holder = Thread {
-            // The writer is busy with something for a while.
+            // Keep the writer busy for a while.
             _ = try? queue.perform { _ in while isHeld.withLock({ $0 }) { usleep(500) } }
         }
         holder.start()
@@ -312,7 +312,8 @@ import Testing
         )
     }
 
-    /// What a source never understood has no number; nothing else may be needed to have it entered.
+    /// A loss that a source reports has no sequence number; it is recorded even if no record
+    /// follows.
     @Test func lossOfASource_isEnteredAndTold_withNoRecordAfterIt() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -341,7 +342,7 @@ import Testing
             _ = try? queue.perform { _ in while isHeld.withLock({ $0 }) { usleep(500) } }
         }
         holder.start()
-        // More sound and more sightings than memory holds for a disk that refuses.
+        // More audio and sightings than memory holds while the disk fails.
         record(queue, segments: 600, bytes: 20_000)
         for number in 0..<15_000 { queue.accept(testSighting(number)) }
         isHeld.withLock { $0 = false }
@@ -401,7 +402,7 @@ import Testing
         #expect(try queue.perform { try $0.pending(.beacons, newest: true)?.first } == 101)
         try checkSum(queue)
 
-        // Purged, its numbers must not look pending again.
+        // After a purge its numbers must not look pending again.
         clock.advance(by: .seconds(61))
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
@@ -412,7 +413,7 @@ import Testing
         #expect(try queue.flushed().pending(.beacons)?.last == 90)
         try checkSum(queue)
 
-        // The backlog goes up, and is purged: nothing of it is left, not the mark either.
+        // The backlog is uploaded and purged: nothing of it is left, including the mark.
         for _ in 0..<2 {
             try queue.perform { writer in
                 let range = try #require(try writer.pending(.beacons))

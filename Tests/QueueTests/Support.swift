@@ -9,7 +9,7 @@ import Testing
 extension TemporaryFolder {
     var database: String { path + "/queue.sqlite" }
 
-    /// How many of its files this process has open.
+    /// The number of files that this process has open.
     var openFiles: Int {
         let links = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return links.count { link in
@@ -40,13 +40,13 @@ extension TemporaryFolder {
     }
 }
 
-/// A moment that tests start from.
+/// The point in time that tests start from.
 let testStart = Stamp(
     boot: BootInstant(nanoseconds: 1_000_000_000_000),
     wall: WallTime(milliseconds: 1_795_235_407_000)
 )
 
-/// The sighting of one of ten beacons.
+/// Returns the sighting of one of ten beacons.
 func testSighting(_ number: Int, rssi: Int = -60) -> Sighting {
     Sighting(
         identity: BeaconIdentity(
@@ -61,7 +61,7 @@ func testSighting(_ number: Int, rssi: Int = -60) -> Sighting {
     )
 }
 
-/// A run of sound and `count` segments of it, each `bytes` long.
+/// Records a run of audio with `count` segments, each `bytes` long.
 func record(_ queue: Queue, segments count: Int, bytes: Int = 6000, from number: Int = 0) {
     let run = AudioRun(id: queue.newRunID(), codec: .opus, rate: 16_000, device: "mic")
     queue.begin(run)
@@ -79,7 +79,8 @@ func record(_ queue: Queue, segments count: Int, bytes: Int = 6000, from number:
     queue.end(run: run.id)
 }
 
-/// What holds of each stream at any time: nothing accepted is unaccounted for, and the rows are there.
+/// Checks the invariants of each stream: every accepted record is accounted for, and the rows
+/// exist.
 func checkSum(_ queue: Queue) throws {
     for count in try queue.perform({ try $0.counts() }) {
         let stream = count.figures
@@ -93,12 +94,12 @@ func checkSum(_ queue: Queue) throws {
     }
 }
 
-/// A stream's figures, and what the tables say at the same moment: storage works on beside a test.
+/// A stream's counters and the tables' contents at the same time: maintenance runs beside a test.
 private struct StreamCount {
     let figures: StreamStatistics
     /// The sequence of the next record.
     let next: Int
-    /// Those that are not uploaded: pending and quarantined.
+    /// Rows that are not uploaded: pending and quarantined.
     let rows: Int
     let pendingBytes: Int
 }
@@ -130,7 +131,7 @@ extension Writer {
     }
 }
 
-/// Has the database set aside, and waits until the salvage of all that were is over.
+/// Has the database quarantined, and waits until all salvages are over.
 func damage(_ queue: Queue) throws {
     let before = queue.generation
     queue.reportDamage("for the test", generation: before)

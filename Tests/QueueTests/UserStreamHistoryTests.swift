@@ -7,7 +7,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// Streams of the user over a database that is replaced: what was put into one is never another's.
+/// User streams across a replaced database: a record never changes its stream.
 @Suite struct UserStreamHistoryTests {
     private func queue(
         _ folder: TemporaryFolder,
@@ -31,7 +31,7 @@ import Testing
         queue.put(records) { _ in }
     }
 
-    /// The members of what waits in a stream, as an upload would find it.
+    /// Returns the pending records of a stream, as an upload would read them.
     private func waiting(_ queue: Queue, _ name: String) throws -> [String] {
         let stream = try #require(queue.streams[name: name]?.stream)
         guard let range = queue.pending(stream) else { return [] }
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// What waits of a stream that is declared no more goes out under the name that it had on the wire.
+    /// Pending records of a removed stream are sent under its last wire name.
     @Test func streamDeclaredNoMore_keepsItsNameOnTheWire() throws {
         let folder = TemporaryFolder()
         var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
@@ -64,14 +64,15 @@ import Testing
         let after = try Queue(settings: settings)
         defer { after.close() }
         #expect(after.streams[name: "air"]?.wire == "site_air")
-        // Declared again under another name: all of it has that one.
+        // If it is declared again under another name, all its records get that name.
         after.declare([DeclaredStream(name: "air", wire: "harbour_air")])
         after.declare([])
         #expect(after.streams[name: "air"]?.wire == "harbour_air")
         #expect(try waiting(after, "air").count == 3)
     }
 
-    /// A stream goes from the configuration, the database is damaged: both are still what they were.
+    /// A stream is removed from the configuration and the database is damaged: both streams keep
+    /// their records.
     @Test func damage_mixesNoStreams_andForgetsNone() throws {
         let folder = TemporaryFolder()
         let before = try queue(folder, ["air", "bees"])
@@ -122,7 +123,7 @@ import Testing
         try data.write(to: URL(fileURLWithPath: folder.database))
     }
 
-    /// What waited in memory when the database was replaced goes where it belongs, and holds up nothing.
+    /// Records in memory when the database was replaced go to the right stream and block nothing.
     @Test func recordsInMemory_goIntoTheirOwnStream() throws {
         let folder = TemporaryFolder()
         let before = try queue(folder, ["air", "bees"])

@@ -103,7 +103,8 @@ import Testing
         )
     }
 
-    /// Text is looked at eight bytes at a time: what must be escaped may stand at any place of any length.
+    /// Text is scanned eight bytes at a time: characters to escape may be at any position of any
+    /// length.
     @Test func json_escapesAtEachPlace() {
         let units =
             (0..<128).map { String(UnicodeScalar(UInt8($0))) } + ["é", "\u{80}", "\u{FFFF}", "🐝"]

@@ -4,7 +4,7 @@ import SQLite
 
 @testable import Queue
 
-// What tests ask inside a transaction, and of single streams.
+// Test queries inside a transaction and of single streams.
 
 extension Writer {
     func pending(_ stream: Records.Stream, newest: Bool = false) throws -> PendingRange? {
@@ -24,7 +24,7 @@ extension Writer {
         try batches("WHERE state=0 AND stream=? ORDER BY id LIMIT 1", Int64(stream.number)).first
     }
 
-    /// Purges until nothing is due; returns how many records of a stream went.
+    /// Purges until nothing is due; returns how many records of a stream were deleted.
     func purge(_ stream: Records.Stream, retention: Duration) throws -> Int {
         let table = streams[stream]?.table ?? ""
         let before = try connection.integer("SELECT count(*) FROM \(table)") ?? 0
@@ -38,7 +38,7 @@ extension Writer {
 }
 
 extension Reader {
-    /// The rows of a range that are there.
+    /// Returns the existing rows of a range.
     func there(
         _ stream: Records.Stream,
         _ range: ClosedRange<Int64>,
@@ -92,13 +92,13 @@ extension Reader {
     }
 }
 
-/// Records purged, on the writer's thread.
+/// Purges on the writer's thread; returns the number of records.
 func purge(_ queue: Queue, _ stream: Records.Stream, _ retention: Duration) throws -> Int {
     try queue.perform { try $0.purge(stream, retention: retention) }
 }
 
 extension Queue {
-    /// Figures of the live database alone.
+    /// Returns the counters of the live database alone.
     func liveStatistics() throws -> [StreamStatistics] {
         try perform { writer in writer.streams.kinds.map { writer.liveStatistics($0) } }
     }

@@ -1,8 +1,9 @@
-// A store, receivers before it that keep nothing, and a balancer before those.
+// An object store, servers in bucket mode in front of it, and a load balancer.
 import Foundation
 package import Support
 
-/// A store of a test's own (moto, which checks signatures), and what a receiver needs to write there.
+/// A test's own store (moto, which checks signatures), and the settings a server needs to write
+/// there.
 package final class BucketSite {
     package let store: ObjectStore
     package let folder = TemporaryFolder("bodies")
@@ -12,17 +13,18 @@ package final class BucketSite {
         package var records: Int
         package var ids: Int
 
-        /// Each of so many records once.
+        /// Returns counts of that many records, each once.
         package static func once(_ count: Int) -> Counts { Counts(records: count, ids: count) }
     }
 
-    /// `faults`: what becomes of the first objects, in turn (see Tests/Peers/store.py).
+    /// Starts a store; `faults` are applied to the first objects in turn (see
+    /// Tests/Peers/store.py).
     package init(faults: [String] = []) throws {
         store = try ObjectStore(faults: faults)
         keys = try folder.write(store.access.keys, to: "keys")
     }
 
-    /// A receiver whose objects lie below `via/`; `url`: a bucket in the place of the store's.
+    /// Returns a server whose objects are under `via/`; `url` replaces the store's bucket.
     package func receiver(_ arguments: [String] = [], url: String? = nil) throws -> ReceiverProcess
     {
         try ReceiverProcess(
@@ -32,7 +34,7 @@ package final class BucketSite {
         )
     }
 
-    /// What an engine counts in all of the bucket: records, and how many ids are among them.
+    /// Counts the records in the whole bucket, and their distinct ids.
     package func counts() throws -> Counts {
         let rows = try store.contents().rows
         return Counts(
@@ -43,7 +45,7 @@ package final class BucketSite {
 }
 
 extension ReceiverProcess {
-    /// Sends a batch under a key, from an address of its own.
+    /// Sends a batch under a key from a new source address.
     package func post(_ key: String, _ body: [UInt8], token: String = "t") throws
         -> RawClient.Answer
     {
@@ -51,7 +53,7 @@ extension ReceiverProcess {
     }
 }
 
-/// Spreads connections over ports in turn, and passes over those where nobody listens, as a balancer does.
+/// Distributes connections over ports in turn and skips closed ones, like a load balancer.
 package final class Balancer {
     private static let script = """
         import asyncio, itertools, sys

@@ -1,10 +1,10 @@
-// A client that does what no library would: single bytes, half requests, other addresses.
+// A raw HTTP client: single bytes, partial requests, other source addresses.
 package import Foundation
 import Glibc
 import Support
 package import Testing
 
-/// One connection to a receiver; every address of 127.0.0.0/8 is this machine's.
+/// One connection to a server; every address of 127.0.0.0/8 is local.
 package final class RawClient: @unchecked Sendable {
     // Unchecked because each is used by one thread at a time.
     package struct Answer: Equatable {
@@ -16,7 +16,9 @@ package final class RawClient: @unchecked Sendable {
     private let number: Int32
     private var unread: [UInt8] = []
 
-    /// Waits a minute at most for whatever is to come; `window`: bytes that come unread, 0 for as many as usual.
+    /// Connects; reads time out after a minute.
+    ///
+    /// `window` is the receive buffer in bytes, 0 for the default.
     package init(port: UInt16, from address: String = "127.0.0.1", window: Int32 = 0) throws {
         number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var limit = timeval(tv_sec: 60 * patience, tv_usec: 0)
@@ -26,7 +28,7 @@ package final class RawClient: @unchecked Sendable {
         var window = window
         if window > 0 {
             setsockopt(number, SOL_SOCKET, SO_RCVBUF, &window, 4)
-            // Segments as on a real network: with those of loopback the other end would send a megabyte ahead.
+            // Segments as on a real network: with loopback's the peer would send a megabyte ahead.
             var segment: Int32 = 1000
             setsockopt(number, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, 4)
         }
@@ -58,7 +60,7 @@ package final class RawClient: @unchecked Sendable {
         }
     }
 
-    /// Sends as much as is taken; false once the other end takes no more.
+    /// Sends as much as the peer accepts; returns false once it accepts no more.
     @discardableResult
     package func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
@@ -75,10 +77,10 @@ package final class RawClient: @unchecked Sendable {
     @discardableResult
     package func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-    /// The other end has nothing more to come from here.
+    /// Closes the sending direction.
     package func finishSending() { shutdown(number, Int32(SHUT_WR)) }
 
-    /// The next answer; nil: the connection ended first.
+    /// Returns the next answer; nil if the connection ended first.
     package func answer() -> Answer? {
         let end = Array("\r\n\r\n".utf8)
         while !unread.contains(end) { guard receive() else { return nil } }
@@ -95,16 +97,16 @@ package final class RawClient: @unchecked Sendable {
         return Answer(status: status, header: header, body: body)
     }
 
-    /// Whether the other end has closed, once something comes or a minute is over.
+    /// Returns whether the peer has closed, once data arrives or a minute is over.
     package func isAtEnd() -> Bool { unread.isEmpty && !receive() }
 
-    /// Whether something, be it the end, has come.
+    /// Returns whether data or the end has arrived.
     package func hasNews() -> Bool {
         var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 1
     }
 
-    /// Reads until it has come; false: the connection ended first, or it has not come in a minute.
+    /// Reads until a text arrives; returns false if the connection ended first, or after a minute.
     package func hears(_ text: String) -> Bool {
         let wanted = Array(text.utf8)
         var (isOpen, isThere) = (true, false)
@@ -120,7 +122,7 @@ package final class RawClient: @unchecked Sendable {
         return isThere
     }
 
-    /// Reads what is there, so many bytes at most, and drops it; false at the end.
+    /// Reads and drops at most `count` available bytes; returns false at the end.
     package func sip(_ count: Int) -> Bool { !hasNews() || receive(count) }
 
     private func receive(_ most: Int = 64 << 10) -> Bool {
@@ -153,9 +155,9 @@ package enum RawRequest {
 
     package static let health = "GET /healthz HTTP/1.1\r\nHost: receiver\r\n\r\n"
 
-    /// A batch of records with these ids; `padding`: further members of each.
+    /// Returns a batch of records with these ids; `padding` holds further members of each.
     ///
-    /// `numbersSources`: "ID" in them stands for the record's id and a hyphen.
+    /// `numbersSources`: "ID" in them is replaced by the record's id and a hyphen.
     package static func batch(
         _ ids: [String],
         device: String = "d1",
@@ -177,14 +179,15 @@ package enum RawRequest {
         )
     }
 
-    /// A moment in RFC 3339.
+    /// Returns a timestamp in RFC 3339.
     package static func time(secondsAgo seconds: TimeInterval = 0) -> String {
         Date(timeIntervalSinceNow: -seconds).formatted(.iso8601)
     }
 }
 
 extension ReceiverProcess {
-    /// A batch of one record, from an address of its own; its status, 0 without an answer.
+    /// Sends a batch of one record from another source address; returns its status, 0 without an
+    /// answer.
     package func takesABatch(from address: String = "127.9.9.9") throws -> Int {
         let client = try RawClient(self, from: address)
         let body = RawRequest.batch([UUID().uuidString])
@@ -193,14 +196,14 @@ extension ReceiverProcess {
         return client.answer()?.status ?? 0
     }
 
-    /// Nobody is held up, and memory is what it may be.
+    /// Checks that the server answers without delay and its memory is within bounds.
     package func expectService(_ place: SourceLocation = #_sourceLocation) throws {
         #expect(try takesABatch() == 200, sourceLocation: place)
         let peak = try residentPeak()
         #expect(peak < Self.residentLimit, "resident: \(peak)", sourceLocation: place)
     }
 
-    /// The most that was resident since the start, in bytes.
+    /// Returns the peak resident memory since the start, in bytes.
     package func residentPeak() throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
@@ -209,7 +212,7 @@ extension ReceiverProcess {
         return kilobytes << 10
     }
 
-    /// What it has used of processors, all threads (proc(5), fields 14 and 15 of `stat`).
+    /// Returns the processor time used by all threads (proc(5), fields 14 and 15 of `stat`).
     package func processorSeconds() throws -> Double {
         let stat = try String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
         let fields =
@@ -223,7 +226,7 @@ extension ReceiverProcess {
 }
 
 extension RawClient {
-    /// The next answer, waited for as many minutes.
+    /// Returns the next answer; waits for up to `minutes`.
     package func answer(within minutes: Int) -> Answer? {
         for _ in 0..<minutes where !hasNews() {
             if (try? waitUntil("an answer") { hasNews() }) != nil { break }
@@ -232,7 +235,7 @@ extension RawClient {
     }
 }
 
-/// Runs `body` on as many threads at once, and waits for all of them.
+/// Runs `body` on that many threads at once, and waits for all of them.
 package func withThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) throws {
     let left = Locked(count)
     for number in 0..<count {

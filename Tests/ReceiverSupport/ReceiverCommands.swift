@@ -1,10 +1,10 @@
-// What many tests ask of a receiver: a batch, a token, a command beside it.
+// Common requests of tests to a server: a batch, a token, a command.
 import Foundation
 package import Support
 import Testing
 
 extension ReceiverProcess {
-    /// Runs `waypost-receiver` with the data of this one.
+    /// Runs `waypost-receiver` with this server's data.
     package func command(_ arguments: String...) throws -> Outcome {
         try Process.run(Tree.program("waypost-receiver"), arguments + ["--data", folder])
     }
@@ -16,7 +16,7 @@ extension ReceiverProcess {
         return try #require(client.answer())
     }
 
-    /// A batch of records; the status of its answer.
+    /// Sends a batch of records; returns the status of its answer.
     package func send(
         _ token: String = "t",
         device: String = "d1",
@@ -28,7 +28,7 @@ extension ReceiverProcess {
         return try request(RawRequest.head(length: body.count, token: token), body).status
     }
 
-    /// A batch of a stream of `d1`: records with a time of the day (`06:00:00`) and members.
+    /// Sends a batch of a stream of `d1`: records with a time of day (`06:00:00`) and members.
     package func send(
         _ stream: String,
         on day: String,
@@ -46,7 +46,7 @@ extension ReceiverProcess {
         #expect(try request(RawRequest.head(length: body.count), body).status == 200)
     }
 
-    /// The same, with the second of the day.
+    /// Sends a batch of a stream of `d1`: records with the second of the day and members.
     package func send(_ stream: String, on day: String, _ records: [(second: Int, members: String)])
         throws
     {
@@ -57,7 +57,7 @@ extension ReceiverProcess {
         try send(stream, on: day, timed)
     }
 
-    /// Rows of one of its databases, as Python writes them; a change is committed.
+    /// Runs SQL on one of its databases; returns rows as Python prints them, and commits changes.
     @discardableResult
     package func sql(_ statement: String, in name: String = ".receiver.sqlite") throws -> String {
         let script =
@@ -76,7 +76,7 @@ extension ReceiverProcess {
         ).status
     }
 
-    /// The token that a device gets for a new code.
+    /// Enrols a device with a new code; returns its token.
     package func enrol(_ device: String = "d1") throws -> String {
         let code = try command("codes", "add").output.trimmingCharacters(in: .newlines)
         let body = #"{"code": "\#(code)", "device_id": "\#(device)"}"#

@@ -1,7 +1,7 @@
 package import Foundation
 import Support
 
-/// A receiver of a test's own: the real program, on a port that the kernel chose.
+/// A test's own server: the real program, on a port that the kernel chose.
 package final class ReceiverProcess {
     package let folder: String
     package private(set) var base = URL(fileURLWithPath: "/")
@@ -26,7 +26,7 @@ package final class ReceiverProcess {
         try start()
     }
 
-    /// Starts it (again), on another port, with the same data.
+    /// Starts or restarts it on another port with the same data.
     package func start() throws {
         process = Process()
         process.executableURL = URL(fileURLWithPath: Tree.program("waypost-receiver"))
@@ -56,7 +56,7 @@ package final class ReceiverProcess {
         process.waitUntilExit()
     }
 
-    /// Asks it to end; its exit status.
+    /// Terminates it; returns its exit status.
     package func terminate() -> Int32 {
         process.terminate()
         process.waitUntilExit()
@@ -68,7 +68,7 @@ package final class ReceiverProcess {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Every record in the files of a stream.
+    /// Returns every record in the files of a stream.
     package func records(_ stream: String) throws -> [[String: Any]] {
         guard let names = FileManager.default.enumerator(atPath: folder) else { return [] }
         var records: [[String: Any]] = []

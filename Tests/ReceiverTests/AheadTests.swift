@@ -1,4 +1,4 @@
-// Records that are dated ahead of the server's clock: kept, marked, and never the newest.
+// Records dated ahead of the server's clock: stored, marked, and never the newest.
 import Foundation
 import ReceiverSupport
 import Support
@@ -11,7 +11,7 @@ import Testing
         #","kind":"\#(kind)","source":"\#(source)","detail":{\#(detail)}"#
     }
 
-    /// Marked or not: whether this machine's clock is synced is nothing that the test knows.
+    /// Marked or not, because the test cannot know whether this machine's clock is synchronised.
     @Test func summary_namesNoneAsTheLast() throws {
         let receiver = try ReceiverProcess()
         let soon = RawRequest.time(secondsAgo: -80_000)
@@ -21,7 +21,7 @@ import Testing
         #expect(summary.contains("2 records") && summary.contains("to \(soon)"), "\(summary)")
     }
 
-    /// A bad RTC for an hour, and then all is well.
+    /// A wrong RTC for an hour, then correct again.
     @Test func page_judgesByTheNewestThatIsNotAhead() throws {
         let receiver = try ReceiverProcess()
         let now = RawRequest.time()
@@ -36,7 +36,9 @@ import Testing
         let browser = try PageClient(receiver, viewer: "anna")
         let overview = try browser.page(with: "47.50000, 8.50000")
         #expect(overview.contains(">5 lost in the last day<"))
-        for wrong in ["1.50000", "is lost since", "no storage left", "supply is low", "critical<"] {
+        for wrong in [
+            "1.50000", "has been lost since", "no storage left", "supply is low", "critical<",
+        ] {
             #expect(!overview.contains(wrong), "\(wrong)")
         }
         let device = try browser.get("/device/d1").body
@@ -48,7 +50,7 @@ import Testing
         #expect(try browser.page(with: "47.50000, 8.50000").contains(">5 lost in the last day<"))
     }
 
-    /// What is lost later is shown, whatever was dated ahead before.
+    /// A later loss is shown, whatever was dated ahead before.
     @Test func laterLoss_isSeen() throws {
         let receiver = try ReceiverProcess()
         let recovered = event("source_recovered", "audio")
@@ -57,7 +59,7 @@ import Testing
         #expect(try receiver.send(ids: ["b"], padding: started, time: Self.ahead) == 200)
         let lost = event("source_lost", "audio")
         #expect(try receiver.send(ids: ["c"], padding: lost, time: RawRequest.time()) == 200)
-        _ = try PageClient(receiver, viewer: "anna").page(with: "audio is lost since")
+        _ = try PageClient(receiver, viewer: "anna").page(with: "audio has been lost since")
     }
 
     /// An archive of an earlier version has no marks.

@@ -1,4 +1,4 @@
-// The ways to tell an alert: a real program, a real server that misbehaves, the whole receiver.
+// The alert channels: a real program, a real server that misbehaves, the whole receiver.
 import Foundation
 import Host
 import ReceiverSupport
@@ -10,7 +10,7 @@ import Testing
 @Suite struct AlertChannelTests {
     private let folder = TemporaryFolder()
 
-    /// A script that the test itself never has open: a program that is being written cannot be started.
+    /// Writes a script through another process: a file open for writing here could not be executed.
     private func program(_ name: String, _ lines: String) throws -> String {
         let path = "\(folder.path)/\(name)"
         let write = ["-c", "cat > \"$1\" && chmod 700 \"$1\"", "sh", path]
@@ -80,12 +80,12 @@ import Testing
         }.detach()
         try waitUntil("a program") { (try? folder.read("hang.pid").hasSuffix("\n")) == true }
         let child = try folder.read("hang.pid").trimmingCharacters(in: .newlines)
-        // One that outlives this test would hold its output.
+        // A survivor would keep this test's output open.
         defer { pid_t(child).map { _ = kill($0, SIGKILL) } }
         stop.raise()
         try waitUntil("its end") { ended.value }
         try waitUntil("the end of what it started") {
-            // One that nobody has waited for yet is a zombie.
+            // A process not yet reaped is a zombie.
             (try? String(contentsOfFile: "/proc/\(child)/stat", encoding: .utf8))?
                 .contains(") Z") ?? true
         }
@@ -93,7 +93,7 @@ import Testing
 
     // MARK: A server
 
-    /// Does another wrong thing to each request, the last with 200 and a body that never ends.
+    /// A server that fails each request differently, the last with 200 and an endless body.
     private static let server = """
         import json, os, socket, sys, threading
         listener = socket.create_server(("127.0.0.1", 0))
@@ -153,13 +153,13 @@ import Testing
             clock.advance(by: .seconds(1000))
         }
         let lines = try folder.read("log").split(separator: "\n").map(String.init)
-        // The whole of it each time, and no more once it was taken.
+        // Always the complete alert, and nothing after it was accepted.
         #expect(lines.count == 8)
         #expect(Set(lines).count == 1)
         let json = try Alert(json: String(try #require(lines.first).dropFirst("/hook?a=b ".count)))
         #expect(json.alert == .late)
         #expect(failures.value.count == 7)
-        // An address may have a secret in it.
+        // A URL may contain a secret.
         #expect(failures.value.allSatisfy { !$0.contains("hook") })
         #expect(failures.value.filter { $0.contains("answered") }.count == 3)
     }
@@ -185,7 +185,7 @@ import Testing
     private func waitForFirstSight(_ receiver: ReceiverProcess, _ device: String) throws {
         let book = AlertBook.path(in: receiver.folder)
         try waitUntil("first sight of \(device)") {
-            // Python would make an empty one.
+            // Python would create an empty database.
             guard FileManager.default.fileExists(atPath: book) else { return false }
             let marks = try? receiver.sql("SELECT device FROM marks", in: Self.book)
             return marks?.contains("'\(device)'") == true
@@ -196,7 +196,7 @@ import Testing
         ((try? folder.read(name)) ?? "").split(separator: "\n").map(String.init)
     }
 
-    /// A program that kills the receiver before it can note that the alert was told.
+    /// A program that kills the receiver before it can record that the alert was sent.
     @Test func receiverThatIsKilledBetween_tellsThatAlertOnceMore_andNoOther() throws {
         let path = try program(
             "tell",
@@ -216,10 +216,10 @@ import Testing
         try waitUntil("losing") { lines("tell.log").count == 1 }
         #expect(try receiver.send(device: "d1", padding: lost, time: now) == 200)
         try waitUntil("critical") { lines("tell.log").count == 2 }
-        // Only a receiver that is dead is started again.
+        // Only a dead receiver is started again.
         try waitUntil("the kill") { (try? RawClient(receiver)) == nil }
         #expect(receiver.terminate() == SIGKILL)
-        // d3 was late already when the receiver ended; d1 and d2 could not come meanwhile.
+        // d3 was late before the receiver ended; d1 and d2 could not report while it was down.
         let hour = 3_600_000
         try receiver.sql("UPDATE devices SET last_seen=last_seen-\(9 * hour)")
         try receiver.sql(
@@ -227,7 +227,7 @@ import Testing
         )
         try receiver.start()
         try waitUntil("late") { lines("tell.log").count == 4 }
-        // A stop before that is noted would tell it again.
+        // A stop before it is recorded would send the alert again.
         try waitUntil("the note") {
             try receiver.sql("SELECT * FROM pending", in: Self.book) == "[]\n"
         }
@@ -241,7 +241,9 @@ import Testing
         #expect(told[1] == told[2])
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.get("/").body
-        for part in ["1 late", "1 critical", "audio is lost since", "12 lost in the last day"] {
+        for part in [
+            "1 late", "1 critical", "audio has been lost since", "12 lost in the last day",
+        ] {
             #expect(html.contains(part), "\(part)")
         }
     }
@@ -260,11 +262,11 @@ import Testing
         #expect(receiver.terminate() == 0)
         let channels = "SELECT channel FROM pending"
         #expect(try receiver.sql(channels, in: Self.book) == "[('command',), ('url',)]\n")
-        // A way that is not used any more has nothing to tell later.
+        // The alerts of a channel no longer in use are dropped.
         let without = try ReceiverProcess(["--alert-command", "/bin/true"], in: receiver.folder)
         try waitUntil("told") { try receiver.sql(channels, in: Self.book) == "[]\n" }
         #expect(without.terminate() == 0)
-        // Without any, what was told long ago is nothing to compare with.
+        // Without a channel the old state is deleted.
         _ = try ReceiverProcess(in: receiver.folder).terminate()
         #expect(!FileManager.default.fileExists(atPath: AlertBook.path(in: receiver.folder)))
     }

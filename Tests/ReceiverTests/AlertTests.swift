@@ -1,4 +1,4 @@
-// What is told of a device, when, and how often; the clock is turned by hand.
+// The alerts that are sent, their times and repeats; the clock is advanced by hand.
 import Foundation
 import Host
 import Support
@@ -20,7 +20,7 @@ private let start: Int64 = 1_800_000_000_000
 
     init() throws { stop = try StopSignal() }
 
-    /// A desk over the same book, with one channel; `isWhole`: the index is read.
+    /// A controller with one channel over the same book; `isWhole`: the index is complete.
     private func desk(
         isWhole: Bool = true,
         channel: AlertChannel? = nil,
@@ -40,7 +40,7 @@ private let start: Int64 = 1_800_000_000_000
         )
     }
 
-    /// So many looks with nothing left to do; what was told in them.
+    /// Runs rounds until nothing is left to do, and returns the alerts sent in them.
     private func look(_ desk: AlertController, times: Int = 1, each pause: Duration = .seconds(10))
         throws
         -> [String]
@@ -71,7 +71,7 @@ private let start: Int64 = 1_800_000_000_000
         )
     }
 
-    /// A device that was well at first, and of which it was told that it is late.
+    /// A device that was healthy at first and then reported as late.
     private func lateDevice() throws -> (now: Locked<DeviceState>, desk: AlertController) {
         let now = Locked(state(heard: 0))
         let desk = try self.desk { _ in [now.value] }
@@ -104,7 +104,7 @@ private let start: Int64 = 1_800_000_000_000
         let (now, desk) = try lateDevice()
         now.update { $0 = state(heard: 60) }
         #expect(try look(desk, times: 5).isEmpty)
-        // A second batch of the same sync is no second sync.
+        // A second batch of the same sync does not count as a second sync.
         now.update { $0.lastSeen += 20_000 }
         #expect(try look(desk, times: 5).isEmpty)
         now.update { $0 = state(heard: 62) }
@@ -121,7 +121,7 @@ private let start: Int64 = 1_800_000_000_000
             now.update { $0 = state(heard: heard, late: true) }
             #expect(try look(desk, times: 10, each: .seconds(60)).isEmpty)
         }
-        // Not late by another reckoning is not heard.
+        // No longer late by the numbers does not mean that it was heard.
         now.update { $0 = state(heard: 45) }
         #expect(try look(desk, times: 120, each: .seconds(60)).isEmpty)
         now.update { $0 = state(heard: 185) }
@@ -165,7 +165,7 @@ private let start: Int64 = 1_800_000_000_000
             ]
         }
         #expect(try look(try desk(isWhole: false) { _ in devices.value }, times: 3) == ["late d1"])
-        // The new device is seen first when all is known.
+        // The new device is first seen when all events are known.
         #expect(try look(try desk { _ in devices.value }) == ["losing d1", "critical d1"])
     }
 
@@ -195,7 +195,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(desk, times: 3).isEmpty)
     }
 
-    /// A fleet that comes every minute, after a stop of the receiver of two days.
+    /// A fleet with a one-minute interval, after the receiver was down for two days.
     @Test func receiverThatWasAway_callsNobodyLateWhoCouldNotCome() {
         let hour = 60 * minute
         let listening = ListeningTime(start: start, heardBefore: start - 48 * hour)
@@ -204,14 +204,14 @@ private let start: Int64 = 1_800_000_000_000
             #expect(!listening.isLate(since: healthy, interval: 60, at: start + after * minute))
         }
         #expect(listening.isLate(since: healthy, interval: 60, at: start + 7 * minute))
-        // Late before, and late still.
+        // Late before, and still late.
         #expect(listening.isLate(since: start - 49 * hour, interval: 60, at: start))
         // Heard since.
         #expect(!listening.isLate(since: start + minute, interval: 60, at: start + 4 * minute))
         #expect(listening.isLate(since: start + minute, interval: 60, at: start + 5 * minute))
     }
 
-    /// A virtual machine that was held for a day, and a clock that is set back by as much.
+    /// A virtual machine that was paused for a day, and a clock that is set back by as much.
     @Test func clockThatSteps_makesNobodyLate_andHidesNobody() {
         let day = 24 * 60 * minute
         var listening = ListeningTime(start: start, heardBefore: 0)
@@ -222,11 +222,11 @@ private let start: Int64 = 1_800_000_000_000
         func isLate(_ last: Int64, _ now: Int64) -> Bool {
             listening.isLate(since: last, interval: 60, at: now)
         }
-        // Steered, not set.
+        // Slewed, not stepped.
         let heard = look(60)
         #expect(!isLate(heard, look(62, step: 2000)))
         #expect(isLate(heard, look(64, step: 2000)))
-        // Gateways are as long in coming back as after a stop.
+        // Gateways take as long to return as after a stop.
         let again = look(65, step: 2000)
         #expect(!isLate(again, look(67, step: day)))
         #expect(!isLate(again, look(71, step: day)))
@@ -237,7 +237,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(!isLate(look(80), look(82)))
     }
 
-    // MARK: Until it is told
+    // MARK: Until it is sent
 
     @Test func whatWasTold_outlivesARestart_andSoDoesWhatWaits() throws {
         let now = Locked(state(heard: 0))
@@ -266,9 +266,9 @@ private let start: Int64 = 1_800_000_000_000
         #expect(logged.value.count == tries.value.count)
     }
 
-    /// Lets the book take no change of a kind, as a full disk does; "" ends it.
+    /// Makes writes of a kind fail like on a full disk; "" ends it.
     ///
-    /// A number without an absolute value is an error that is no damage.
+    /// The error is abs() of the smallest integer, which SQLite does not treat as damage.
     private func fail(_ changes: String) throws {
         let script = """
             import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript("".join(
@@ -281,7 +281,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(outcome.status == 0)
     }
 
-    /// All devices of a site fall silent at once, and the one way to tell takes 25 s each time.
+    /// All devices of a site fall silent at once, and one channel takes 25 s per alert.
     @Test func channelThatIsSlow_holdsTheOtherUpOnce() throws {
         let (clock, quick) = (clock, Locked<[BootInstant]>([]))
         let slow = Locked(0)
@@ -312,7 +312,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(quick.value.allSatisfy { $0 - begun <= .seconds(25) })
     }
 
-    /// Told, and the disk does not take that it was: it is not told again, and holds up no other.
+    /// An alert is sent but cannot be deleted: it is not sent again and blocks no other.
     @Test func bookThatForgetsNothing_tellsNothingTwice() throws {
         let devices = Locked(["d1", "d2", "d3"].map { state($0, heard: 0) })
         let desk = try self.desk { _ in devices.value }
@@ -329,7 +329,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(try self.desk { _ in devices.value }, times: 3).isEmpty)
     }
 
-    /// Where nothing can be stored all devices become late: just then a person has to be told, once.
+    /// When nothing can be stored all devices become late: an alert has to go out, once.
     @Test func bookThatTakesNothing_holdsUpNoAlert() throws {
         let devices = Locked(["d1", "d2"].map { state($0, heard: 0) })
         let desk = try self.desk { _ in devices.value }
@@ -344,11 +344,11 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(desk) == ["back d1"])
         try fail("")
         #expect(try look(desk, times: 3).isEmpty)
-        // What was told while it was full outlives the process from now on.
+        // The alerts sent while it was full survive a restart from now on.
         #expect(try look(try self.desk { _ in devices.value }, times: 3).isEmpty)
     }
 
-    /// Told to nobody yet when the book can be written again, it is kept there.
+    /// An unsent alert is stored in the book once that works again.
     @Test func whatWaitsInMemory_isWrittenOnceItCanBe() throws {
         let now = Locked(state(heard: 0))
         let channel = AlertChannel(name: "test") { _, _, _ in throw Trouble("no") }

@@ -1,4 +1,4 @@
-// The archive by itself: what it writes, and what a batch that cannot be stored leaves behind.
+// The archive alone: its files, and the state after a batch that cannot be stored.
 import Foundation
 import ReceiverSupport
 import Support
@@ -46,7 +46,7 @@ import Testing
 
     // MARK: A batch that takes too long to be stored
 
-    /// Its first record is written by the time that is found out.
+    /// Its first record is already written when the limit is reached.
     @Test func batchThatTakesTooLong_leavesNothing_andTheOthersOfItsGroupAreStored() throws {
         let archive = try archive(workLimit: { WorkLimit(seconds: 0) })
         let list = Array(repeating: "1", count: 40_000).joined(separator: ",")
@@ -113,7 +113,8 @@ import Testing
         #expect((all["sound"]?["audio_file"] as? String)?.hasSuffix("_sound.wav") == true)
     }
 
-    /// A server that starts without the time has every record ahead, and their clocks are the devices' word alone.
+    /// A server started without the time sees every record as ahead; their clocks are only
+    /// reported.
     @Test func serverWhoseOwnClockIsNotSynced_replacesNoClock() throws {
         let archive = try archive(isClockSynced: false)
         let members = #","clock":"synced""#

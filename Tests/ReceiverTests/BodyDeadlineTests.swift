@@ -1,4 +1,4 @@
-// How long a body may take, on the HTTP side alone.
+// The time limits of a body, tested on the HTTP side alone.
 import Foundation
 import ReceiverSupport
 import Support
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// The time of the whole request grows with what comes: a slow line is no attack.
+    /// The deadline extends with each byte: a slow line is not an attack.
     @Test func bodyThatKeepsComing_isTaken_longAfterTheFirstDeadline() throws {
         let (socket, port) = listening(backlog: 8)
         _ = fcntl(socket, F_SETFL, O_NONBLOCK)
@@ -35,7 +35,7 @@ import Testing
         daemon.windDown()
     }
 
-    /// What came fast buys time, but not hours of a connection in which a byte comes now and then.
+    /// Fast bytes extend the deadline, but not by hours of a nearly idle connection.
     @Test func bodyThatStalls_isGivenUp_howeverMuchCameBefore() throws {
         let (socket, port) = listening(backlog: 8)
         _ = fcntl(socket, F_SETFL, O_NONBLOCK)
@@ -52,7 +52,7 @@ import Testing
         daemon.windDown()
     }
 
-    /// A mistake in how the cost grows with a body, or a slow machine, cannot hold all others up.
+    /// A non-linear cost by mistake, or a slow machine, cannot block all others.
     @Test func batchThatTakesTooLong_isToBeSplit() throws {
         let list = Array(repeating: "1", count: 100_000).joined(separator: ",")
         let bodies = [

@@ -1,4 +1,4 @@
-// The page in Debian's Chromium, on a phone and at a desk, by day, by night and on paper.
+// The page in Debian's Chromium: phone and desktop, light, dark and printed.
 import Foundation
 import ReceiverSupport
 import Support
@@ -9,17 +9,17 @@ import Testing
         var name: String
         var title: String
         var text: String
-        /// What is hard to read or has no name.
+        /// Elements that are hard to read or have no accessible name.
         var marks: [String]
-        /// What axe-core finds, where `deploy/test` has installed it.
+        /// The findings of axe-core, if `deploy/test` has installed it.
         var barriers: [String]?
         /// Pixels that are wider than the window.
         var overflow: Int
-        /// What the Tab key reaches first.
+        /// The first element that the Tab key reaches.
         var tab: String
-        /// Seconds of each sound that can be played, -1 for one that cannot.
+        /// The length of each audio file in seconds, -1 for one that cannot be played.
         var sounds: [Double]
-        /// What the console said.
+        /// The console's messages.
         var complaints: [String]
         var addresses: [String]
     }
@@ -41,7 +41,7 @@ import Testing
         return try JSONDecoder().decode([Look].self, from: outcome.data)
     }
 
-    /// A page that is open; `ask`: what JavaScript comes to in it.
+    /// An open page; `ask` evaluates JavaScript in it.
     private final class Tab {
         private let (input, output) = (Pipe(), Pipe())
         private let process: Process
@@ -90,7 +90,7 @@ import Testing
         let lost = #","kind":"source_lost","source":"audio","detail":{"a":"<script>"}"#
         #expect(try receiver.send(device: "d2", padding: lost, time: RawRequest.time()) == 200)
         try tab.waitFor(#""(1) Waypost fleet""#, of: "document.title")
-        // Who needs a person stands first, and the keyboard is where it was.
+        // The device in trouble is first, and the keyboard focus stays.
         let devices = "[...document.querySelectorAll('th a')].map(one => one.textContent).join()"
         #expect(try tab.ask(devices) == #""d2,d1""#)
         #expect(try tab.ask("document.activeElement.getAttribute('href')") == #""/device/d1""#)
@@ -99,7 +99,7 @@ import Testing
         _ = try tab.ask("document.querySelector('.time').textContent = '2999-01-01 00:00:00 UTC'")
         #expect(try receiver.send(device: "d3", ids: ["d3"]) == 200)
         try tab.waitFor(#""d2,d1,d3""#, of: devices)
-        // A tab that nobody sees takes nobody's place.
+        // A hidden tab does not occupy a live connection.
         func show(_ isHidden: Bool) throws {
             let hide =
                 "Object.defineProperty(document, 'hidden', { value: \(isHidden), configurable: true })"

@@ -1,4 +1,4 @@
-// Receivers that keep nothing, before a store that checks signatures.
+// Receivers without local state, with a store that checks signatures.
 import Foundation
 import ReceiverSupport
 import Support
@@ -59,7 +59,7 @@ import Testing
         #expect(try site.counts() == .once(32))
     }
 
-    // MARK: A bucket that does not take it
+    // MARK: A bucket that refuses
 
     @Test(arguments: ["503", "500", "403", "301", "portal", "cut", "stored", "hang"])
     func whatTheBucketDidNotConfirm_isNeverAnsweredWith200(fault: String) throws {
@@ -72,13 +72,13 @@ import Testing
         let isThere = ["stored", "hang"].contains(fault)
         let objects = try site.store.contents().objects
         #expect(objects.keys.contains(secondDay) == isThere)
-        // The keys of the receiver are none of the device's affair, and its secret nobody's.
+        // The error must not show the receiver's keys to a device.
         #expect(!refused.body.contains(site.store.access.secret))
         #expect(try receiver.post("k", twoDays).status == 200)
         #expect(try site.counts() == .once(6))
     }
 
-    /// The larger object goes first, so nothing is there twice under the ids of the halves.
+    /// The larger object is sent first, so nothing is stored twice under the ids of the halves.
     @Test func whatIsTooLargeForTheStore_isHalvedByTheGateway() throws {
         let site = try BucketSite(faults: ["413"])
         let receiver = try site.receiver()
@@ -95,7 +95,7 @@ import Testing
         client.send(twoDays)
         _ = site.store.nextPut()
         #expect(receiver.terminate() == 0)
-        // A machine that is busy may have it cut off instead.
+        // A busy machine may close the connection instead.
         #expect([503, nil].contains(client.answer()?.status))
     }
 
@@ -165,7 +165,7 @@ import Testing
         #expect(peak < ReceiverProcess.residentLimit, "resident: \(peak)")
     }
 
-    // MARK: Behind a balancer
+    // MARK: Behind a load balancer
 
     @Test func receiversKilledUnderLoad_leaveEachRecordOnce() throws {
         let site = try BucketSite()
@@ -184,11 +184,11 @@ import Testing
         try clients.finish()
         let counts = try site.counts()
         #expect(counts == .once(clients.answered.value.count))
-        // Some were cut off, or this test would show nothing.
+        // Some were cut off, or this test would prove nothing.
         #expect(clients.statuses.value[0, default: 0] > 0)
     }
 
-    // MARK: What it refuses
+    // MARK: Refused settings
 
     @Test func tokensOfAFile_areTheOnlyOnes() throws {
         let site = try BucketSite()
@@ -207,8 +207,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--alert-command", "/bin/true"], 64, "need what is kept in a folder"),
-        (["--influx", "http://h:1/write?db=d"], 64, "need what is kept in a folder"),
+        (["--alert-command", "/bin/true"], 64, "need a folder"),
+        (["--influx", "http://h:1/write?db=d"], 64, "need a folder"),
         (["--bucket-url", "http://example.org/b"], 64, "--allow-plaintext"),
         (["--bucket-url", "https://example.org/other"], 64, "names another bucket"),
         (["--credentials-file", "/nonexistent"], 78, "put ID:SECRET there"),
@@ -230,12 +230,12 @@ import Testing
             command + ["--data", "s3://b/x"]
         )
         #expect(outcome.status == 64)
-        #expect(outcome.error.contains("needs --data of a folder"), "\(outcome.error)")
+        #expect(outcome.error.contains("set --data to a folder"), "\(outcome.error)")
     }
 }
 
 extension [String: String] {
-    /// What lies below a folder, by its names in it.
+    /// The files below a folder, by relative path.
     fileprivate func under(_ folder: String) -> [String: String] {
         var found: [String: String] = [:]
         for (key, value) in self where key.hasPrefix(folder) {

@@ -1,4 +1,4 @@
-// A device's day: its track, and what did not come.
+// A device's day: its track and its gaps.
 import Foundation
 import ReceiverSupport
 import Support
@@ -9,7 +9,7 @@ import Testing
 @Suite struct DayPageTests {
     private static let day = "2026-11-21"
 
-    /// Every ten seconds, with a hole of an hour; the fix before it comes last, as a backlog does.
+    /// Every ten seconds, with a gap of an hour; the fix before it comes last, like a backlog.
     private static let fixes = ((0..<60).map { $0 * 10 } + (0..<40).map { 4200 + $0 * 10 }).map {
         second in
         (
@@ -28,7 +28,7 @@ import Testing
             "/device/d1/\(Self.day)",
             with: "100 fixes from 2026-11-21 00:00:00 to 2026-11-21 01:16:30"
         )
-        #expect(html.contains("1 hole (dashed)"))
+        #expect(html.contains("1 gap (dashed)"))
         #expect(html.components(separatedBy: "<polyline").count == 3)
         #expect(html.components(separatedBy: #"class="hole""#).count == 2)
         #expect(html.contains("?mlat=47.04590&amp;mlon=8.50000"))
@@ -36,7 +36,7 @@ import Testing
         let answer = try browser.get("/device/d1/\(Self.day)/linux_gpsd_location.gpx")
         #expect(answer.header.contains("Content-Type: application/gpx+xml"))
         #expect(answer.header.contains(#"attachment; filename="d1-2026-11-21.gpx""#))
-        // An XML reader that is strict.
+        // A strict XML reader.
         let script = """
             import sys, xml.etree.ElementTree as tree
             gpx = "{http://www.topografix.com/GPX/1/1}"
@@ -80,10 +80,10 @@ import Testing
                     "audio",
                     #""since":"2026-11-21T09:59:00.000Z","until":"2026-11-21T10:58:00.000Z""#
                 ),
-                // Not back until the gateway was started anew.
+                // Lost until the gateway was restarted.
                 event("13:00:00", "source_lost", "location", ""),
                 event("14:00:00", "started", "gateway", ""),
-                // Of another day, and none at all.
+                // Of another day, and one without a valid time.
                 event(
                     "15:00:00",
                     "evicted",
@@ -105,7 +105,7 @@ import Testing
             #"<rect class="loss" x="18.00" width="6.00" height="10">"#,
         ] { #expect(html.contains(part), "\(part)") }
         #expect(!html.contains("Lost: storage"))
-        // A day that is over has no time to come.
+        // A past day has no future part.
         #expect(!html.contains(#"class="later""#))
         let device = try browser.get("/device/d1").body
         #expect(
@@ -115,7 +115,7 @@ import Testing
         )
     }
 
-    /// A letter is ten units wide at most: the largest are those on a phone, of 17 units.
+    /// A letter is at most ten units wide; the largest are on a phone, 17 units high.
     @Test func scaleOfAMap_isWrittenOverByNothing() throws {
         for span in [0.0003, 0.002, 0.0031, 0.017, 0.3, 0.7, 1.3, 2.9, 7, 19, 44, 91, 173, 330] {
             for latitude in [0.0, -33.9, 47.4, 78.2] {

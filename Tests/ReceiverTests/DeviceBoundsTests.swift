@@ -1,4 +1,4 @@
-// One device whose data are hostile, and the pages of all.
+// A device with hostile data must not break the pages of others.
 import Foundation
 import ReceiverSupport
 import Support
@@ -11,7 +11,7 @@ import Testing
         #","kind":"\#(kind)","source":"\#(source)","detail":{\#(detail)}"#
     }
 
-    /// A batch of a stream of `d1`, each record with members of its own; the answer.
+    /// Sends a batch of a stream of `d1`, with the given members for each record.
     private func send(
         _ receiver: ReceiverProcess,
         _ members: [String],
@@ -31,7 +31,7 @@ import Testing
         return try receiver.request(RawRequest.head(length: body.count), body)
     }
 
-    /// Waits until all that was sent is in the index.
+    /// Waits until everything sent is indexed.
     private func waitForIndex(_ receiver: ReceiverProcess, records: Int) throws {
         let sum = "SELECT sum(records + broken) FROM files"
         try waitUntil("\(records) records in the index") {
@@ -39,16 +39,16 @@ import Testing
         }
     }
 
-    // MARK: Failures of one device stay its own
+    // MARK: Failures stay with one device
 
-    /// Ten million losses of 10¹² records are more than 64 bits.
+    /// Ten million losses of 10¹² records exceed 64 bits.
     @Test func lossesThatAddUpToTooMuch_breakNoPage() throws {
         let receiver = try ReceiverProcess()
         let loss = event("gap", "storage", #""records":1000000000000"#)
         #expect(try send(receiver, [loss]).status == 200)
         #expect(try send(receiver, [""], device: "d2").status == 200)
         try waitForIndex(receiver, records: 2)
-        // As many events without sending them: the same row again and again.
+        // As many events without sending them: the same row repeated.
         try receiver.sql("ALTER TABLE events RENAME TO one_event", in: Self.index)
         try receiver.sql(
             """
@@ -70,7 +70,7 @@ import Testing
         #expect(try send(receiver, [event("gap", "storage", #""records":1"#)]).status == 200)
         #expect(try send(receiver, [lost], device: "d2").status == 200)
         try waitForIndex(receiver, records: 2)
-        // A number without an absolute value is an error of the whole query.
+        // abs() of the smallest integer fails the whole query.
         try receiver.sql("ALTER TABLE events RENAME TO all_events", in: Self.index)
         try receiver.sql(
             """
@@ -79,11 +79,11 @@ import Testing
             """,
             in: Self.index
         )
-        let html = try PageClient(receiver, viewer: "anna").page(with: "audio is lost since")
-        #expect(html.contains("the index cannot be read for it"))
+        let html = try PageClient(receiver, viewer: "anna").page(with: "audio has been lost since")
+        #expect(html.contains("the index of this device is unreadable"))
     }
 
-    /// Numbers, texts and dates at the end of what they can be; whoever looks sees the other device.
+    /// Numbers, texts and dates at their limits; the other device is still shown.
     @Test func extremeValues_breakNoPage() throws {
         let receiver = try ReceiverProcess()
         let numbers = [
@@ -119,7 +119,7 @@ import Testing
         #expect(try receiver.command("index", "check").status == 0)
     }
 
-    /// Chunks of ten thousand years: their lengths are more than 64 bits together.
+    /// Chunks of ten thousand years, whose summed lengths exceed 64 bits.
     @Test func chunksOfCenturies_breakNoPage() throws {
         let receiver = try ReceiverProcess()
         let chunk =
@@ -157,17 +157,17 @@ import Testing
         #expect(refused.status == 422)
         #expect(refused.body.contains("d1 has events of more than 200 sources"))
         #expect(try send(receiver, [event("source_lost", "source-3")]).status == 200)
-        // Of other kinds a user's stream may have any number.
+        // A user's stream may have any number of events of other kinds.
         let others = (0..<300).map { event("door", "door-\($0)") }
         #expect(try send(receiver, others).status == 200)
-        // And of these, where its records have no object `detail`, which makes an event.
+        // And of these kinds too, if `detail` is not an object, because then it is not an event.
         let jobs = (0..<300).map { #","kind":"started","source":"job-\#($0)","detail":"x""# }
         #expect(try send(receiver, jobs).status == 200)
         #expect(try send(receiver, sources, device: "d2").status == 200)
         try waitForIndex(receiver, records: 1001)
         let html = try PageClient(receiver, viewer: "anna").get("/").body
         #expect(html.contains("190 more sources are lost"))
-        #expect(html.components(separatedBy: " is lost since").count == 21)
+        #expect(html.components(separatedBy: " has been lost since").count == 21)
     }
 
     @Test func bytesAndFilesOfADay_areBounded_andTheOtherDeviceGoesOn() throws {
@@ -179,7 +179,7 @@ import Testing
         #expect(refused.status == 429)
         #expect(refused.header.contains("Retry-After: 3600"))
         #expect(refused.body.contains("d1 has stored"))
-        // An answer that was lost: it is stored already.
+        // The answer was lost, but the batch is already stored.
         #expect(try receiver.request(RawRequest.head("k", length: body.count), body).status == 200)
         #expect(try send(receiver, [""], device: "d2").status == 200)
         // The next day.
@@ -215,7 +215,7 @@ import Testing
         #expect(try browser.get("/device/d1").body.contains("more streams are not shown"))
     }
 
-    /// Of a name that is longer than a person reads the beginning is shown.
+    /// Only the beginning of an overlong name is shown.
     @Test func longNames_makeNoLongPage() throws {
         let receiver = try ReceiverProcess()
         let long = String(repeating: "x", count: 900)

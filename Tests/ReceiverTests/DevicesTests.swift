@@ -1,4 +1,4 @@
-// Who sends, and the end of a token, on the real program: its command line beside its server.
+// The `devices` command: listing and revoking, with a running server.
 import Foundation
 import ReceiverSupport
 import Support
@@ -58,7 +58,7 @@ import Testing
         #expect(try devices(receiver)[0]["token"] as? String == "valid")
     }
 
-    /// Whatever token it uses: one of a list, its own or one that others have, too.
+    /// Any token of it is refused: a listed one for this device, or one that others share.
     @Test func revokedDevice_isRefusedWithATokenOfTheListToo() throws {
         let folder = TemporaryFolder()
         let list = try folder.write("shared-token\nown-token d1\n", to: "tokens")
@@ -87,7 +87,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: nowhere))
     }
 
-    /// The keys of its batches tell of an archive that was made before contacts were noted.
+    /// An archive older than contacts gets its devices from the batch keys.
     @Test func archiveFromBefore_hasItsDevices() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send("t", ids: ["a", "b"]) == 200)

@@ -1,4 +1,5 @@
-// What was answered is stored, once: when the receiver is killed, when the disk is full, when files are archived.
+// Confirmed records are stored exactly once: after kills, with a full disk, with files archived
+// away.
 import Foundation
 import ReceiverSupport
 import Support
@@ -7,7 +8,7 @@ import Testing
 @testable import Receiver
 
 @Suite struct DurabilityTests {
-    /// WAYPOST_KILLS: how often it is killed.
+    /// WAYPOST_KILLS: the number of kills.
     private static let kills =
         ProcessInfo.processInfo.environment["WAYPOST_KILLS"].flatMap { Int($0) } ?? 5
 
@@ -27,7 +28,7 @@ import Testing
         #expect(Set(stored) == clients.answered.value)
     }
 
-    /// The thread of the index makes sums with libcrypto, which exit(3) clears up before the process is gone.
+    /// The index thread uses libcrypto, which exit(3) would clean up before the process ends.
     @Test func endInOrder_clearsNothingUpUnderItsThreads() throws {
         let folder = TemporaryFolder("end")
         let (source, mark) = (folder.path + "/end.c", folder.path + "/cleared-up")
@@ -57,7 +58,7 @@ import Testing
             try disk.fail(fault)
             let refused = clients.statuses.value[500, default: 0]
             try waitUntil("refusals") { clients.statuses.value[500, default: 0] > refused + 64 }
-            // Nobody finds half a batch meanwhile, and the server says that it is there.
+            // No half batch is visible at any time, and the server confirms what is there.
             #expect(Set(try receiver.ids("places")).isSuperset(of: clients.answered.value))
             let client = try RawClient(receiver, from: "127.0.0.99")
             client.send(RawRequest.health)
@@ -71,7 +72,7 @@ import Testing
         #expect(Set(clients.statuses.value.keys).isSubset(of: [0, 200, 500]))
     }
 
-    /// A commit that was told as failed is whole in the journal, where the next start finds it.
+    /// A failed commit may be complete in the WAL, where the next start finds it.
     @Test func commitThatFailedAsItWasSynced_isWholeOrNotThere_afterADeath() throws {
         let temporary = TemporaryFolder("data")
         let disk = try FailingDisk(in: temporary)
@@ -90,7 +91,7 @@ import Testing
         #expect(try postFourDays(receiver, "c")?.status == 500)
         #expect(try postFourDays(receiver, "d")?.status == 500)
         try disk.failSyncs(0)
-        // What comes next lies where the failed one lay, in the files, too.
+        // The next commit overwrites the failed one, in the files too.
         #expect(try postFourDays(receiver, "e")?.body.contains(#""duplicates":0"#) == true)
         receiver.kill()
         try receiver.start()
@@ -99,7 +100,7 @@ import Testing
         #expect(try receiver.ids("places").sorted() == all)
     }
 
-    /// A sync that failed may have given up some of it: that reads well, and is gone with the power.
+    /// A failed fsync may leave pages that can be read but are lost with the power.
     @Test func journalThatIsFoundAtAStart_isWrittenOnceMore() throws {
         let temporary = TemporaryFolder("data")
         let disk = try FailingDisk(in: temporary)
@@ -122,7 +123,8 @@ import Testing
         #expect(try receiver.ids("places") == ["a"])
     }
 
-    /// With so many files they are synced all at once, which the failing disk does not see: it fails the journal alone.
+    /// So many files are synced with syncfs, which the failing disk does not see: only the WAL
+    /// fails.
     private func postFourDays(
         _ receiver: ReceiverProcess,
         _ id: String
@@ -171,12 +173,12 @@ import Testing
         return client.answer()
     }
 
-    /// Gateways were told that it is stored, and do not send it again.
+    /// Gateways got a confirmation for it and do not send it again.
     @Test func whatAnOlderCopyOfTheIndexDoesNotKnow_isKeptAside() throws {
         let receiver = try ReceiverProcess()
         let files = FileManager.default
         let copies = TemporaryFolder("copies")
-        // With its journal, which an end leaves as it is.
+        // With its WAL, which a stop leaves in place.
         let index = { try files.contentsOfDirectory(atPath: receiver.folder).filter(Self.isIndex) }
         #expect(try post(receiver, ["a"])?.status == 200)
         #expect(receiver.terminate() == 0)
@@ -203,7 +205,7 @@ import Testing
         #expect(text.split(separator: "\n").count == 2)
         #expect(text.hasPrefix(#"{"id":"b""#))
         #expect(receiver.terminate() == 0)
-        // Nothing is cut off, nothing is kept.
+        // Nothing is cut off, so no copy is made.
         try receiver.start()
         #expect(try files.contentsOfDirectory(atPath: folder) == starts)
     }
@@ -216,7 +218,7 @@ import Testing
         let partition = receiver.folder + "/stream=places/date=2026-11-21"
         let archive = TemporaryFolder()
         try FileManager.default.moveItem(atPath: partition, toPath: archive.path + "/kept")
-        // While it runs; then at a start, and with nothing new in the place of the old.
+        // While it runs; then at a start, without a new file in the old one's place.
         #expect(try post(receiver, ["d"])?.status == 200)
         receiver.kill()
         try receiver.start()
@@ -228,7 +230,7 @@ import Testing
         receiver.kill()
         try receiver.start()
         #expect(try receiver.ids("places") == ["e"])
-        // One that comes back is left as it was.
+        // A file that comes back is unchanged.
         #expect(receiver.terminate() == 0)
         try FileManager.default.removeItem(atPath: partition)
         try receiver.start()
@@ -238,7 +240,7 @@ import Testing
         #expect(try receiver.ids("places").first == "a")
     }
 
-    /// A nightly job that archives, and a device that is behind: in the file that is new the old bytes are no hole.
+    /// A nightly archive job and a device that is behind: the new file must not start with a hole.
     @Test func fileThatIsMovedAwayWhileABatchIsWritten_leavesNoHole() throws {
         let (folder, place) = (TemporaryFolder(), "stream=places/date=2026-11-21/device=d1")
         let body = Spool(folder: folder.path, memory: 1 << 20)
@@ -255,7 +257,7 @@ import Testing
         #expect(fileSize("\(folder.path)/\(place)/records.ndjson") == 0)
     }
 
-    /// As editors do that write no end of line at the end.
+    /// As some editors do, which write no newline at the end.
     @Test func lastLineThatWasLeftOpen_takesNoRecordWithIt() throws {
         let receiver = try ReceiverProcess()
         #expect(try post(receiver, ["a", "b"])?.status == 200)
@@ -302,12 +304,12 @@ import Testing
     }
 }
 
-/// A disk that fails on demand, by the library that stands before the system calls.
+/// A disk that fails on demand, by a preloaded library that intercepts system calls.
 struct FailingDisk {
     let environment: [String: String]
     private let control: FileHandle
 
-    /// For what is below `data` in this folder.
+    /// For paths below `data` in this folder.
     init(in folder: TemporaryFolder) throws {
         let library = folder.path + "/faults.so"
         let source = Tree.path("Tests/FieldFaults/fieldfaults.c")
@@ -333,7 +335,8 @@ struct FailingDisk {
         var length: UInt64
     }
 
-    /// What `FIELDFAULTS_LOG` has: 56 bytes a change, then its paths and its data (fieldfaults.c, `struct entry`).
+    /// Parses `FIELDFAULTS_LOG`: 56 bytes per change, then its paths and data (fieldfaults.c,
+    /// `struct entry`).
     static func changes(in log: String) throws -> [Change] {
         let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: log)))
         func number(_ place: Int, _ count: Int) -> UInt64 {
@@ -352,10 +355,10 @@ struct FailingDisk {
         return changes
     }
 
-    /// Every write fails so from now on; 0: none does.
+    /// Makes every write fail with this code from now on; 0 ends it.
     func fail(_ code: Int32) throws { try set(code, at: 0) }
 
-    /// Every wait for what was written.
+    /// Makes every fsync fail with this code.
     func failSyncs(_ code: Int32) throws { try set(code, at: 8) }
 
     private func set(_ code: Int32, at place: UInt64) throws {

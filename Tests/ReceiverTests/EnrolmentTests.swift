@@ -1,4 +1,4 @@
-// Enrolment by code, on the real program: its command line beside its server.
+// Enrolment by code, with the real program: its commands and its running server.
 import Foundation
 import FoundationNetworking
 import ReceiverSupport
@@ -13,14 +13,14 @@ import Testing
         )
     }
 
-    /// A new code, as it is printed.
+    /// Returns a new code as printed.
     private func newCode(_ receiver: ReceiverProcess) throws -> String {
         let outcome = try codes(receiver, "add")
         #expect(outcome.status == 0, "\(outcome.error)")
         return outcome.output.trimmingCharacters(in: .newlines)
     }
 
-    /// In another folder than the receiver's there are no codes, and one made there opens nothing.
+    /// Another folder than the receiver's has no codes, and a code made there is useless.
     @Test func wrongFolder_isNamed_andNotMadeByAQuestion() throws {
         let folder = TemporaryFolder()
         let (program, missing) = (Tree.program("waypost-receiver"), folder.path + "/none")
@@ -39,7 +39,7 @@ import Testing
         #expect(try !codes(receiver, "add").error.contains("no receiver has run"))
     }
 
-    /// It is shown once: whoever has it written to a full disk must know.
+    /// A code is shown once, so a failed print has to be reported.
     @Test func codeThatCannotBePrinted_isAFailure() throws {
         let folder = TemporaryFolder()
         let program = Tree.program("waypost-receiver")
@@ -96,7 +96,7 @@ import Testing
     @Test func code_isGoodOnce_andItsTokenForItsDeviceAlone() async throws {
         let receiver = try ReceiverProcess()
         let code = try newCode(receiver)
-        // As it is read aloud: in lower case, with a letter for a digit that it looks like.
+        // As dictated: in lower case, with a letter for a similar digit.
         let typed = code.lowercased().replacingOccurrences(of: "0", with: "o")
             .replacingOccurrences(of: "-", with: " ")
         let first = try await enrol(receiver, typed)
@@ -121,7 +121,7 @@ import Testing
         #expect(try codes(receiver, "add", "--device", "../d1").status == 64)
     }
 
-    /// Whoever finds a code cannot become a device that is there already.
+    /// A stolen code cannot take over an enrolled device.
     @Test func enrolledDevice_needsACodeThatReplaces_andItsFormerTokenEnds() async throws {
         let receiver = try ReceiverProcess()
         let old = try #require(try await enrol(receiver, newCode(receiver)).token)
@@ -131,7 +131,7 @@ import Testing
         #expect(refused.status == 403)
         #expect("\(refused.reply)".contains("codes add --device d1 --replace"))
         #expect(try await ingest(receiver, old, device: "d1") == 200)
-        // It is not used up.
+        // The code is not used up.
         #expect(try await enrol(receiver, found, "d2").status == 200)
         let without = try codes(receiver, "add", "--device", "d1")
         #expect(without.status == 1)
@@ -149,7 +149,7 @@ import Testing
         #expect(list.contains(#""replaced_at":"20"#))
     }
 
-    /// A token of the list is one, too; a device that was revoked has none.
+    /// A device with a listed token counts as enrolled; a revoked one does not.
     @Test func deviceOfTheList_isEnrolled_untilItIsRevoked() async throws {
         let folder = TemporaryFolder()
         let list = try folder.write("list-1 d1\nlist-2 d2\n", to: "tokens")
@@ -164,7 +164,7 @@ import Testing
         #expect(try await enrol(receiver, newCode(receiver), "d2").status == 200)
     }
 
-    /// Its answer was lost: nobody but the device knows the token.
+    /// The answer was lost, and only the device knows the token.
     @Test func deviceThatMadeItsToken_isGivenItAgain_forTheSameCode() async throws {
         let receiver = try ReceiverProcess()
         let (code, other) = (try newCode(receiver), try newCode(receiver))
@@ -177,11 +177,11 @@ import Testing
         #expect(try await ingest(receiver, mine, device: "d1") == 200)
         #expect(try await enrol(receiver, code).status == 403)
         #expect(try await enrol(receiver, code, wants: mine + "x").status == 403)
-        // Neither another device nor another code has anything of it.
+        // Neither another device nor another code gets it.
         #expect(try await enrol(receiver, code, "d2", wants: mine).status == 403)
         #expect(try await enrol(receiver, other, "d2", wants: mine).status == 403)
         #expect(try codes(receiver, "list").output.hasPrefix("1  used by d1\n2  open"))
-        // A token that was ended stays so.
+        // A revoked token stays revoked.
         #expect(
             try Process.run(
                 Tree.program("waypost-receiver"),
@@ -247,7 +247,7 @@ import Testing
         _ = try newCode(receiver)
         let base = receiver.base
         let body = #"{"code": "0000-0000-0000-0000", "device_id": "d1"}"#
-        // All at once: one in six seconds would be let through.
+        // All at once; sequentially, one per six seconds would be allowed.
         let answers = try await withThrowingTaskGroup(of: (Int, Int?).self) { group in
             for _ in 0..<40 {
                 group.addTask {
@@ -261,7 +261,7 @@ import Testing
         #expect(!told.isEmpty)
         #expect(told.allSatisfy { (1...60).contains($0.1 ?? 0) })
         #expect(answers.filter { $0.0 == 403 }.count == 40 - told.count)
-        // Tokens are not guessed at by this way.
+        // This route does not help to guess tokens.
         #expect(try await ingest(receiver, "x", device: "d1") == 401)
     }
 
@@ -283,7 +283,7 @@ import Testing
 
     private static let long = String(repeating: "A", count: 5000)
 
-    // Not in the macro's own argument: Swift 6.0 crashes over an interpolation there.
+    // Not inside the macro's argument: Swift 6.0 crashes on an interpolation there.
     private static let bodies = [
         ("{}", 400), ("[]", 400), ("", 400), (#"{"code": 5, "device_id": "d"}"#, 400),
         (#"{"code": "x", "device_id": "../d"}"#, 400), (#"{"code": "x", "device_id": "d"}"#, 403),
@@ -297,7 +297,7 @@ import Testing
         #expect(answer.status == status)
     }
 
-    /// A token may hold any character of a header field.
+    /// A token may contain any header character.
     @Test func tokenWithAHash_isWhole() async throws {
         let folder = TemporaryFolder()
         let list = try folder.write("a#b d1 # the first\n# nothing\n#c d2\n", to: "tokens")

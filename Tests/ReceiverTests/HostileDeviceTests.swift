@@ -1,4 +1,4 @@
-// What one device sends, however wrong, takes nothing from another device and breaks no reader of the files.
+// A hostile device cannot affect another device's records or break readers of the files.
 import Foundation
 import ReceiverSupport
 import Support
@@ -40,9 +40,9 @@ import Testing
         }
     }
 
-    // MARK: What a request costs
+    // MARK: The cost of a request
 
-    /// A line end in a record costs what any other byte costs.
+    /// A line end in a record costs as much as any other byte.
     @Test func lineEndsInARecord_costNoMoreThanBlanks() throws {
         let receiver = try ReceiverProcess()
         func cost(_ separator: String) throws -> Double {
@@ -59,12 +59,12 @@ import Testing
         #expect(try receiver.records("places").count == 2)
     }
 
-    // MARK: What is stored
+    // MARK: Stored records
 
     private static let nested16 =
         String(repeating: #"{"a":["#, count: 7) + #"{"a":1}"# + String(repeating: "]}", count: 7)
 
-    /// Members and a word of the refusal; out of the macro, over which Swift 6.0.3 crashes.
+    /// Members and a word of the refusal; outside the macro, on which Swift 6.0.3 crashes.
     private static let broken: [(member: String, reason: String)] = [
         (#""v":1,"v":2"#, "twice"), (#""v":1,"\u0076":2"#, "twice"), (#""v":1,"V":2"#, "twice"),
         (#""o":{"v":1,"n":0,"v":2}"#, "twice"), (#""o":[{"x":{"vEl":1,"Vel":2}}]"#, "twice"),

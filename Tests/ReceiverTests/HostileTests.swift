@@ -1,4 +1,4 @@
-// Clients that mean no good or know no better, on the real program: what they cost, and that others are answered.
+// Hostile and broken clients, with the real program: their cost, and service for others.
 import Foundation
 import ReceiverSupport
 import Support
@@ -9,7 +9,7 @@ import Testing
 
     init() throws { receiver = try ReceiverProcess() }
 
-    /// Nobody else is held up, and memory is what it may be.
+    /// Checks that others are served, and that memory is within its limit.
     private func expectService(_ place: SourceLocation = #_sourceLocation) throws {
         try receiver.expectService(place)
     }
@@ -23,7 +23,7 @@ import Testing
         client.send([UInt8](repeating: 97, count: bytes))
         try expectService()
         #expect([431, nil].contains(client.answer()?.status))
-        // Whoever looks for its end anew with each piece takes a minute of it.
+        // Searching the end again with each piece would take a minute.
         #expect(try receiver.processorSeconds() < 10)
     }
 
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    /// One byte a moment is progress to a time-out that counts from the last byte.
+    /// A timeout that restarts with each byte would never end this header.
     @Test func headerThatTrickles_hasAnEnd() throws {
         let clients = try (0..<16).map { _ in try RawClient(receiver) }
         for client in clients { client.send("GET /healthz HTTP/1.1\r\nX-Slow: ") }
@@ -79,7 +79,7 @@ import Testing
             client.send([UInt8](repeating: 32, count: 200_000))
         }
         try expectService()
-        // Half-open: the other end is gone without a word, or has only stopped sending.
+        // Half-open: the peer has vanished, or has only stopped sending.
         for client in clients.prefix(8) { client.finishSending() }
         try expectService()
         #expect(try receiver.records("places").count == 2)
@@ -89,7 +89,7 @@ import Testing
         let body = RawRequest.batch(["a", "b"])
         let client = try RawClient(receiver)
         client.send(RawRequest.head(extra: "Transfer-Encoding: chunked\r\n"))
-        // Without extensions, which libmicrohttpd 1.0.1 takes for a broken chunk.
+        // Without extensions, which libmicrohttpd 1.0.1 treats as a broken chunk.
         for byte in body { client.send("1\r\n" + String(UnicodeScalar(byte)) + "\r\n") }
         client.send("0\r\n\r\n")
         #expect(client.answer()?.status == 200)
@@ -128,7 +128,7 @@ import Testing
         return Data((head + String(repeating: inner, count: count) + tail).utf8)
     }
 
-    /// Some kilobytes on the wire each; what they are, and a part of the answer.
+    /// Bodies of some kilobytes on the wire: their content, and a part of the answer.
     private static let bombs = [
         ("{},", (16 << 20) / 3, "total_records"), ("[", 32 << 20, "JSON"),
         (#"{"a":"#, 4 << 20, "JSON"), ("1,", 1 << 20, "total_records"), ("\\", 8 << 20, "JSON"),
@@ -150,7 +150,7 @@ import Testing
         try expectService()
     }
 
-    /// A window of 64 MiB is asked for in ten bytes (RFC 8878, section 3.1.1.1.2).
+    /// Ten bytes request a window of 64 MiB (RFC 8878, section 3.1.1.1.2).
     @Test func zstdWindowOf64MiB_isRefused() throws {
         let client = try RawClient(receiver)
         let body: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 16 << 3, 0x09, 0x00, 0x00, 0x20]
@@ -229,7 +229,7 @@ import Testing
         #expect(client.answer()?.status == 200)
     }
 
-    /// The answer comes before the body and is there to be read, though the client sends it to its end.
+    /// The answer comes before the body and can be read, although the client sends everything.
     @Test func refusalOfALargeBody_isRead() throws {
         for (length, token, status) in [(20 << 20, "t", 413), (64 << 10, "", 401)] {
             let client = try RawClient(receiver)
@@ -238,7 +238,7 @@ import Testing
             #expect(client.answer()?.status == status)
             #expect(client.isAtEnd())
         }
-        // A stranger who goes on regardless is not read to the end, and finds the answer all the same.
+        // An unknown client that keeps sending is not read to the end, but still gets the answer.
         let endless = try RawClient(receiver)
         endless.send(RawRequest.head(length: 100 << 20, token: ""))
         #expect(!endless.send([UInt8](repeating: 32, count: 100 << 20)))

@@ -1,4 +1,4 @@
-// The index behind the page, beside the files that it is made of.
+// The page's index, compared with the record files.
 import Foundation
 import ReceiverSupport
 import Support
@@ -10,7 +10,7 @@ import Testing
     private static let event =
         #","kind":"storage_low","source":"storage","detail":{"level":"low","records":5}"#
 
-    /// Waits until all that is stored is in the index, and agrees with it.
+    /// Waits until all stored records are indexed, and checks the index.
     private func expectIndexed(_ receiver: ReceiverProcess, records: Int) throws {
         var last = try receiver.command("index", "check")
         let isThere: Bool = try eventually {
@@ -22,7 +22,7 @@ import Testing
         #expect(isThere, "\(said)")
     }
 
-    /// Whoever shows what is in it looks when it has changed.
+    /// The pages are rendered again after each change.
     @Test func eachChange_isCounted() throws {
         let path = "stream=places/date=2026-11-21/device=d1"
         let folder = TemporaryFolder(path)
@@ -39,7 +39,7 @@ import Testing
         #expect(records == [1])
     }
 
-    /// Runs statements on the index, as damage would.
+    /// Runs statements on the index, to damage it.
     private func change(_ receiver: ReceiverProcess, _ statements: String) throws {
         let script =
             "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2])"
@@ -110,7 +110,7 @@ import Testing
         try expectIndexed(receiver, records: 3000)
     }
 
-    /// As `index rebuild` leaves it that was killed; one that is under way is not helped.
+    /// As a killed `index rebuild` leaves it; a running rebuild is not disturbed.
     @Test func indexThatIsLeftHalfRead_isReadToItsEnd_withTheNextBatch() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a", "b"]) == 200)
@@ -140,12 +140,12 @@ import Testing
         let check = try receiver.command("index", "check")
         #expect(check.status == 0)
         #expect(check.output.contains("1 files were archived away"))
-        // More than there was, so that only its beginning tells that it is another file.
+        // Longer than before, so that only its beginning shows that it is another file.
         #expect(try receiver.send(ids: ["e", "f", "g", "h", "i"]) == 200)
         try expectIndexed(receiver, records: 6)
     }
 
-    /// It begins as before, and is longer than what was read of it.
+    /// It begins like before, and is longer than its checkpoint.
     @Test func fileThatWasCut_andHasGrownSince_isReadFromItsBeginning() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: (0..<8).map { "before-\($0)" }) == 200)
@@ -164,10 +164,10 @@ import Testing
         #expect(try receiver.send(ids: ["a"]) == 200)
         #expect(try receiver.send(ids: ["long"], padding: long) == 200)
         #expect(try receiver.send(ids: ["b"]) == 200)
-        // The long one is in the file and counted apart.
+        // The long line is in the file, and is counted separately.
         try expectIndexed(receiver, records: 2)
         #expect(receiver.terminate() == 0)
-        // A person's editor: as many bytes, and one record is none any more.
+        // An editor: the same size, but one line is not a record any more.
         let text = try String(contentsOfFile: file(receiver), encoding: .utf8)
         let edited = text.replacingOccurrences(of: #"{"id":"b""#, with: #"#"id":"b""#)
         try edited.write(toFile: file(receiver), atomically: false, encoding: .utf8)
@@ -177,7 +177,7 @@ import Testing
         try expectIndexed(receiver, records: 1)
     }
 
-    /// The files are what counts: gateways are answered whatever becomes of the index.
+    /// The files matter: gateways are answered whatever happens to the index.
     @Test func indexThatIsDamagedOrCannotBeMade_delaysNobody() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a"]) == 200)
@@ -197,7 +197,7 @@ import Testing
         #expect(try receiver.command("index", "check").status == 1)
     }
 
-    /// A sector that is gone, or a folder that came back from a copy with another owner.
+    /// A bad sector, or a folder restored with another owner.
     @Test func fileThatCannotBeRead_holdsUpNoOther() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a", "b"]) == 200)
@@ -207,7 +207,7 @@ import Testing
         let (name, kept) = (".receiver-index.sqlite", receiver.folder + "/kept")
         try FileManager.default.removeItem(atPath: receiver.folder + "/" + name)
         try FileManager.default.moveItem(atPath: file(receiver), toPath: kept)
-        // A link to itself: no rights open it, root's neither.
+        // A link to itself, which not even root can open.
         try FileManager.default.createSymbolicLink(
             atPath: file(receiver),
             withDestinationPath: file(receiver)
@@ -220,7 +220,7 @@ import Testing
         #expect(rebuild.output == "2 records of 1 files are in the index\n")
         #expect(rebuild.error.contains("1 files could not be read: open \(file(receiver)): "))
         #expect(rebuild.status == 1)
-        // It is back: read with the next batch at the latest.
+        // The file is back and is read with the next batch at the latest.
         try FileManager.default.removeItem(atPath: file(receiver))
         try FileManager.default.moveItem(atPath: kept, toPath: file(receiver))
         #expect(try receiver.send(device: "d2", ids: ["e"]) == 200)

@@ -1,4 +1,4 @@
-// Points on their way to a server that misbehaves, from files that grow.
+// Forwarding points to a misbehaving server, from growing files.
 import Foundation
 import Host
 import Support
@@ -10,7 +10,7 @@ import Testing
     private static let path = "stream=weather/date=2026-11-21/device=d1/records.ndjson"
     private let folder = TemporaryFolder("stream=weather/date=2026-11-21/device=d1")
 
-    /// Adds records, all of one millisecond; their names begin with `prefix`.
+    /// Appends records, all of one millisecond, whose names begin with `prefix`.
     private func store(_ prefix: String, _ count: Int, for forwarder: InfluxForwarder? = nil) throws
     {
         let known = (try? folder.read(Self.path)) ?? ""
@@ -22,7 +22,7 @@ import Testing
         forwarder?.note([Self.path: Int64(text.utf8.count)])
     }
 
-    /// One that has begun; there is no archive whose files it could find by itself.
+    /// Returns a running forwarder; there is no archive that would list files.
     private func start(_ url: String, limit: Duration = .seconds(60)) throws -> InfluxForwarder {
         let target = try InfluxTarget(url: url)
         let forwarder = try InfluxForwarder(
@@ -58,16 +58,16 @@ import Testing
         #expect(stored.count == 2510)
         #expect(Set(stored.values).count == 2510)
         #expect(counts(forwarder) == [2510, 0, 0])
-        // What was kept and not answered is sent again, and nothing else is.
+        // Points stored without an answer are sent again, and nothing else is.
         #expect(influx.points.count > 2510)
         #expect(Set(influx.points).count == 2510)
         let said = influx.requests.map { String($0.prefix { $0 != " " }) }
         #expect(Set(said) == Set(words.split(separator: " ").map(String.init)))
     }
 
-    /// InfluxDB 1 keeps the others of a request and 2 none of them.
+    /// InfluxDB 1 stores the other points of a request, InfluxDB 2 none of them.
     ///
-    /// "odd": the words do not tell that it is the point's fault.
+    /// "odd": the message does not show that a point is at fault.
     @Test(arguments: ["partial", "whole", "odd"])
     func pointThatIsRefused_isCounted_andStopsNoOther(word: String) throws {
         let influx = try InfluxStub(word)
@@ -81,7 +81,7 @@ import Testing
         #expect(counts(forwarder) == [601, 3, 0])
         #expect(try influx.stored().count == 601)
         #expect(influx.requests.count < 100)
-        // Alone, where nothing shows that the server takes anything.
+        // Alone, when nothing shows that the server accepts anything.
         try store("bad", 1, for: forwarder)
         try store("d", 1, for: forwarder)
         try waitUntilDone(forwarder)
@@ -111,7 +111,8 @@ import Testing
         #expect(counts(forwarder) == [50, 0, 0])
     }
 
-    /// It refuses the first point alone and then takes the others: that says nothing of the first.
+    /// It refuses the first point alone and then accepts the others, which says nothing about the
+    /// first.
     @Test func serverThatRecoversMeanwhile_costsNoPoint() throws {
         let influx = try InfluxStub("400 400 ok")
         defer { influx.stop() }
@@ -140,7 +141,8 @@ import Testing
         #expect(influx.points.count == 11)
     }
 
-    /// Cut off behind a line, it grows beyond what was forwarded, with lines of the same length: a mark is no place in it.
+    /// Cut after a line, it grows past the checkpoint with lines of equal length: the offset alone
+    /// would match.
     @Test func fileThatWasCutOff_isReadFromItsBeginning() throws {
         let influx = try InfluxStub("ok")
         defer { influx.stop() }
@@ -169,7 +171,7 @@ import Testing
             withIntermediateDirectories: true
         )
         try FileManager.default.moveItem(atPath: file, toPath: folder.path + "/" + other)
-        // To itself: opening it fails.
+        // A link to itself cannot be opened.
         try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: file)
         forwarder.note([Self.path: length, other: length])
         try waitUntil("the other") { counts(forwarder) == [2, 0, 0] }
@@ -180,7 +182,7 @@ import Testing
         #expect(counts(forwarder) == [4, 0, 0])
     }
 
-    /// A last line that is too long to be looked at, and one that is no record.
+    /// An overlong last line, and a line that is not a record.
     @Test func linesThatAreNoRecords_areCounted() throws {
         let influx = try InfluxStub("ok")
         defer { influx.stop() }
@@ -209,7 +211,7 @@ import Testing
         #expect(try influx.stored().count == 1)
     }
 
-    // MARK: Whom it asks
+    // MARK: Address and token
 
     @Test func token_opensIt_asEachVersionWantsIt() throws {
         let influx = try InfluxStub("ok")
@@ -231,7 +233,7 @@ import Testing
                 "ok /api/v2/write?org=o&bucket=b 1 Token anna:s3cret",
             ]
         )
-        // One that is changed holds from the next request on, and none is a second header.
+        // A changed token is used from the next request on, and cannot add a header.
         let target = try InfluxTarget(url: influx.url2, tokenFile: file)
         try folder.write("new", to: "token")
         #expect(try target.authorization() == "Authorization: Token new")

@@ -1,4 +1,4 @@
-// Records as lines of InfluxDB's protocol: what stands in them, whatever a device sends.
+// Records in InfluxDB's line protocol, whatever a device sends.
 import Foundation
 import Support
 import Testing
@@ -8,7 +8,7 @@ import Testing
 @Suite struct InfluxLineTests {
     private static let id = "0f0f0f0f-0000-8000-8000-04000000002a"
 
-    /// The line and how many members are left out; `members` follow the id and the time.
+    /// Returns the line and the number of members left out; `members` follow the id and the time.
     private func point(
         _ members: String,
         id: String = id,
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// What stands between the tags and the time.
+    /// Returns the text between the tags and the time.
     private func fields(_ members: String) -> String? {
         let line = point(members).line
         let (before, after) = ("weather,device_id=d1 ", " 1795235407123000042")
@@ -39,7 +39,7 @@ import Testing
             fields(#""t":21,"u":-0.50,"v":1e21,"ok":true,"off":false,"s":"a b,c=d","none":null"#)
                 == #"t=21.0,u=-0.5,v=1e+21,ok=true,off=false,s="a b,c=d""#
         )
-        // A type is for ever: 21 is what 21.5 is.
+        // A field's type never changes, so 21 is a float like 21.5.
         #expect(fields(#""t":21.5"#) == "t=21.5")
     }
 
@@ -50,7 +50,7 @@ import Testing
             fields(#""n":"a\nb\r\u0000\tc","m\nv=2 1\nw":1"#) == #"n="a b   c",m\ v\=2\ 1\ w=1.0"#
         )
         #expect(fields(#""€":"\u20ac 🚀""#) == #"€="€ 🚀""#)
-        // A backslash that would be taken for an escape.
+        // A backslash that would start an escape.
         #expect(fields(#""a\\":1,"b\\,c":2,"d\\e":3"#) == #"a/=1.0,b/\,c=2.0,d\e=3.0"#)
         #expect(fields(#""end":"\\""#) == #"end="\\""#)
         let beacon = point(
@@ -78,10 +78,10 @@ import Testing
         }
         let many = (0..<300).map { "\"f\($0)\":\($0)" }.joined(separator: ",")
         #expect(point(many).leftOut == 45)
-        // NaN is no JSON; as a string it is a string.
+        // NaN is not valid JSON; as a string it is a string.
         #expect(point(#""a":NaN"#).leftOut == -1)
         #expect(fields(#""a":"NaN""#) == #"a="NaN""#)
-        // A point has a field.
+        // A point needs a field.
         #expect(point(#""a":[1]"#).line == nil)
     }
 
@@ -100,7 +100,7 @@ import Testing
             #expect(sighting.leftOut == (written == nil ? 1 : 0))
             if let written { #expect(sighting.line?.contains("rssi=\(written)") == true) }
         }
-        // The names of waypost-protocol(7), RECORDS, mean nothing in a stream of somebody's own.
+        // The names of waypost-protocol(7), RECORDS, have no meaning in a user's stream.
         #expect(fields(#""sequence":5"#) == "sequence=5.0")
     }
 
@@ -141,16 +141,16 @@ import Testing
                 String($0.split(separator: " ").last ?? "")
             }
         }
-        // The row of a gateway's queue, wherever the line stands; of another id where it stands.
+        // The row from a gateway's id, whatever the line number; the line number for other ids.
         #expect(time(Self.id, "2026-11-21T04:30:07.123Z", 99) == "1795235407123000042")
         #expect(time("0f0f0f0f-0000-8000-8000-04000000002b") == "1795235407123000043")
         #expect(time("0f0f0f0f-0000-8000-8000-0400000f4241") == "1795235407123000001")
         #expect(time("mine") == "1795235407123000007")
         #expect(time("0f0f0f0f-0000-4000-8000-04000000002a") == "1795235407123000007")
-        // Finer than a millisecond is not told apart by the clock.
+        // Digits below a millisecond are ignored.
         #expect(time("mine", "2026-11-21T05:30:07.1239+01:00") == "1795235407123000007")
         #expect(time("mine", "1969-12-31T23:59:59.999Z") == "-999993")
-        // InfluxDB knows the years 1677 to 2262.
+        // InfluxDB supports the years 1677 to 2262.
         #expect(time("mine", "2262-04-11T23:47:16Z") != nil)
         #expect(time("mine", "2263-01-01T00:00:00Z") == nil)
         #expect(point(#""a":1"#, time: "0001-01-01T00:00:00Z").leftOut == 1)

@@ -1,4 +1,4 @@
-// The whole receiver with an InfluxDB: killed, held up, and with Debian's own.
+// The whole receiver with an InfluxDB: killed, delayed, and with Debian's own.
 import Foundation
 import Glibc
 import ReceiverSupport
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// A batch of records, each of which has its id in a field.
+    /// Sends a batch of records, each with its id as a field.
     private func send(_ receiver: ReceiverProcess, _ ids: [String], device: String = "d1") throws {
         let body = RawRequest.batch(
             ids,
@@ -31,7 +31,7 @@ import Testing
         #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
     }
 
-    /// A proxy of the machine would see the token.
+    /// A proxy on this machine would see the token.
     @Test func influxOnThisMachine_isReachedWithoutAProxy() throws {
         let influx = try InfluxStub("ok")
         defer { influx.stop() }
@@ -50,9 +50,10 @@ import Testing
         defer { influx.stop() }
         let receiver = try ReceiverProcess(["--influx", influx.url])
         var sent = 0
-        // While points are under way; after they were kept and before that was noted; while nothing is taken.
+        // During a send; after a store that is not recorded; while everything is refused.
         for (round, words) in ["hang", "cut", "503", "hang ok", "cut ok"].enumerated() {
-            // While the receiver is dead: started into the round before it would wait a minute for an answer that hangs.
+            // Changed while the receiver is dead: otherwise it could wait a minute for a hanging
+            // answer.
             let (points, requests) = (influx.points.count, influx.requests.count)
             try influx.does(words)
             if round > 0 { try receiver.start() }
@@ -74,7 +75,7 @@ import Testing
         #expect(stored.count == sent)
         #expect(Set(stored.values).count == sent)
         #expect(try health(receiver)["points"] as? Int == sent)
-        // What is forwarded is noted: another start sends nothing of it again.
+        // The checkpoint is stored: another start sends nothing again.
         let before = influx.points.count
         receiver.kill()
         try receiver.start()
@@ -99,7 +100,7 @@ import Testing
         try waitUntil("a request") { !influx.requests.isEmpty }
         try receiver.expectService()
         #expect(receiver.terminate() == 0)
-        // Another address, by a receiver that may take its time: it gets all of them.
+        // Another address, with a receiver that has time: it gets all points.
         let next = try InfluxStub("ok")
         defer { next.stop() }
         let second = try ReceiverProcess(["--influx", next.url], in: receiver.folder)
@@ -108,7 +109,7 @@ import Testing
         #expect(try second.residentPeak() < ReceiverProcess.residentLimit)
     }
 
-    /// A proxy's 400, or a wrong organisation: no word of it is about a point.
+    /// A proxy's 400, or a wrong organisation: the message does not mention points.
     @Test func serverThatRefusesAll_costsNoPoint_beforeItHasTakenOne_andAfter() throws {
         let influx = try InfluxStub("400")
         defer { influx.stop() }
@@ -125,7 +126,7 @@ import Testing
         #expect(try health(receiver)["refused"] as? Int == 0)
     }
 
-    /// The first of all: nothing shows yet that the server takes anything.
+    /// The very first point: nothing shows yet that the server accepts anything.
     @Test func firstPointThatIsRefused_stopsTheRestNoLonger() throws {
         let influx = try InfluxStub("odd")
         defer { influx.stop() }

@@ -1,12 +1,12 @@
-// Debian's own InfluxDB behind the receiver: what is sent is what is found in it, and Grafana's questions have answers.
+// Debian's own InfluxDB with the receiver: it has all points, and answers Grafana's queries.
 import Foundation
 import ReceiverSupport
 import Support
 import Testing
 
-/// An InfluxDB of a test's own, with a user and a password.
+/// An InfluxDB for one test, with a user and a password.
 private final class InfluxServer {
-    /// As `deploy/test` has unpacked it.
+    /// Unpacked by `deploy/test`.
     static let program = Tree.path(".build/tools/influx/usr/bin/influxd")
 
     private let folder = TemporaryFolder()
@@ -39,7 +39,7 @@ private final class InfluxServer {
 
     func start() throws {
         process = try .started(Self.program, ["-config", folder.path + "/conf"])
-        // Whatever it answers.
+        // Any answer will do.
         try waitUntil("influxd") { try run("SHOW DATABASES").status == 0 }
     }
 
@@ -61,7 +61,7 @@ private final class InfluxServer {
         )
     }
 
-    /// The series that answer a query; throws where it is no query.
+    /// Returns the series that answer a query; throws for an invalid query.
     func ask(_ query: String) throws -> [[String: Any]] {
         let json = try JSONSerialization.jsonObject(with: run(query).data) as? [String: Any]
         guard let results = json?["results"] as? [[String: Any]], let result = results.first,
@@ -70,7 +70,7 @@ private final class InfluxServer {
         return result["series"] as? [[String: Any]] ?? []
     }
 
-    /// The rows of a measurement, each as its columns.
+    /// Returns the rows of a measurement, each as its columns.
     func rows(_ query: String) throws -> [[String: Any]] {
         try ask(query).flatMap { (series: [String: Any]) -> [[String: Any]] in
             let columns = series["columns"] as? [String] ?? []
@@ -148,7 +148,7 @@ struct InfluxServerTests {
         let influx = try InfluxServer()
         let receiver = try receiver(influx)
         try send(receiver)
-        // The database comes later than the points.
+        // The database is created after the points arrive.
         _ = try influx.ask("CREATE DATABASE \"way post\"")
         try waitFor(3, in: "weather", of: influx)
         try waitFor(1, in: "waypost_events", of: influx)
@@ -166,7 +166,7 @@ struct InfluxServerTests {
         #expect(beacons.first?["rssi"] as? Int == -71)
         #expect(try influx.rows("SELECT * FROM linux_gpsd_location").count == 1)
         #expect(try influx.ask("SELECT * FROM linux_alsa_audio").isEmpty)
-        // Noted once it is there.
+        // Counted once the points are there.
         let counts = #""influx":{"left_out":1,"points":6,"refused":1,"state":"up_to_date"}"#
         try waitUntil("counts") {
             try receiver.request(RawRequest.health).body.contains(counts)
@@ -175,7 +175,7 @@ struct InfluxServerTests {
         try restart(influx, behind: receiver)
     }
 
-    /// Each question of the dashboard is one that InfluxDB understands, and has an answer.
+    /// Checks that InfluxDB understands and answers each query of the dashboard.
     private func expectAnswers(of influx: InfluxServer) throws {
         let file = Tree.path("deploy/grafana/waypost.json")
         let json = try JSONSerialization.jsonObject(
@@ -198,7 +198,7 @@ struct InfluxServerTests {
         #expect(asked == 10)
     }
 
-    /// Killed while points come, it has each once when it is back.
+    /// Killed while points arrive, it has each once after the restart.
     private func restart(_ influx: InfluxServer, behind receiver: ReceiverProcess) throws {
         for batch in 0..<40 {
             let records = (0..<50).map { ("05:00:00", #""batch":\#(batch),"n":\#($0)"#) }

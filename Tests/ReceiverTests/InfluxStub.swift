@@ -1,10 +1,11 @@
-// A server that is like InfluxDB where a test wants it to be.
+// A stub of InfluxDB that misbehaves on demand.
 import Foundation
 import Support
 
-/// What it does with each request stands in a file: words, one a request, the last for all that follow.
+/// A server that takes its behaviour from a file: one word per request, the last for all that
+/// follow.
 ///
-/// What it keeps stands in `points`, a line each; what came to it in `requests`.
+/// It writes accepted points to `points`, one per line, and all requests to `requests`.
 struct InfluxStub {
     private static let script = """
         import os, socket, struct, sys
@@ -92,23 +93,23 @@ struct InfluxStub {
 
     var url2: String { "http://127.0.0.1:\(server.port)/api/v2/write?org=o&bucket=b" }
 
-    /// From now on.
+    /// Sets the behaviour from now on.
     func does(_ words: String) throws { try folder.write(words, to: "does") }
 
     private func lines(_ name: String) -> [String] {
         ((try? folder.read(name)) ?? "").split(separator: "\n").map(String.init)
     }
 
-    /// Each line as often as it was kept.
+    /// Each line as often as it was stored.
     var points: [String] { lines("points") }
 
     var requests: [String] { lines("requests") }
 
     func stop() { server.stop() }
 
-    /// The fields of the points, by what makes a point one: measurement, tags and time.
+    /// Returns the fields of each point, by measurement, tags and time.
     ///
-    /// Throws where two different records are one point.
+    /// Throws if two different records became one point.
     func stored() throws -> [String: String] {
         var stored: [String: String] = [:]
         for line in points {

@@ -1,3 +1,4 @@
+// Ingest over HTTP, with the real program.
 import CZlib
 import CZstd
 import Foundation
@@ -16,7 +17,7 @@ import Testing
         #expect(names.count > 10)
         for name in [""] + names.compactMap({ $0 as? String }) {
             let path = receiver.folder + "/" + name
-            // A journal of SQLite may be gone meanwhile.
+            // SQLite may delete its journal at any time.
             guard let facts = try? FileManager.default.attributesOfItem(atPath: path) else {
                 continue
             }
@@ -63,7 +64,7 @@ import Testing
         return ((response as? HTTPURLResponse)?.statusCode ?? 0, reply ?? [:])
     }
 
-    /// Only the status of a request, for one that races with the end of the receiver.
+    /// Returns only the status, for a request that races with the end of the receiver.
     private static func status(_ base: URL, _ batch: (key: String, body: Data)) async throws -> Int
     {
         var request = URLRequest(url: base.appendingPathComponent("api/ingest"))
@@ -102,7 +103,7 @@ import Testing
         #expect(text == #"{"id":"a","timestamp":"2026-11-21T04:30:07.123Z","value":1.50}"# + "\n")
     }
 
-    /// Streams of the user: any name, any members, in the archive as they were sent.
+    /// A user's stream: any name, any members, stored as sent.
     @Test func streamNeverHeardOf_isKeptByteForByte() async throws {
         let receiver = try ReceiverProcess()
         let members = [
@@ -125,7 +126,7 @@ import Testing
         #expect(text == records.map { $0 + "\n" }.joined())
     }
 
-    /// Sound is told by its format: a member that is only called like it is a member.
+    /// Audio is recognised by its format; a member with the same name alone is plain data.
     @Test(arguments: [
         #""audio_data":"none""#, #""audio_data":"T2dnUw==""#, #""audio_data":7,"audio_format":1"#,
         #""audio_data":{"a":1}"#, #""audio_format":"ogg""#,
@@ -270,7 +271,7 @@ import Testing
             let batches = (0..<12).map { Self.batch(["r\(round)-\($0)-a", "r\(round)-\($0)-b"]) }
             for (index, batch) in batches.enumerated() {
                 if index == 6 {
-                    // A request that is under way when the receiver dies.
+                    // A request in progress when the receiver dies.
                     let racing = Task { [base = receiver.base] in
                         try await Self.status(base, batch)
                     }

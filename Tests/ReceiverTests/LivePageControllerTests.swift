@@ -1,4 +1,4 @@
-// When an open page is made anew, and what each viewer gets of it.
+// The rendering of live pages, and the updates that each viewer gets.
 import Foundation
 import Host
 import Support
@@ -11,7 +11,7 @@ import Testing
     private let size = Locked(100)
     private let isWelcome = Locked(true)
 
-    /// Pages of a size, each with its number in it; the page of `broken` cannot be made.
+    /// A controller with pages of a size, each with its number in it; the page `broken` fails.
     private func desk() -> LivePageController {
         LivePageController(mayLook: { [isWelcome] _ in isWelcome.value }) { [made, size] page in
             if page == .device("broken") { throw Trouble("no") }
@@ -33,7 +33,7 @@ import Testing
         BootInstant(nanoseconds: count * 1_000_000_000)
     }
 
-    /// All that its client would have got by now, without the filling; nil: it is over.
+    /// All that the client would have received, without heartbeats; nil when it is over.
     private func taken(_ viewer: LiveViewer) -> String? {
         var bytes: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 1000)
@@ -63,12 +63,12 @@ import Testing
             desk.round([], changes: changes, at: seconds(Int64(second)))
             #expect(made.value.count == count, "\(second)")
         }
-        // Without a change once a minute.
+        // Without a change, once a minute.
         desk.round([], changes: 2, at: seconds(170))
         #expect(made.value.count == 5)
         desk.round([], changes: 2, at: seconds(172))
         #expect(made.value.count == 7)
-        // Who has taken nothing meanwhile gets the newest alone.
+        // A slow viewer gets only the newest version.
         #expect(taken(device)?.components(separatedBy: "data: page").count == 2)
         #expect(try #require(taken(first)).hasPrefix("data: page"))
     }
@@ -94,7 +94,7 @@ import Testing
         #expect(taken(idle) == "")
         desk.round([], changes: 0, at: seconds(115))
         #expect(taken(idle) == ": \n\n")
-        // It would take the place of a page.
+        // A heartbeat would take the place of a page.
         #expect(taken(busy) == "first\n" + event(1))
         desk.round([], changes: 0, at: seconds(129))
         #expect(taken(idle) == "")

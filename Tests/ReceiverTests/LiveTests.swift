@@ -1,4 +1,4 @@
-// Pages that stay open and are sent anew, and what a client can do with that.
+// Live pages, and clients that misuse them.
 import Foundation
 import ReceiverSupport
 import Support
@@ -16,7 +16,7 @@ import Testing
         browser = try PageClient(receiver, viewer: "anna")
     }
 
-    /// As many as may be open; none has anything to read yet.
+    /// Opens as many pages as allowed; none has anything to read yet.
     private func full(_ page: String = "/", window: Int32 = 0) throws -> [RawClient] {
         try (0..<Self.most).map {
             try browser.live(page, from: "127.0.0.\(2 + $0 / 8)", window: window)
@@ -40,8 +40,8 @@ import Testing
         #expect(overview.hears("</html>\n\n"))
         let lost = #","kind":"source_lost","source":"audio","detail":{}"#
         #expect(try receiver.send(padding: lost, time: RawRequest.time()) == 200)
-        #expect(device.hears("audio is lost since"))
-        // Ended in order, and the connection goes on.
+        #expect(device.hears("audio has been lost since"))
+        // Ended properly, and the connection stays usable.
         #expect(try browser.request("POST", "/logout").status == 303)
         for client in [overview, device] {
             #expect(client.hears(Self.end))
@@ -61,13 +61,13 @@ import Testing
         #expect(try browser.live("/", "POST").answer()?.status == 405)
         let none = try browser.live("/device/none")
         #expect(none.answer()?.status == 200)
-        // It may be over before the first of it was sent.
+        // The stream may end before its first page is sent.
         #expect(none.hears("0\r\n\r\n"))
         let head = try browser.live("/", "HEAD")
         #expect(head.answer()?.status == 200)
         head.send(RawRequest.health)
         #expect(head.answer()?.status == 200)
-        // Without chunks: its end is the connection's.
+        // Without chunks, the end of the connection is the end of the answer.
         let old = try browser.live(version: "HTTP/1.0")
         #expect(old.hears("\r\n\r\nretry: 5000\n\ndata: <!doctype html>"))
         #expect(try receiver.command("viewers", "drop", "anna").status == 0)
@@ -94,7 +94,7 @@ import Testing
         var clients = try full()
         for client in clients { #expect(client.answer()?.status == 200) }
         #expect(try browser.live().answer()?.status == 503)
-        // Half of them say no more than that they send no more.
+        // Half of them only signal that they send no more.
         for client in clients.prefix(8) { client.finishSending() }
         clients.removeLast(8)
         let next = try (0..<Self.most).map { _ in
@@ -108,7 +108,7 @@ import Testing
         #expect(next.count == Self.most)
     }
 
-    /// Of `d1`, of 2 MB: a quote is five times as long in HTML.
+    /// Makes a page of `d1` with 2 MB: a quote is five times as long in HTML.
     private func makeALongPage() throws {
         let text = String(repeating: "'", count: 290)
         let members = (0..<13).map { #""m\#($0)":"\#(text)""# }.joined(separator: ",")
@@ -118,7 +118,7 @@ import Testing
         #expect(try browser.page("/device/d1", with: "&#39;").utf8.count > 1_500_000)
     }
 
-    /// All connections that there may be, each with what costs most.
+    /// All allowed connections, each with the most expensive request.
     @Test func uploadsBesideViewersThatReadNothing_areStored_inTheMemoryOfAFew() throws {
         try makeALongPage()
         let clients = try full("/device/d1", window: 4096)
@@ -128,18 +128,18 @@ import Testing
         let head = RawRequest.head(length: bomb.count, encoding: "gzip")
         #expect(try receiver.request(head, bomb).status == 422)
         try receiver.expectService()
-        // They were there all the while.
+        // They were connected all the time.
         #expect(clients.allSatisfy { $0.hasNews() })
     }
 
-    /// They read, but so slowly that each byte is progress to a time-out that counts from the last.
+    /// They read so slowly that a timeout per byte would never end them.
     @Test func viewersThatReadTooSlowly_areLetGo() throws {
         try makeALongPage()
         let clients = try full("/device/d1", window: 4096)
         try waitUntil("all places taken") { try browser.live().answer()?.status == 503 }
         try receiver.expectService()
         try waitUntil("a place", limit: .seconds(120)) {
-            // Ten kilobytes a second: never silent, and too slow.
+            // Ten kilobytes per second: never silent, but too slow.
             for client in clients { _ = client.sip(1000) }
             usleep(100_000)
             return try browser.live().answer()?.status == 200

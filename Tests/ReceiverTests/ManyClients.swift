@@ -1,15 +1,16 @@
-// Gateways that send until they are answered, whatever becomes of the receiver meanwhile.
+// Gateways that repeat batches until they are answered, whatever happens to the receiver.
 import Foundation
 import ReceiverSupport
 import Support
 
-/// Clients, each a thread and an address of its own kind, that send one batch after another and repeat what was not answered.
+/// Clients, each with a thread and an address, that send batch after batch and repeat unanswered
+/// ones.
 final class ManyClients: Sendable {
-    /// Where the receiver is now.
+    /// The receiver's current port.
     let port: Locked<UInt16>
     /// Records of batches that were answered with 200.
     let answered = Locked<Set<String>>([])
-    /// Answers by status; 0 stands for none.
+    /// Answers by status; 0 means no answer.
     let statuses = Locked<[Int: Int]>([:])
     private let isOver = Locked(false)
     private let running: Locked<Int>
@@ -29,7 +30,7 @@ final class ManyClients: Sendable {
         }
     }
 
-    /// Until what each is sending now is answered.
+    /// Waits until the batches in progress are answered.
     func finish() throws {
         isOver.update { $0 = true }
         try waitUntil("the last answers", limit: .seconds(300)) { running.value == 0 }
@@ -57,14 +58,14 @@ final class ManyClients: Sendable {
 }
 
 extension ReceiverProcess {
-    /// The statuses of so many uploads at once, 16 from an address.
+    /// Returns the statuses of parallel uploads, 16 per address.
     func uploadsOf8MiB(_ count: Int) throws -> [Int] {
         let padding = #","text":"\#(String(repeating: "a", count: (1 << 20) - 80))""#
         let statuses = Locked<[Int]>([])
         let port = port
         try withThreads(count) { number in
             let client = try? RawClient(port: port, from: "127.0.2.\(1 + number / 16)")
-            // The same records: it is the way to the disk that is tried, not the disk.
+            // The same records: this tests the path to the disk, not the disk.
             let body = RawRequest.batch((0..<8).map { "r\($0)" }, padding: padding)
             client?.send(RawRequest.head(length: body.count))
             client?.send(body)
@@ -74,7 +75,7 @@ extension ReceiverProcess {
         return statuses.value
     }
 
-    /// The ids in the files of a stream, in any order.
+    /// Returns the ids in a stream's files, in any order.
     func ids(_ stream: String) throws -> [String] {
         try records(stream).compactMap { $0["id"] as? String }
     }

@@ -1,4 +1,4 @@
-// Numbers of records that never came: what a server that was restored from an older copy has lost.
+// Gaps in sequence numbers: records lost by a server that was restored from an older copy.
 import Foundation
 import ReceiverSupport
 import Support
@@ -50,7 +50,7 @@ import Testing
         #expect(html.components(separatedBy: "records are missing").count == 2)
         #expect(html.contains("waypost resend --since 20"))
         #expect(html.contains("2 healthy"))
-        // A backlog would have come meanwhile.
+        // A backlog would have arrived by now.
         try receiver.sql("UPDATE sequences SET changed=changed-7200000")
         #expect(try browser.get("/").body.contains("1 degraded"))
         #expect(try send(receiver, 21...25) == 200)

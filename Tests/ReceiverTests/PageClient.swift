@@ -4,13 +4,13 @@ import ReceiverSupport
 import Support
 import Testing
 
-/// Asks for pages with a session; each request on a connection of its own.
+/// Requests pages with a session; each request has a new connection.
 final class PageClient {
     var port: UInt16
-    /// Further fields of each request.
+    /// Additional header fields of each request.
     var extra = ""
     private(set) var token = ""
-    /// As the last log-in set it.
+    /// The header of the last login.
     private(set) var setCookie = ""
     private var cookie: String
 
@@ -22,7 +22,7 @@ final class PageClient {
         self.cookie = cookie
     }
 
-    /// A new viewer who has logged in.
+    /// Creates a viewer and logs in.
     convenience init(_ receiver: ReceiverProcess, viewer: String) throws {
         self.init(receiver)
         let outcome = try receiver.command("viewers", "add", viewer)
@@ -32,7 +32,7 @@ final class PageClient {
 
     func get(_ path: String) throws -> RawClient.Answer { try request("GET", path) }
 
-    /// Asks for a page until it says something, and returns it.
+    /// Requests a page until it contains a text, and returns it.
     func page(_ path: String = "/", with text: String) throws -> String {
         var last = ""
         let isThere: Bool = try eventually {
@@ -47,7 +47,7 @@ final class PageClient {
         cookie.isEmpty ? extra : "\(extra)Cookie: theme=x; \(cookie)\r\n"
     }
 
-    /// A connection on which a page comes as it changes.
+    /// Opens a connection to a live page.
     func live(
         _ page: String = "/",
         _ method: String = "GET",
@@ -68,7 +68,7 @@ final class PageClient {
         return try #require(client.answer())
     }
 
-    /// The bytes of an answer, by curl: they need not be text.
+    /// Returns an answer's bytes and status, using curl because they may not be text.
     func download(_ path: String, range: String? = nil) throws -> (Data, Int) {
         let fields = ["-H", "Cookie: \(cookie)"] + (range.map { ["-H", "Range: \($0)"] } ?? [])
         let outcome = try Process.run(
@@ -78,7 +78,7 @@ final class PageClient {
         return (outcome.data, Int(outcome.error) ?? 0)
     }
 
-    /// The status of the answer; the session is kept.
+    /// Logs in, keeps the session, and returns the status.
     func logIn(_ token: String) throws -> Int {
         let written = token.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         let answer = try request("POST", "/login", "username=viewer&token=\(written)")

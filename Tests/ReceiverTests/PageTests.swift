@@ -1,4 +1,4 @@
-// The page of the fleet, as a browser asks for it.
+// The fleet page, as a browser requests it.
 import Foundation
 import ReceiverSupport
 import Support
@@ -13,7 +13,7 @@ import Testing
             .replacingOccurrences(of: "DETAIL", with: detail)
     }
 
-    // MARK: Who may look
+    // MARK: Access
 
     @Test func page_isForViewersAlone() throws {
         let receiver = try ReceiverProcess()
@@ -102,7 +102,8 @@ import Testing
         guesser.extra = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n"
         let first = try (0..<10).map { _ in try guesser.logIn("no") }
         #expect(first.allSatisfy { $0 == 403 })
-        // Further ones are let through now and then: until one is not, and the right one has to wait, too.
+        // One try is allowed now and then: wait until one is refused, which also blocks the right
+        // token.
         try waitUntil("an address that has to wait") {
             try guesser.logIn("no") == 429 && guesser.logIn(browser.token) == 429
         }
@@ -111,7 +112,7 @@ import Testing
         #expect(guesser.setCookie.hasSuffix("; Secure"))
     }
 
-    // MARK: What it shows
+    // MARK: Content
 
     @Test func overview_hasWhoNeedsAPersonFirst_andWhy() throws {
         let receiver = try ReceiverProcess()
@@ -129,7 +130,7 @@ import Testing
             #","battery_percent":12,"battery_v":3.71,"pending":77,"latitude":47.5,"longitude":-8.25"#
         #expect(try receiver.send(device: "flat-1", ids: ["g"], padding: power, time: now) == 200)
         #expect(receiver.terminate() == 0)
-        // A receiver that was away counts no silence of its own: somebody was heard until an hour ago.
+        // Downtime of the receiver does not count as silence: it heard somebody until an hour ago.
         let hour = 3_600_000
         try receiver.sql(
             "UPDATE devices SET last_seen=last_seen-\(9 * hour) WHERE device='late-1'"
@@ -149,7 +150,7 @@ import Testing
         #expect(zip(places, places.dropFirst()).allSatisfy { $0.lowerBound < $1.lowerBound })
         for part in [
             "2 late", "2 critical", "2 degraded", "1 healthy", "silent for 10 h", "silent for 6 h",
-            "no storage left", "2.0 MB free", "audio is lost since", "supply is low",
+            "no storage left", "2.0 MB free", "audio has been lost since", "supply is low",
             "12 %, 3.71 V",
             ">77<", "47.50000, -8.25000", "<svg class=\"map\"",
             "https://www.openstreetmap.org/?mlat=47.50000&amp;mlon=-8.25000",
@@ -173,10 +174,10 @@ import Testing
         _ = try browser.page("/device/d2", with: "started")
         let html = try browser.page(with: "2 healthy")
         #expect(html.contains("1 revoked"))
-        #expect(!html.contains("is lost since"))
+        #expect(!html.contains("has been lost since"))
     }
 
-    /// Whatever a device calls itself, its values or its events.
+    /// Markup in a device's name, values or events is escaped.
     @Test func hostileText_staysText() throws {
         let receiver = try ReceiverProcess()
         let evil = #"<script>alert(1)</script>\"'&\u202e"#
@@ -199,7 +200,7 @@ import Testing
 
     @Test func events_comeAHundredAPage_withoutOneMissing() throws {
         let receiver = try ReceiverProcess()
-        // All at the same time: only their ids tell them apart.
+        // All at the same time, so that only their ids differ.
         let ids = (0..<250).map { "e\(1000 + $0)" }
         let body = RawRequest.batch(ids, padding: event("gap", "ID", ""), numbersSources: true)
         #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
@@ -233,7 +234,7 @@ import Testing
         }
     }
 
-    /// As `index rebuild` leaves it that is still reading, or was killed.
+    /// As `index rebuild` leaves it while it runs, or when killed.
     @Test func indexThatIsHalfRead_isToldOf() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a"]) == 200)

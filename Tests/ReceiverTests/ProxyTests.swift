@@ -1,4 +1,4 @@
-// The examples of deploy/proxy, each in the program that it is for, before the real receiver.
+// The examples of deploy/proxy, each in its program, in front of the real receiver.
 import Foundation
 import ReceiverSupport
 import Support
@@ -10,7 +10,7 @@ import Testing
         case caddy = "/usr/bin/caddy"
     }
 
-    /// A proxy with a certificate of its own before a receiver.
+    /// A proxy with its own certificate, in front of a receiver.
     private final class Site {
         let receiver: ReceiverProcess
         let folder = TemporaryFolder()
@@ -33,7 +33,7 @@ import Testing
             try waitUntil("the proxy") { try curl("/healthz").hasSuffix("200") }
         }
 
-        /// The example with names of this test's in the place of the example's; each of them must be there.
+        /// Returns the example with this test's names; each name to replace must occur.
         private func example(_ name: String, _ changes: [(String, String)]) throws -> String {
             var text = try String(
                 contentsOfFile: Tree.path("deploy/proxy/" + name),
@@ -96,20 +96,20 @@ import Testing
             return ["--silent", "--ipv4"] + certificate + ["https://localhost:\(port)\(path)"]
         }
 
-        /// The answer's body and, in its last line, its status.
+        /// Returns the answer's body, with its status in the last line.
         func curl(_ path: String, _ arguments: [String] = []) throws -> String {
             let fixed = ["--max-time", "60", "--write-out", "\n%{http_code}"] + request(path)
             return try Process.run("/usr/bin/curl", fixed + arguments).output
         }
 
-        /// An answer that goes on, into a file.
+        /// Opens a streamed answer and writes it to a file.
         func open(_ path: String, _ arguments: [String], file: String) throws -> Process {
             let fixed = ["--no-buffer", "--output", "\(folder.path)/\(file)"] + request(path)
             return try .started("/usr/bin/curl", fixed + arguments)
         }
 
         deinit {
-            // Not killed: nginx ends its workers, which would hold up the wait for it.
+            // Not killed: the wait would hang on nginx's workers, which only nginx ends.
             process.terminate()
             process.waitUntilExit()
         }
@@ -119,14 +119,15 @@ import Testing
         FileManager.default.isExecutableFile(atPath: $0.rawValue)
     }
 
-    /// Neither gathers what is to be shown at once.
+    /// Neither proxy buffers a live page.
     @Test(arguments: installed)
     func example_passesAnOpenPageOn(proxy: Proxy) throws {
         let site = try Site(proxy)
         let browser = try PageClient(site.receiver, viewer: "anna")
         let cookie = ["--cookie", "waypost_viewer=\(browser.session)"]
         let curl = try site.open("/live/", cookie, file: "live")
-        // Before the proxy, which waits for it; a test's threads leave no other signal to what they start.
+        // Before the proxy, which waits for it; with SIGKILL, because child processes of a test
+        // have all other signals blocked.
         defer {
             kill(curl.processIdentifier, SIGKILL)
             curl.waitUntilExit()
@@ -157,9 +158,9 @@ import Testing
         try Data(count: 17 << 20).write(to: URL(fileURLWithPath: large))
         try Data(count: 15 << 20).write(to: URL(fileURLWithPath: large + ".part"))
         #expect(try post(["--data-binary", "@" + large]).hasSuffix("413"))
-        // Of a stranger's body the receiver reads little, and the answer gets through all the same.
+        // The receiver reads little of an unknown client's body, but its answer arrives.
         #expect(try site.curl("/api/ingest", ["--data-binary", "@\(large).part"]).hasSuffix("401"))
-        // One guesses, also under another's name; the other may enrol all the same.
+        // One client guesses, also under another's name; the other can still enrol.
         let code = #"{"code": "0000-0000-0000-0000", "device_id": "d1"}"#
         func guess(_ address: String, _ name: String) throws -> String {
             let forged = "X-Forwarded-For: " + name
@@ -173,7 +174,7 @@ import Testing
         #expect(try guess("127.0.0.6", "127.0.0.5") == "403")
     }
 
-    /// Over one connection or sixty, one address holds no more than its part of the receiver's.
+    /// Over one connection or sixty, one address gets only its share of the receiver's.
     @Test(arguments: installed)
     func slowUploadsOfOneAddress_leaveRoomForOthers(proxy: Proxy) throws {
         let site = try Site(proxy)

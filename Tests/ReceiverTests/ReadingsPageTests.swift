@@ -1,4 +1,4 @@
-// Readings and beacons on the page of a day, and records as they came.
+// Readings and beacons on the day page, and the page of records.
 import Foundation
 import ReceiverSupport
 import Support
@@ -9,7 +9,7 @@ import Testing
 
     @Test func numbersOfAStream_arePlotted_withTheirUnitsAndHoles() throws {
         let receiver = try ReceiverProcess()
-        // From 1 h to 2 h and from 3 h to 4 h, the newest first.
+        // From 1 h to 2 h and from 3 h to 4 h, newest first.
         let seconds = (0..<60).map { 3600 + $0 * 60 } + (0..<60).map { 10_800 + $0 * 60 }
         try receiver.send(
             "weather",
@@ -28,7 +28,7 @@ import Testing
             "<b>free</b> 2.0 MB", "<b>pm</b> 7 µg/m³",
             #"aria-label="temperature from 0 h to 24 h: 3.6 °C to 14.3 °C""#,
         ] { #expect(html.contains(part), "\(part)") }
-        // A shape for each hour of the three numbers; what is no number has none.
+        // A polygon per hour and number; other values have none.
         #expect(html.components(separatedBy: "<polygon").count == 7)
         #expect(html.contains("120 records in 2.0 h of 24 h"))
     }
@@ -42,13 +42,13 @@ import Testing
             ($0 * 60, sighting("<often>", -50 - $0, #""temperature_c":\#($0)"#))
         }
         let seldom = (0..<45).map { ($0 * 700, sighting("B\($0)", -90, "")) }
-        // Without a name of its own.
+        // Without a name.
         let unnamed = [(5, #""kind":"manufacturer","address":"c2:00","rssi":-71"#)]
         try receiver.send("linux_bluez_beacons", on: Self.day, often + seldom + unnamed)
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page(
             "/device/d1/\(Self.day)",
-            with: "47 beacons. The 40 that were heard most are shown."
+            with: "47 beacons. The 40 heard most are shown."
         )
         let names = html.matches(of: /<h3>([^<]+)<\/h3>/).map { String($0.1) }
         #expect(names.count == 40)
@@ -56,12 +56,12 @@ import Testing
         #expect(html.contains("ruuvi, 30 sightings, -79 to -50 dBm"))
         #expect(html.contains("ruuvi, 1 sighting, -90 to -90 dBm"))
         #expect(html.contains("<b>temperature</b> 29.0 °C"))
-        // Bars of the strip of thirty minutes: as high as the strongest of each ten.
+        // The strip's bars for thirty minutes: the strongest of each ten.
         #expect(html.contains(#"<rect class="cover" x="0" width="1" y="20.0" height="50.0">"#))
         #expect(html.contains(#"<rect class="cover" x="2" width="1" y="40.0" height="30.0">"#))
     }
 
-    /// Numbers at the end of what a computer can count, in whatever place the page shows.
+    /// Extreme numbers everywhere that the page shows numbers.
     @Test func hostileNumbers_endNothing() throws {
         let receiver = try ReceiverProcess()
         let most = "9223372036854775807"
@@ -117,7 +117,7 @@ import Testing
         }
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page("/device/d1/\(Self.day)", with: "300 records in")
-        #expect(html.contains("parts that are spread evenly over it were read"))
+        #expect(html.contains("only samples spread evenly over it were read"))
         #expect(html.contains("<b>n</b>"))
     }
 

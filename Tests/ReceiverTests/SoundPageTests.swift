@@ -1,12 +1,12 @@
-// Sound on the page: an hour's chunks, each to be played and downloaded.
+// Audio on the page: an hour's chunks, to play and to download.
 import Foundation
 import ReceiverSupport
 import Support
 import Testing
 
-/// Sound as a gateway sends it.
+/// Audio as a gateway sends it.
 enum Sound {
-    /// So many seconds of silence: WAV, 8 kHz, 16 bit.
+    /// Returns silence as WAV, 8 kHz, 16 bit.
     static func wav(seconds: Double) -> Data {
         let bytes = UInt32(seconds * 8000) * 2
         var data = Data("RIFF".utf8)
@@ -23,7 +23,7 @@ enum Sound {
         return data + Data(count: Int(bytes))
     }
 
-    /// Chunks of the stream `sound`: each of a device, from a second of the day on.
+    /// Sends chunks of the stream `sound`, each with its device and its second of the day.
     static func send(
         _ receiver: ReceiverProcess,
         _ chunks: [(device: String, second: Int, length: Double)],
@@ -56,7 +56,7 @@ enum Sound {
 
     @Test func hour_hasItsChunks_andThePauseBetween() throws {
         let receiver = try ReceiverProcess()
-        // Out of order, as a backlog comes; the third overlaps the second.
+        // Out of order, like a backlog; the third overlaps the second.
         let chunks = [("d1", 3720, 2.0), ("d1", 3600, 2.0), ("d1", 3601, 2.0), ("d1", 7200, 1.0)]
         try Sound.send(receiver, chunks, on: Self.day)
         let browser = try PageClient(receiver, viewer: "anna")
@@ -84,7 +84,7 @@ enum Sound {
         #expect(try browser.get("/device/d1/\(Self.day)/sound/05").status == 404)
     }
 
-    /// The folder and the name of the only chunk that was sent.
+    /// Sends one chunk and returns its folder and name.
     private func oneChunk(_ receiver: ReceiverProcess, length: Double) throws -> (String, String) {
         try Sound.send(receiver, [("d1", 3600, length)], on: Self.day)
         let folder = receiver.folder + "/stream=sound/date=\(Self.day)/device=d1"
@@ -107,7 +107,7 @@ enum Sound {
         #expect(Array(picture[16..<24]) == [0, 0, 2, 128, 0, 0, 0, 128])
         let kept = receiver.folder + "/.receiver-spectrograms"
         #expect(try FileManager.default.contentsOfDirectory(atPath: kept).count == 1)
-        // Another one is of other sound; a playlist that names it is no sound at all, whatever its name says.
+        // Another file has another picture; a playlist is refused, whatever its name.
         try Data("#EXTM3U\nfile://\(folder)/\(name)\n".utf8).write(
             to: URL(filePath: "\(folder)/x.wav")
         )

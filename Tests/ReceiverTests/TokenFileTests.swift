@@ -1,4 +1,4 @@
-// The file of tokens, which keeps none of them in the clear.
+// The token file, which stores no token in plain text.
 import Foundation
 import ReceiverSupport
 import Support
@@ -31,11 +31,11 @@ import Testing
         ] {
             #expect(try verify(receiver, token) == status, "\(token)")
         }
-        // A digest is no token.
+        // A digest is not a token.
         let digest = hashed.split(whereSeparator: \.isWhitespace).first { $0.hasPrefix("sha256:") }
         #expect(try verify(receiver, String(try #require(digest))) == 401)
         #expect(receiver.terminate() == 0)
-        // One more beside them, as a person would add it.
+        // A new one is added by hand.
         try folder.write(hashed + "third-secret\n", to: "tokens", mode: 0o640)
         try receiver.start()
         #expect(try verify(receiver, "first-secret") == 200)
@@ -45,7 +45,7 @@ import Testing
 
     @Test func fileThatCannotBeReplaced_isReadAllTheSame() throws {
         let file = try folder.write("a-secret\n", to: "tokens")
-        // In its place nothing can be renamed to: the name beside it is a folder that is not empty.
+        // The rename fails: the temporary name is a folder that is not empty.
         _ = try FileManager.default.createDirectory(
             atPath: file + ".new/x",
             withIntermediateDirectories: true

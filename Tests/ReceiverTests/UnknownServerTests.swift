@@ -1,4 +1,4 @@
-// Clients without a good token: how little they get.
+// Clients without a good token get very little.
 import Foundation
 import ReceiverSupport
 import Support
@@ -7,10 +7,10 @@ import Testing
 @Suite struct StrangerTests {
     private let folder = TemporaryFolder()
 
-    /// Nobody can guess it.
+    /// Too long to guess.
     private static let long = String(repeating: "x7", count: 16)
 
-    /// With a list of tokens, of which "good" is one.
+    /// A receiver with a token list that contains "good".
     private func closed(_ arguments: [String] = []) throws -> ReceiverProcess {
         let file = try folder.write("good\nother\n\(Self.long)\n", to: "tokens", mode: 0o600)
         return try ReceiverProcess(["--tokens", file] + arguments)
@@ -18,7 +18,7 @@ import Testing
 
     // MARK: Bodies
 
-    /// Nothing of it has to come before the answer does.
+    /// The answer does not wait for the body.
     @Test func bodyThatIsNotWanted_isNotWaitedFor() throws {
         let receiver = try closed()
         let heads = [
@@ -36,7 +36,7 @@ import Testing
         #expect(clients.allSatisfy { $0.isAtEnd() })
     }
 
-    /// One byte after another is progress, and yet there is an end: soon for strangers, later for devices.
+    /// Bytes that trickle have a deadline: soon for unknown clients, later for devices.
     @Test func bodiesThatTrickle_haveAnEnd() throws {
         let receiver = try closed()
         let form = "Host: r\r\nContent-Length: 4000\r\n\r\n"
@@ -66,7 +66,7 @@ import Testing
 
     // MARK: Behind a proxy
 
-    /// One who holds connections open behind a proxy holds as many as in front of it.
+    /// A client behind a proxy gets as many connections as one without.
     @Test func clientBehindAProxy_hasSoManyRequestsAtOnce() throws {
         let receiver = try closed(["--behind-proxy"])
         func head(_ client: String, length: Int = 1000) -> String {
@@ -87,12 +87,12 @@ import Testing
         }
         try waitUntil("a refusal") { try post("192.0.2.1") == 429 }
         #expect(try post("192.0.2.2") == 200)
-        // The end of one makes room for the next.
+        // The end of one request makes room for the next.
         held[0].finishSending()
         try waitUntil("room") { try post("192.0.2.1") == 200 }
     }
 
-    /// A proxy may add a line of its own behind what its client wrote.
+    /// A proxy may add a line after the ones its client wrote.
     @Test func lastForwardedForLine_saysWhoTheClientIs() throws {
         let receiver = try closed(["--behind-proxy"])
         let code = #"{"code": "0000-0000-0000-0000", "device_id": "d1"}"#
@@ -109,7 +109,7 @@ import Testing
         #expect(try guess("192.0.2.7", "192.0.2.8") == 403)
     }
 
-    // MARK: Guesses
+    // MARK: Guessing
 
     @Test func tokens_areNotGuessedAtWill_andDevicesOfTheAddressGoOn() throws {
         let receiver = try closed(["--behind-proxy"])
@@ -123,11 +123,11 @@ import Testing
         #expect(try verify("good", from: "192.0.2.1") == 200)
         let guesses = try (0..<20).map { try verify("guess\($0)", from: "192.0.2.1") }
         #expect(guesses.prefix(10).allSatisfy { $0 == 401 } && guesses.last == 429)
-        // The right one cannot be found so, and who had it before is not locked out.
+        // The right token cannot be found this way, and its owner is not locked out.
         #expect(try verify("other", from: "192.0.2.1") == 429)
         #expect(try verify("good", from: "192.0.2.1") == 200)
         #expect(try verify("other", from: "192.0.2.2") == 200)
-        // A restart has forgotten who was there; a token that cannot be guessed needs no memory.
+        // A restart forgets who was there, but a token that cannot be guessed still works.
         #expect(try verify(Self.long, from: "192.0.2.1") == 200)
         #expect(try verify(Self.long + "8", from: "192.0.2.1") == 429)
     }

@@ -1,8 +1,8 @@
-// A real object store (moto) in a process of its own, and what an analyst reads from it.
+// A real object store (moto) in a separate process, and its contents as an analyst reads them.
 package import Foundation
 internal import Glibc
 
-/// `Tests/Peers/store.py`: checks each signature, and does to objects what it is told.
+/// Runs `Tests/Peers/store.py`, which checks each signature and applies scripted faults to objects.
 package final class ObjectStore {
     package static let root = Tree.root
     package static var python: String {
@@ -24,7 +24,7 @@ package final class ObjectStore {
         package var what: String
     }
 
-    /// What one query over the whole bucket gave.
+    /// The result of one query over the whole bucket.
     package struct Contents: Decodable {
         package struct Row: Decodable, Equatable {
             package var stream: String
@@ -48,7 +48,7 @@ package final class ObjectStore {
         package var objects: [String: String]
         /// SHA-256 in hex by key.
         package var digests: [String: String]
-        /// The first four bytes of each file that a record of sound names.
+        /// The first four bytes of each file that an audio record names.
         package var sound: [String: String]
     }
 
@@ -77,7 +77,7 @@ package final class ObjectStore {
         process.waitUntilExit()
     }
 
-    /// The next object that was put, as `FAULT KEY`; waits for it.
+    /// Waits for the next object that was put; returns `FAULT KEY`.
     package func nextPut() -> String {
         let line = Self.line(from: output)
         return line.replacingOccurrences(of: "PUT ", with: "")
@@ -92,7 +92,7 @@ package final class ObjectStore {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Reads all objects back and asks DuckDB what is in them.
+    /// Reads all objects back and queries them with DuckDB.
     package func contents() throws -> Contents {
         let folder = NSTemporaryDirectory() + "waypost-lake-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }

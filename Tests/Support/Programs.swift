@@ -2,7 +2,7 @@
 package import Foundation
 internal import Host
 
-/// What a program that has ended left.
+/// The output and status of a program that has ended.
 package struct Outcome: Sendable {
     package var status: Int32
     package var data: Data
@@ -48,10 +48,10 @@ extension Process {
             error: error,
             environment: environment
         )
-        // A program that has ended reads no more of it, and its status says why.
+        // A program that has ended does not read the rest, and its status says why.
         try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
         try input.fileHandleForWriting.close()
-        // Beside the output: a pipe that nobody empties would hold the program up.
+        // Read on another thread: a full pipe would block the program.
         let (told, errors) = (Locked(Data()), error.fileHandleForReading)
         let reader = try OwnThread("stderr") {
             let all = errors.readDataToEndOfFile()
@@ -67,7 +67,7 @@ extension Process {
         )
     }
 
-    /// Ends it at once, as a power cut does, if it still runs.
+    /// Kills the program, as a power cut would, if it still runs.
     package func killAndWait() {
         if isRunning { kill(processIdentifier, SIGKILL) }
         waitUntilExit()
@@ -75,8 +75,8 @@ extension Process {
 }
 
 extension Tree {
-    /// The path of a program of this package: as it is installed, where WAYPOST_TEST_PROGRAMS names a folder that
-    /// holds it, or as it was built beside the tests.
+    /// Returns the path of a program of this package: in the folder WAYPOST_TEST_PROGRAMS if it is
+    /// there, otherwise as built beside the tests.
     package static func program(_ name: String) -> String {
         if let folder = ProcessInfo.processInfo.environment["WAYPOST_TEST_PROGRAMS"] {
             let installed = "\(folder)/\(name)"
@@ -92,7 +92,7 @@ package final class StubServer {
     package let port: String
     private let process: Process
 
-    /// `argument`: the script's.
+    /// Starts a script with one argument.
     package init(_ script: String, _ argument: String) throws {
         let output = Pipe()
         process = try .started("/usr/bin/python3", ["-c", script, argument], output: output)
@@ -100,15 +100,17 @@ package final class StubServer {
         port = line.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Called at the end of the test, which so holds on to it until then.
+    /// Stops the server; called at the end of the test, which keeps a reference until then.
     ///
-    /// By SIGKILL: under emulation one lived on after SIGTERM, and held the pipe of another test open.
+    /// By SIGKILL: under emulation a server survived SIGTERM and kept the pipe of another test
+    /// open.
     package func stop() { process.killAndWait() }
 }
 
 extension StubServer {
-    /// A script that answers POST as `answer` says: a function in Python from the path, and the paths asked before, to
-    /// status and body.
+    /// Returns a script that answers POST with the Python function `answer`.
+    ///
+    /// It maps the path and the earlier paths to status and body.
     package static func posts(_ answer: String) -> String {
         answer + """
 

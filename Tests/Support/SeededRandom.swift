@@ -1,4 +1,4 @@
-// Chance that can be had again.
+// Reproducible random numbers.
 
 /// Random numbers that are the same for the same seed (SplitMix64; Steele, Lea and Flood 2014).
 package struct SeededRandom: RandomNumberGenerator, Sendable {

@@ -1,8 +1,8 @@
-// Sockets of this machine that tests listen on.
+// Local sockets that tests listen on.
 internal import CLinux
 internal import Glibc
 
-/// A bound socket on a port of the loopback that the kernel chose; a stream socket listens.
+/// Returns a bound socket on a loopback port that the kernel chose; a stream socket listens.
 package func listening(
     datagrams: Bool = false,
     backlog: Int32 = 8
@@ -23,7 +23,7 @@ package func listening(
     return (number, UInt16(bigEndian: address.sin_port))
 }
 
-/// A port that nobody listens on now.
+/// Returns a port that nobody listens on now.
 package func freePort(datagrams: Bool = false) -> UInt16 {
     let (number, port) = listening(datagrams: datagrams)
     close(number)

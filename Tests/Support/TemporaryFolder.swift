@@ -1,15 +1,15 @@
-// Files of a test's own, and those of the source tree.
+// A test's temporary files, and the files of the source tree.
 package import Foundation
 
-/// A folder of a test's own, gone with it.
+/// A temporary folder of a test, deleted with this object.
 package final class TemporaryFolder: Sendable {
-    /// Short: the name of a socket in it has 107 bytes.
+    /// Short, because a socket's path has at most 107 bytes.
     package let path = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
 
-    /// With these folders in it.
+    /// Creates the folder with these folders in it.
     package init(_ folders: String...) {
         for folder in [""] + folders {
-            // What cannot be made is told by the first use of it.
+            // If this fails, the first use reports it.
             try? FileManager.default.createDirectory(
                 atPath: "\(path)/\(folder)",
                 withIntermediateDirectories: true
@@ -21,7 +21,7 @@ package final class TemporaryFolder: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     @discardableResult
     package func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
         let file = "\(path)/\(name)"
@@ -45,6 +45,6 @@ package enum Tree {
     package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The path of a file, as `Tests/Fixtures/stores`.
+    /// Returns the path of a file such as `Tests/Fixtures/stores`.
     package static func path(_ file: String) -> String { root.appendingPathComponent(file).path }
 }

@@ -1,17 +1,17 @@
-// A file system of a test's own, in memory.
+// A temporary in-memory file system of a test.
 import Foundation
 
-/// Mounted on a folder of its own; gone with it.
+/// A tmpfs on a temporary folder, unmounted with this object.
 package final class TemporaryMount: Sendable {
     private let folder = TemporaryFolder("mount")
 
     package var path: String { "\(folder.path)/mount" }
 
-    /// Asked in a namespace of its own, so that asking leaves no mount behind.
+    /// Tested in a separate namespace, so that the test leaves no mount behind.
     package static let isAllowed =
         getuid() == 0 && run("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt")
 
-    /// `options` of tmpfs(5): `size=4k`, `ro`.
+    /// Mounts with `options` of tmpfs(5), such as `size=4k` or `ro`.
     package init(_ options: String) throws {
         guard Self.run("mount", "-t", "tmpfs", "-o", options, "none", path) else {
             throw NeverHappened(what: "a mount with \(options)")

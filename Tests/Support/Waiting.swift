@@ -1,8 +1,8 @@
-// Waiting for what is to happen, never for a time.
+// Waits for conditions, never for a fixed time.
 internal import Glibc
 internal import Host
 
-/// What was waited for did not happen.
+/// A condition that did not come true in time.
 package struct NeverHappened: Error, CustomStringConvertible {
     package var what: String
 
@@ -13,10 +13,10 @@ package struct NeverHappened: Error, CustomStringConvertible {
     package var description: String { "not in time: \(what)" }
 }
 
-/// How many times as long everything may take: on emulated processors.
+/// The factor by which all timeouts are extended on emulated processors.
 package let patience = getenv("WAYPOST_TEST_PATIENCE").flatMap { Int(String(cString: $0)) } ?? 1
 
-/// Waits for a condition, a minute at most; false when it did not come.
+/// Waits for a condition, a minute at most; returns false if it did not come true.
 package func eventually(
     limit: Duration = .seconds(60),
     _ condition: () throws -> Bool
@@ -30,7 +30,7 @@ package func eventually(
     return true
 }
 
-/// Waits for a condition, a minute at most; throws `NeverHappened` when it did not come.
+/// Waits for a condition, a minute at most; throws `NeverHappened` if it did not come true.
 package func waitUntil(
     _ what: String,
     limit: Duration = .seconds(60),

@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// The real bench, with so few rows that it is done in seconds.
+/// Runs the real benchmark with few rows, so that it takes seconds.
 @Suite struct BenchTests {
     static func run(_ arguments: [String]) throws -> (status: Int32, output: Data) {
         let outcome = try Process.run(Tree.program("waypost-bench"), arguments)
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// A figure a line, as a worker of the bench prints them.
+    /// Parses one figure per line, as a benchmark worker prints them.
     private static func worker(_ arguments: [String]) throws -> [String: Double] {
         let result = try run(["worker"] + arguments)
         #expect(result.status == 0)
@@ -133,7 +133,7 @@ import Testing
         #expect(figures["bodies"] == 1)
         #expect(figures["plain_bytes"] ?? 0 > 100e6)
         let peak = try #require(figures["resident_peak_bytes"])
-        // Less than half of the body, with the program and its libraries in it.
+        // Less than half of the body, program and libraries included.
         #expect(peak > 0 && peak < 48e6, "\(peak)")
     }
 }

@@ -36,13 +36,13 @@ import Testing
             )
         }
 
-        /// Records that the gateway believes to be stored, by stream.
+        /// The number of records that the gateway believes to be stored, by stream.
         func uploaded() throws -> [String: Int] {
             let streams = try status()["streams"] as? [String: [String: Any]] ?? [:]
             return streams.compactMapValues { $0["uploaded"] as? Int }.filter { $0.value > 0 }
         }
 
-        /// Waits until records of a stream are stored and nothing is left.
+        /// Waits until records of a stream are stored and none is pending.
         func waitForUpload(of stream: String) throws {
             try waitUntil("uploads of \(stream)") {
                 try (try? uploaded())?[stream] != nil && run("sync", "--wait", "30").status == 0
@@ -53,7 +53,7 @@ import Testing
     @Test func killBetweenStoredAndMarked_storesTheSameObjectAgain_eachRecordOnce() throws {
         let bench = try Bench(faults: ["hang"])
         try bench.launch()
-        // Its answer never comes.
+        // Its answer never arrives.
         var hung = bench.store.nextPut()
         while !hung.hasPrefix("hang ") { hung = bench.store.nextPut() }
         bench.killDaemon()
@@ -67,7 +67,7 @@ import Testing
         let stored = contents.rows.reduce(into: [:]) { $0[$1.stream, default: 0] += $1.records }
         #expect(stored == uploaded)
         #expect(contents.rows.allSatisfy { $0.ids == $0.records && $0.device == "pi-1" })
-        // Collecting began only when the store had taken a first object.
+        // Collecting began only once the bucket had accepted a first object.
         #expect(contents.objects["_waypost/device=pi-1.json"] == "application/json")
         #expect(FileManager.default.fileExists(atPath: bench.folder + "/state/enrolled"))
     }

@@ -1,4 +1,4 @@
-// A gateway with a budget, against the reference receiver.
+// A gateway with a daily budget, and the reference server.
 import Foundation
 import Support
 import Testing
@@ -43,7 +43,7 @@ import Testing
         let spent = try #require(try budget(device)["spent_bytes"] as? Int)
         #expect((50_000...100_000).contains(spent))
         #expect(try device.run("status").output.contains(" of 100.0 kB today"))
-        // Neither a kill nor a reload begins another one.
+        // Neither a kill nor a reload resets the budget.
         device.killDaemon()
         try device.start()
         #expect(try device.run("sync").status == 1)

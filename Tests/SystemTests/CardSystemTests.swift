@@ -1,10 +1,10 @@
-// A card, the real importer, a real receiver that gives out codes, and the gateway with what came of it.
+// A card, the real importer, a real server that issues codes, and the gateway with the result.
 import Foundation
 import Host
 import Support
 import Testing
 
-/// A device with a card in it, and a receiver somewhere.
+/// A device with a card in it, and a server.
 private final class CardBench {
     private let temporary = TemporaryFolder("card", "etc", "run", "state", "data")
     var folder: String { temporary.path }
@@ -48,7 +48,7 @@ private final class CardBench {
 
     func text(_ name: String) -> String? { try? temporary.read(name) }
 
-    /// Three lines, as they stand in the README.
+    /// Three lines, as in the README.
     func configuration(_ endpoint: String) -> String {
         """
         [upload]\r
@@ -71,7 +71,7 @@ private final class CardBench {
         )
     }
 
-    /// As systemd gives them to the service: a card cannot set them.
+    /// As systemd sets them for the service: a card cannot.
     private var directories: [String: String] {
         ["STATE_DIRECTORY": folder + "/state", "RUNTIME_DIRECTORY": folder + "/run"]
     }
@@ -94,7 +94,7 @@ private final class CardBench {
         return process
     }
 
-    /// As the unit does: with the credential that systemd gives.
+    /// As the unit does: with the credential from systemd.
     func startGateway() throws {
         let credentials = ["CREDENTIALS_DIRECTORY": folder + "/credstore"]
         gateway = try .started(
@@ -109,7 +109,7 @@ private final class CardBench {
         return try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any] ?? [:]
     }
 
-    /// Collecting: the source is opened, which fails here.
+    /// True if the source was opened, which fails here, so that it collects.
     func isCollecting() throws -> Bool {
         let sources = try status()["sources"] as? [String: [String: Any]]
         return sources?["audio"]?["state"] as? String == "error"
@@ -117,7 +117,7 @@ private final class CardBench {
 }
 
 @Suite struct CardSystemTests {
-    /// A way to the server on which the answer to the first code gets lost; or waits for a file that is named behind the port.
+    /// A proxy that loses the answer to the first code, or waits for the file named after the port.
     private static let badWay = """
         import os, socket, sys, threading, time
         port, _, go = sys.argv[1].partition(":")
@@ -171,7 +171,7 @@ private final class CardBench {
         way.stop()
     }
 
-    /// What the server of before says then is nothing that the new one is to be shown.
+    /// A late answer of the old server must not be stored for the new one.
     @Test func stickThatComesWhileAServerIsAsked_isWhatCounts() throws {
         let bench = try CardBench()
         let go = bench.folder + "/go"
@@ -205,36 +205,36 @@ private final class CardBench {
         try bench.put(bench.configuration(bench.endpoint), "card/WAYPOST.TOML.txt")
         try bench.put(code, "card/waypost.code")
         bench.stopReceiver()
-        // The boot: no network, nothing waits for one.
+        // A boot without a network, which nothing waits for.
         #expect(try bench.takeOver().status == 0)
         #expect(bench.text("card/waypost.code")?.contains(code.prefix(9)) == false)
         try bench.startGateway()
         #expect(try bench.takeOver("--online").status == 1)
         #expect(bench.text("card/waypost-errors.txt")?.contains("E001") == true)
-        try waitUntil("status tells of it") {
+        try waitUntil("status reports it") {
             let reasons = try bench.status()["reasons"] as? [String] ?? []
             return reasons.contains { $0.contains("on the card") && $0.contains("E001") }
         }
         #expect(try !bench.isCollecting())
-        // The network comes.
+        // The network is up.
         try bench.startReceiver()
         let asked = try bench.takeOver("--online")
         #expect(asked.status == 0, "\(asked.error)")
         #expect(bench.text("card/waypost-errors.txt") == nil)
         let server = "http://127.0.0.1:\(bench.port)"
         #expect(bench.text("credstore/waypost.token")?.hasSuffix("\n# for \(server)\n") == true)
-        // The unit restarts the service, which is given its credentials when it starts.
+        // The unit restarts the service, which gets its credentials at its start.
         bench.stopGateway()
         try bench.startGateway()
         try waitUntil("collecting") { try bench.isCollecting() }
         #expect(try bench.takeOver().output == "")
         #expect(try bench.takeOver("--online").status == 0)
-        // Another server, by hand: this one would even accept the token.
+        // Another server, set by hand: this one would even accept the token.
         bench.stopGateway()
         let other = "http://localhost:\(bench.port)/api/ingest"
         try bench.put(bench.configuration(other), "etc/imported.toml")
         try bench.startGateway()
-        try waitUntil("status tells of it") {
+        try waitUntil("status reports it") {
             let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
             return errors.contains {
                 ($0["message"] as? String)?.contains("is not sent to") == true
@@ -255,7 +255,7 @@ private final class CardBench {
         let told = try #require(bench.text("card/waypost-errors.txt"))
         #expect(told.contains("E002") && told.contains("ask whoever runs the server"))
         #expect(!told.contains("token-of-another-server"))
-        // The next card has the right one.
+        // The next card has the right server.
         let code = try bench.newCode()
         try bench.put(code, "card/waypost.code")
         #expect(try bench.takeOver().status == 0)
@@ -273,7 +273,7 @@ private final class CardBench {
         let again = try bench.run(["enroll", "--endpoint", bench.endpoint, "--code", code])
         #expect(again.status == 2)
         #expect(again.error.contains("not known, was used, or is too old"))
-        // On a card: `enroll` has set upload.token_file, which the card's configuration leaves out.
+        // On a card: `enroll` has set upload.token_file, which the card's configuration omits.
         try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
         try bench.put(code, "card/waypost.code")
         #expect(try bench.takeOver().status == 0)
@@ -281,7 +281,7 @@ private final class CardBench {
         #expect(bench.text("card/waypost-errors.txt")?.contains("was used") == true)
     }
 
-    /// It would be used up, and its token lost.
+    /// The code would be used up, and its token lost.
     @Test func codeIsNotExchanged_whereItsTokenCannotBeStored() throws {
         let bench = try CardBench()
         try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
@@ -299,7 +299,7 @@ private final class CardBench {
         #expect(bench.text("credstore/waypost.token") != nil)
     }
 
-    /// systemctl, which says of the service what a file says, and notes what it is told.
+    /// A fake systemctl: a file sets the service's state, and calls are logged.
     private static let systemctl = """
         #!/bin/sh
         folder=$(dirname "$0")
@@ -307,7 +307,8 @@ private final class CardBench {
         echo "$*" >>"$folder/told"
         """
 
-    /// A service that a wrong configuration ended has failed; systemd's try-restart does nothing for it.
+    /// A service that a wrong configuration stopped has failed; systemd's try-restart does not
+    /// start it.
     @Test func stickWithAGoodConfiguration_startsAServiceThatFailed_andNoneThatIsStopped() throws {
         let bench = try CardBench()
         try bench.put(Self.systemctl, "systemctl")
@@ -322,13 +323,13 @@ private final class CardBench {
             #expect(bench.text("told") == "--no-block \(word) waypost.service\n" + asks)
             try bench.put("", "failed")
         }
-        // What is in force already restarts nothing.
+        // An unchanged configuration restarts nothing.
         try bench.put("", "told")
         #expect(try bench.takeOver(restart).status == 0)
         #expect(bench.text("told") == "")
     }
 
-    /// 1970: no certificate is good yet, and nothing here asks what day it is.
+    /// 1970: no certificate is valid yet, and this program does not check the date.
     @Test func brokenCardAtTheFirstBoot_leavesAGatewayThatSaysSo() throws {
         let bench = try CardBench()
         let folders = bench.configuration(bench.endpoint).replacingOccurrences(
@@ -341,7 +342,7 @@ private final class CardBench {
         #expect(outcome.status == 1)
         #expect(outcome.error.contains("did you mean upload.endpoint?"))
         try bench.startGateway()
-        try waitUntil("status tells of it") {
+        try waitUntil("status reports it") {
             let report = try bench.status()
             let isRunning = (report["daemon"] as? [String: Any])?["running"] as? Bool == true
             let reasons = report["reasons"] as? [String] ?? []

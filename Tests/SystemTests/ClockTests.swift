@@ -1,4 +1,4 @@
-// The real program with a real gpsd: a board that only its receiver can tell the time.
+// The real program with a real gpsd: a board whose only time source is its GNSS receiver.
 import Foundation
 import Glibc
 import Host
@@ -8,7 +8,7 @@ import Testing
 @testable import Gateway
 
 @Suite struct ClockSystemTests {
-    /// A daemon that listens to a receiver played by gpsfake.
+    /// A daemon that listens to a GNSS receiver simulated by gpsfake.
     private final class Bench: Device {
         private let port = freePort()
 
@@ -29,23 +29,24 @@ import Testing
             try write(route.output, "route.nmea")
         }
 
-        /// gpsfake has a gpsd of its own, and Process makes a group of the two: all of it goes.
+        /// gpsfake starts its own gpsd, and Process makes them one group: the whole group is
+        /// killed.
         deinit {
             for gpsfake in children where gpsfake.isRunning {
                 kill(-gpsfake.processIdentifier, SIGKILL)
             }
         }
 
-        /// After the daemon, whose clock is unsynced until the receiver is there.
+        /// Called after the daemon, whose clock is unsynced until the receiver is there.
         func startReceiver() throws {
-            // Four sentences a second of the walk: its own pace.
+            // Four sentences per second, the pace of the recording.
             let arguments = ["-q", "-P", "\(port)", "-c", "0.25", folder + "/route.nmea"]
             children.append(try .started("/usr/bin/gpsfake", arguments))
         }
 
         func clockState() throws -> String {
             let report = try status()
-            // Before the daemon's first words there is nothing to read.
+            // There is nothing to read before the daemon's first output.
             guard (report["daemon"] as? [String: Any])?["running"] as? Bool == true else {
                 return "not running"
             }
@@ -56,7 +57,7 @@ import Testing
             try waitUntil(state) { try clockState() == state }
         }
 
-        /// The rows of a query, columns by a blank.
+        /// The rows of a query, with columns separated by a blank.
         func query(_ sql: String) throws -> [String] {
             let script = """
                 import sqlite3, sys
@@ -68,7 +69,7 @@ import Testing
         }
     }
 
-    /// Only where the kernel does not vouch for the clock itself: it would be believed first.
+    /// Only if the kernel does not vouch for the clock: it would be believed first.
     @Test(.enabled(if: !ClockEvidence.systemVouches(stepped: nil)))
     func receiverBehindGpsd_syncsTheBoot_andSaysBy() throws {
         let bench = try Bench(start: "2027-12-24T18:00:00")

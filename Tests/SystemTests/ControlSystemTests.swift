@@ -1,10 +1,10 @@
-// The control socket of the real program while something hangs, is crowded, or may not be asked.
+// The real program's control socket: with a hang, many clients, or without permission.
 import Foundation
 import Support
 import Testing
 
 @Suite struct ControlSystemTests {
-    /// A gateway without devices, which another user may look at, too.
+    /// A gateway without devices, whose status other users may read.
     private final class Bench: Device {
         init() throws {
             try super.init()
@@ -20,7 +20,7 @@ import Testing
             (try report(text)["daemon"] as? [String: Any])?["running"] as? Bool
         }
 
-        /// A connection that says nothing; `watching`: but that it wants to hear of each change.
+        /// Connects without sending anything; `watching`: sends only a watch request.
         func connect(watching: Bool = false) -> Int32 {
             let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
             var address = sockaddr_un()
@@ -39,7 +39,8 @@ import Testing
             return number
         }
 
-        /// Another program holds the database as long as the result lives: the writer cannot write.
+        /// Another program holds the database until the result is released: the writer cannot
+        /// write.
         func holdDatabase() throws -> Pipe {
             let script = """
                 import sqlite3, sys
@@ -61,7 +62,7 @@ import Testing
             return input
         }
 
-        /// `status --json` as a user without any rights asks; `variables`: all of its environment.
+        /// Runs `status --json` as a user without any rights; `variables`: its whole environment.
         func statusOfNobody(_ variables: [String: String]) throws -> Outcome {
             try Process.run(
                 "/usr/bin/env",
@@ -101,7 +102,8 @@ import Testing
     }
 
     @Test func whileTheWriterHangs_andASurveyIsToStop_statusIsAnswered() throws {
-        // SQLite gives up waiting after 5 s; the answer has to come while it waits, if the machine has a moment.
+        // SQLite's busy timeout is 5 s; the answer must come before, if the machine is not too
+        // busy.
         for _ in 0..<10 {
             let bench = try Bench()
             #expect(try bench.run("survey", "start", "field").status == 0)
@@ -136,8 +138,8 @@ import Testing
         #expect(try bench.isRunning(dead.output) == false)
     }
 
-    /// Status answers within a second; the limit leaves room for a busy machine, and none for the five seconds and more
-    /// that these took once.
+    /// Status answers within a second; the limit allows for a busy machine, but not for the five
+    /// seconds and more that these commands once took.
     @Test(arguments: [
         ["status", "--json"], ["sync"], ["quarantine", "list"], ["quarantine", "requeue", "all"],
         ["survey", "list"], ["restart", "audio"],
@@ -159,7 +161,7 @@ import Testing
         #expect(told.contains("does not answer"))
     }
 
-    /// The screen says so, and follows again when the daemon goes on.
+    /// The screen shows it, and follows again when the daemon resumes.
     @Test func watch_noticesADaemonThatIsStopped() throws {
         let bench = try Bench()
         let (output, error) = (Pipe(), Pipe())

@@ -137,7 +137,7 @@ import Testing
         #expect(second.error.contains("another waypost runs with this state directory"))
     }
 
-    /// It would take the sockets of the first one away, which nobody could ask any more.
+    /// A second gateway would take over the first one's sockets, which would then be unreachable.
     @Test func secondDaemon_isRefusedTheSameRuntimeDirectory() throws {
         let bench = try Bench()
         try bench.start()
@@ -161,7 +161,7 @@ import Testing
         #expect(try !bench.run("status").error.contains("does not answer"))
     }
 
-    /// A file that is cut short on a full disk would pass for an answer.
+    /// A file cut short on a full disk would pass for an answer.
     @Test(arguments: [["status", "--json"], ["config", "show"], ["survey", "list"]])
     func answerThatCannotBeWritten_isAFailure(words: [String]) throws {
         let bench = try Bench()
@@ -171,7 +171,7 @@ import Testing
         let full = try Process.run("/bin/sh", ["-c", command + " > /dev/full"])
         #expect(full.status == 2)
         #expect(full.error.contains("standard output: No space left on device"))
-        // Who wants the exit status alone closes it.
+        // A caller that needs only the exit status closes it.
         let closed = try Process.run("/bin/sh", ["-c", command + " >&-"])
         #expect(!closed.error.contains("standard output"))
     }
@@ -182,8 +182,9 @@ import Testing
         try bench.start()
         #expect(try bench.stop() == 0)
         for path in [bench.folder, bench.config] { chmod(path, 0o755) }
-        // Of its group, and of no other one: where nothing runs SQLite wants to write beside it.
-        for (group, why) in [("65534", "may not read it"), ("0", "while waypost does not run")] {
+        // A user of its group, and of another one: without a gateway, SQLite must write beside the
+        // database.
+        for (group, why) in [("65534", "may not read it"), ("0", "while waypost is not running")] {
             for words in [["export", "location"], ["survey", "list"]] {
                 let refused = try Process.run(
                     "/usr/bin/setpriv",
@@ -205,7 +206,7 @@ import Testing
         #expect(result.error.contains("audio.nonsense"))
     }
 
-    /// A read of it fails: the unit tries again, as it does not where a person has to do something.
+    /// Reading it fails: the unit retries, unlike after an error that needs a person.
     @Test func configurationThatTheDiskDoesNotGive_isNoWrongOne() throws {
         let arguments = ["run", "--config", "/proc/self/mem"]
         let result = try Process.run(Tree.program("waypost"), arguments)
@@ -280,7 +281,7 @@ import Testing
         ("54:48:E6:8F:80:A5", "231d39c1d7cc1ab1aee224cd096db933", 1, "does not fit its key"),
         ("54:48:E6:8F:80:A6", "231d39c1d7cc1ab1aee224cd096db932", 1, "has no key for it"),
         ("", "231d39c1d7cc1ab1aee224cd096db932", 1, "--address is needed"),
-        ("54:48", "231d39c1d7cc1ab1aee224cd096db932", 64, "is no address"),
+        ("54:48", "231d39c1d7cc1ab1aee224cd096db932", 64, "not a valid address"),
     ])
     func decode_readsEncryptedData_withTheKeyOfTheConfiguration(
         address: String,

@@ -1,4 +1,4 @@
-// What `log.level = "debug"` says more.
+// Additional lines with `log.level = "debug"`.
 import Foundation
 import Support
 import Testing

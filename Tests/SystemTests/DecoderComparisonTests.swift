@@ -1,9 +1,9 @@
-// Our decoders beside other people's, on payloads made by the thousand.
+// Compares our decoders with other implementations, on thousands of generated payloads.
 import Foundation
 import Support
 import Testing
 
-/// `Tests/Fixtures/beacons/differential.py` has the table of differences that are meant, with the reasons.
+/// `Tests/Fixtures/beacons/differential.py` lists the intended differences with their reasons.
 @Suite struct DecoderComparisonTests {
     private struct Outcome: Decodable {
         var compared: Int
@@ -27,7 +27,7 @@ import Testing
         #expect(outcome.compared == 10_000)
         #expect(outcome.readings >= 10_000)
         #expect(outcome.differences == 0, "\(outcome.first.joined(separator: "; "))")
-        // Each kind of difference does occur, so its reason is tried; and no other does.
+        // Each listed difference occurs, so its reason is tested, and no other occurs.
         #expect(Set(outcome.explained.keys) == Set(explained))
     }
 }

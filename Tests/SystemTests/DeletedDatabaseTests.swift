@@ -1,4 +1,4 @@
-// Somebody deletes the database of the running gateway.
+// The database of the running gateway is deleted.
 import Foundation
 import Support
 import Testing
@@ -16,13 +16,13 @@ import Testing
         try device.start()
         try put(3)
         for suffix in ["", "-wal", "-shm"] { unlink(database + suffix) }
-        // Answered, and stored in a file that nobody can open any more.
+        // Answered, but stored in a file that can no longer be opened.
         try put(2)
         try waitUntil("the health timer sees it") { access(database, F_OK) == 0 }
         try put(1)
         try waitUntil("what was deleted is read") { try pending() == 6 }
         device.killDaemon()
-        // A database that was set aside is critical, so `status` does not say that all is well.
+        // A quarantined database is critical, so `status` does not report a healthy state.
         try device.launch()
         try waitUntil("all of it is still there") { try pending() == 6 }
         #expect(try device.stop() == 0)

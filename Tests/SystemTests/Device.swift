@@ -1,21 +1,21 @@
-// A gateway of its own for a test: a folder, a configuration, and the real programs on them.
+// A gateway for one test: a folder, a configuration, and the real programs.
 import Foundation
 import Support
 import Testing
 
-/// One device; whatever of it still runs at its end is killed.
+/// One device; its processes are killed at its end.
 class Device {
     private let temporary: TemporaryFolder
     var folder: String { temporary.path }
     var config: String { folder + "/waypost.toml" }
     /// The gateway that was started last.
     private(set) var daemon: Process?
-    /// Other programs that end with it.
+    /// Other programs that are killed with it.
     var children: [Process] = []
-    /// For the gateway, beside that of the tests.
+    /// Variables for the gateway, in addition to the tests' environment.
     var environment: [String: String] = [:]
 
-    /// As `configure`.
+    /// Parameters as for `configure`.
     init(_ tables: String = "", in temporary: TemporaryFolder = TemporaryFolder()) throws {
         self.temporary = temporary
         try configure(tables)
@@ -25,7 +25,8 @@ class Device {
         for process in children + [daemon].compactMap({ $0 }) { process.killAndWait() }
     }
 
-    /// `tables`: the configuration; a source that it does not name is off, and without `[upload]` no server is needed.
+    /// `tables`: the configuration; sources not named in it are off, and without `[upload]` no
+    /// server is needed.
     func configure(_ tables: String) throws {
         var text = """
             state_directory = "\(folder)/state"
@@ -48,7 +49,7 @@ class Device {
 
     // MARK: The gateway
 
-    /// Starts it, and waits for nothing.
+    /// Starts the gateway and does not wait.
     func launch(_ arguments: [String] = [], log: Any = FileHandle.nullDevice) throws {
         daemon = try .started(
             Tree.program("waypost"),
@@ -58,7 +59,7 @@ class Device {
         )
     }
 
-    /// Starts it, and returns once it answers.
+    /// Starts the gateway, and returns once it answers.
     func start() throws {
         try launch()
         try waitUntil("the daemon") {
@@ -71,14 +72,14 @@ class Device {
 
     func signal(_ number: Int32) { if let daemon { kill(daemon.processIdentifier, number) } }
 
-    /// Asks it to end; its exit status.
+    /// Stops the gateway; returns the exit status.
     func stop() throws -> Int32 {
         signal(SIGTERM)
         try waitUntil("its end") { !isRunning }
         return daemon?.terminationStatus ?? -1
     }
 
-    /// As a power cut does.
+    /// Kills it, like a power cut.
     func killDaemon() {
         daemon?.killAndWait()
         daemon = nil
@@ -105,28 +106,28 @@ class Device {
         return process
     }
 
-    /// `status --json`; empty where it says nothing.
+    /// `status --json`; empty if it prints nothing.
     func status() throws -> [String: Any] {
         let text = try run("status", "--json").output
         let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
         return object as? [String: Any] ?? [:]
     }
 
-    /// What `status` says of a source: `location`.
+    /// The status of a source, such as `location`.
     func source(_ name: String) throws -> [String: Any] {
         (try status()["sources"] as? [String: [String: Any]])?[name] ?? [:]
     }
 
-    /// What `status` says of a stream, by its name on the wire.
+    /// The status of a stream, by its wire name.
     func stream(_ name: String) throws -> [String: Any] {
         (try status()["streams"] as? [String: [String: Any]])?[name] ?? [:]
     }
 
-    // MARK: Around it
+    // MARK: Surroundings
 
-    /// The reference receiver, which knows the token `demo-token`; returns its endpoint.
+    /// Starts the reference server, which accepts the token `demo-token`; returns its endpoint.
     ///
-    /// The token stands in the file `token`.
+    /// The file `token` holds that token.
     func startReceiver(tokens: String = "demo-token") throws -> String {
         try write(tokens + "\n", "tokens")
         let output = Pipe()
@@ -142,7 +143,7 @@ class Device {
         return "http://127.0.0.1:\(port)/api/ingest"
     }
 
-    /// A library that is to stand before the system's calls (LD_PRELOAD).
+    /// The path of a library for LD_PRELOAD.
     func library(_ source: String, to name: String) throws -> String {
         let library = folder + "/" + name
         let arguments = ["cc", "-shared", "-fPIC", "-O1", "-o", library, source]
@@ -153,7 +154,7 @@ class Device {
 }
 
 extension Pipe {
-    /// The digits behind `mark` in what a program says, once they are all there.
+    /// Waits for `mark` in the output; returns the digits after it.
     func number(after mark: String) throws -> String {
         var text = ""
         while case let data = fileHandleForReading.availableData, !data.isEmpty {

@@ -1,4 +1,4 @@
-// The real program on a disk that fails and comes back, by a library that stands before the system calls.
+// The real program on a disk that fails and recovers, simulated by a preloaded library.
 import Foundation
 import Queue
 import Records
@@ -7,7 +7,7 @@ import Support
 import Testing
 
 @Suite struct DiskSystemTests {
-    /// What is made to fail, as `errno` values; see Tests/FieldFaults.
+    /// Calls that fail, as `errno` values; see Tests/FieldFaults.
     struct Fault: Sendable, CustomTestStringConvertible {
         var name: String
         var write: Int64
@@ -24,7 +24,7 @@ import Testing
         Fault(name: "ENOSPC", write: Int64(ENOSPC), sync: 0, naming: Int64(ENOSPC), code: "E004"),
     ]
 
-    /// A daemon with a receiver that tells ten positions a second, on a disk that fails on demand.
+    /// A daemon with ten positions per second, on a disk that fails on demand.
     private final class Bench: Device {
         private let control: FileHandle
         let manager: ServiceManagerSocket
@@ -54,7 +54,7 @@ import Testing
             )
         }
 
-        /// A gpsd that tells ten positions a second; its address.
+        /// A gpsd that sends ten positions per second; returns its address.
         private func startWalk() throws -> String {
             let script = """
                 import sys
@@ -105,10 +105,10 @@ import Testing
         try waitUntil("the failure in status") { try storage(bench.status()) == "error" }
         let before = fixes(try bench.status())
         let signs = bench.manager.signsOfLife
-        // Long enough for the queue to open its database again: 80 positions are eight seconds.
+        // Long enough for the queue to reopen its database: 80 positions are eight seconds.
         try waitUntil("collecting on") { try fixes(bench.status()) > before + 80 }
-        // A restart by the watchdog would lose what waits in memory.
-        try waitUntil("signs of life") { bench.manager.signsOfLife >= signs + 4 }
+        // A restart by the watchdog would lose the records in memory.
+        try waitUntil("heartbeats") { bench.manager.signsOfLife >= signs + 4 }
         #expect(bench.isRunning)
         let status = try bench.status()
         #expect(status["state"] as? String == "critical")
@@ -142,11 +142,12 @@ import Testing
         #expect(try bench.stop() == 0)
         let last = fixes(try bench.status())
         let database = try Connection(path: bench.folder + "/state/queue.sqlite", access: .readOnly)
-        // Of both starts: what is counted goes on.
+        // The count continues over both starts.
         #expect(try database.integer("SELECT count(*) FROM location") == Int64(last))
     }
 
-    /// What waits in memory for the disk ends with the program, and so does what it knows of losses.
+    /// Records that wait in memory for the disk are lost with the program, and so are their loss
+    /// counts.
     @Test func crashWhileTheDiskRefuses_isCountedByTheNextStart() throws {
         let bench = try Bench()
         try bench.launch()
@@ -159,7 +160,7 @@ import Testing
         try waitUntil("two ticks") { bench.manager.signsOfLife >= signs + 2 }
         bench.killDaemon()
 
-        // It starts, and is killed, once more before the disk is back.
+        // The program starts and is killed once more before the disk is back.
         let later = bench.manager.signsOfLife
         try bench.launch()
         try waitUntil("two ticks") { bench.manager.signsOfLife >= later + 2 }

@@ -1,4 +1,4 @@
-// `waypost doctor` and `waypost devices`, run as a person would, in front of real parts.
+// `waypost doctor` and `waypost devices`, run as a person would, on real parts.
 import Foundation
 import Glibc
 import Support
@@ -16,14 +16,14 @@ import Testing
     @Test func partsThatWork_areOk_andTheLevelIsThatOfTheSound() throws {
         let site = try Site()
         let (status, checks) = try site.examine()
-        // The gateway does not run here: that alone is a failure.
+        // The gateway is not running here, which is a failure.
         #expect(status == 2)
         #expect(state(checks, "gateway") == "fail")
         for part in ["disk", "bluetooth", "gpsd", "receiver", "sound", "server", "token"] {
             #expect(state(checks, part) == "ok", "\(part): \(words(checks, part))")
             #expect(checks[part]?["next"] is NSNull)
         }
-        // A sine of half the full scale: RMS -9.03 dBFS, peak -6.02.
+        // A sine at half of full scale: RMS -9.03 dBFS, peak -6.02.
         #expect(words(checks, "sound") == "mic: -9 dBFS, peak -6 dBFS")
         #expect(words(checks, "receiver").contains("D fix"))
         #expect(words(checks, "token") == "the server knows this device")
@@ -53,7 +53,8 @@ import Testing
         #expect(words(second, "sound").contains("no such capture device"))
     }
 
-    /// libasound runs what its configuration says: root asks for it as the user who owns the state directory.
+    /// libasound runs commands from its configuration, so root listens as the state directory's
+    /// owner.
     @Test(.enabled(if: geteuid() == 0)) func root_listensAsTheServicesUser() throws {
         let site = try Site()
         let nobody: uid_t = 65_534
@@ -101,7 +102,8 @@ import Testing
         #expect(words(known, "certificate").hasPrefix("good until \(lastDay), 2 days more"))
     }
 
-    /// The unit sets the proxy, and only the proxy knows the server's name; the person's shell has neither.
+    /// The unit sets the proxy, which alone can resolve the server's name; the person's shell has
+    /// neither.
     @Test func server_isAskedThroughTheProxyOfTheGateway() throws {
         let proxy = try StubServer(
             StubServer.posts("def answer(path, before): return 200, b\"{}\""),

@@ -1,4 +1,4 @@
-// `waypost enroll`, and a gateway that waits for its endpoint: what is written, and when collecting begins.
+// `waypost enroll`, and a gateway that waits for its endpoint: files written, and collecting.
 import Foundation
 import Support
 import Testing
@@ -43,8 +43,8 @@ import Testing
         private let server: StubServer
         var endpoint: String { "http://127.0.0.1:\(server.port)/api/ingest" }
 
-        /// `mode`: of the server, which as `mute` has no address to ask at, as `silent` answers no question, and as `portal`
-        /// does not answer the first one itself.
+        /// `mode` of the server: `mute` cannot verify devices, `silent` answers nothing, and with
+        /// `portal` another server answers the first verification.
         init(_ mode: String = "") throws {
             let temporary = TemporaryFolder()
             server = try StubServer(EnrollTests.server, "\(mode):\(temporary.path)/asked")
@@ -74,7 +74,7 @@ import Testing
             )
         }
 
-        /// What `enroll` stores as the token `secret`: with the server that it is for.
+        /// Returns the text that `enroll` stores for the token `secret`, with its server.
         func bound(_ secret: String) -> String {
             "\(secret)\n# for \(endpoint.dropLast("/api/ingest".count))\n"
         }
@@ -97,7 +97,7 @@ import Testing
 
         func reasons() throws -> [String] { try status()["reasons"] as? [String] ?? [] }
 
-        /// State and reason of the source, as the daemon says them.
+        /// State and reason of the source, as the daemon reports them.
         func sound() throws -> (state: String, reason: String)? {
             let report = try status()
             guard (report["daemon"] as? [String: Any])?["running"] as? Bool == true,
@@ -170,7 +170,7 @@ import Testing
         #expect(!refused.error.contains("chown"))
     }
 
-    /// Keys may stand in a file in many ways; an error would name a line that the file does not have.
+    /// Keys can be written in many ways; an error would name a line that the file does not have.
     @Test(arguments: [
         ("upload.interval = \"1h\"", 0), ("upload = { interval = \"1h\" }", 2),
         ("[\"upload\"]\ninterval = \"1h\"", 2),
@@ -199,7 +199,7 @@ import Testing
         #expect(second.error.contains("code"))
     }
 
-    /// The network goes between the exchange and the question that follows it.
+    /// The network fails between the exchange and the verification.
     @Test func codeWhoseTokenCannotBeTried_isGoodForTheSameCommand_andChangesNothingMeanwhile()
         throws
     {
@@ -233,10 +233,10 @@ import Testing
         let sound = try bench.sound()
         #expect(sound?.state == "disabled")
         #expect(sound?.reason == "waiting for the server to accept this device")
-        // A gateway that takes nothing is not healthy.
+        // A gateway that may not collect is not healthy.
         let why = "nothing is collected: waiting for the server to accept this device"
         #expect(try bench.reasons().contains(why))
-        // The gateway that runs is told by the command.
+        // The command makes the running gateway reload.
         let done = try bench.enroll("token")
         #expect(done.status == 0, "\(done.error)")
         try waitUntil("collecting") { try bench.sound()?.state == "error" }
@@ -259,7 +259,7 @@ import Testing
         #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
     }
 
-    /// Nothing is collected before the server has been asked.
+    /// Nothing is collected before the server was asked.
     @Test func serverThatFailsOnce_isAskedAgainLongBeforeTheInterval() throws {
         let bench = try Bench("portal")
         try bench.write("good-token", "token", mode: 0o600)

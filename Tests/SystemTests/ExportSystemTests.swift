@@ -1,4 +1,4 @@
-// `waypost export` beside the gateway, and what other programs make of it.
+// `waypost export` beside a running gateway, read by other programs.
 import Foundation
 import Support
 import Testing
@@ -33,7 +33,7 @@ import Testing
         for stream in ["location", "audio"] {
             try waitUntil(stream) { try !lines(site, stream).isEmpty }
         }
-        // Beside the gateway, which goes on: what there was before is in it.
+        // Beside the running gateway: all earlier records are exported.
         let fixes = try lines(site, "location").count
         for format in ["gpx", "geojson"] {
             let file = site.folder + "/track." + format

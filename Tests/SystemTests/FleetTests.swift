@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// The property that the pacing of uploads is there for, simulated with the gateway's own code.
+/// Upload pacing spreads a fleet's requests; simulated with the gateway's code.
 @Suite struct FleetTests {
     @Test(arguments: ["1", "2", "3"])
     func fleet_comesBackWithAtMostTwiceItsSteadyRate(seed: String) throws {
@@ -31,7 +31,7 @@ import Testing
         #expect(drawing.hasPrefix("<svg "))
         #expect(drawing.hasSuffix("</svg>\n"))
         #expect(drawing.components(separatedBy: "<polyline").count == 6)
-        // The same seed, the same fleet.
+        // The same seed gives the same fleet.
         #expect(try BenchTests.run(["fleet"] + arguments).output == result.output)
     }
 }

@@ -1,4 +1,4 @@
-// The real program with a thread in a call that never returns: told by the call's name, and ended in time.
+// The real program with a hanging call: reported by the call's name, and stopped in time.
 import Foundation
 import Glibc
 import Host
@@ -7,13 +7,13 @@ import Support
 import Testing
 
 @Suite struct HangTests {
-    /// What hangs, and what `status` says of it.
+    /// A hanging call, and its report in `status`.
     struct Hang: Sendable, CustomTestStringConvertible {
-        /// The call, as Tests/FieldFaults/hangs.c knows it; empty: sound, by a FIFO.
+        /// The call's name in Tests/FieldFaults/hangs.c; empty: audio, through a FIFO.
         var call: String
-        /// The source that it is in; nil for the storage.
+        /// The source with the call; nil for storage.
         var source: String?
-        /// A part of the reason.
+        /// A part of the reported reason.
         var reason: String
         var testDescription: String { call.isEmpty ? "libasound" : call }
     }
@@ -25,10 +25,10 @@ import Testing
         Hang(call: "fsync", source: nil, reason: "SQLite"),
     ]
 
-    /// A daemon in which one call hangs while a file is there.
+    /// A daemon in which one call hangs while a file exists.
     private final class Bench: Device {
         private let hang: Hang
-        /// Both ends, so that opening one waits for nobody.
+        /// Both ends of the FIFO, so that opening it does not block.
         private var sound: Int32 = -1
 
         init(_ hang: Hang, more: [String: String] = [:]) throws {
@@ -61,7 +61,7 @@ import Testing
 
         deinit { close(sound) }
 
-        /// A microphone that has five seconds of sound to give and then blocks.
+        /// A microphone that delivers five seconds of sound and then blocks.
         private func makeMicrophone() throws {
             try #require(mkfifo(folder + "/mic.raw", 0o600) == 0)
             sound = open(folder + "/mic.raw", O_RDWR)
@@ -80,7 +80,7 @@ import Testing
             """.write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
         }
 
-        /// Starts the daemon without a hang, and returns once its parts run.
+        /// Starts the daemon without a hang, and returns once it has written its status.
         func begin(log: Any = FileHandle.nullDevice) throws {
             try launch(log)
             try waitUntil("a start") { try !snapshot().isEmpty }
@@ -90,7 +90,7 @@ import Testing
             try launch(["--patience", "2"], log: log)
         }
 
-        /// Starts the daemon, and returns once it hangs.
+        /// Starts the daemon, and returns once the call hangs.
         func startAndHang() throws {
             if hang.source != nil { makeHang() }
             guard hang.source == nil else {
@@ -99,14 +99,14 @@ import Testing
                     hang.call.isEmpty ? isSilent : exists("hang.\(hang.call)")
                 }
             }
-            // A disk that hangs from the start is another matter.
+            // A disk that hangs from the start is a separate test.
             try begin()
             makeHang()
             try putRecord()
             try waitUntil("the call") { exists("hang.fsync") }
         }
 
-        /// Something to write; nobody waits for its answer.
+        /// Puts a record, without waiting for the answer.
         private func putRecord() throws {
             let input = Pipe()
             let arguments = ["put", "tide", "--config", config]
@@ -123,13 +123,13 @@ import Testing
             FileManager.default.fileExists(atPath: folder + "/" + name)
         }
 
-        /// All sound that there is has been taken.
+        /// True once all sound was read.
         private var isSilent: Bool {
             var waiting: Int32 = 1
             return ioctl(sound, UInt(FIONREAD), &waiting) == 0 && waiting == 0
         }
 
-        /// The snapshot, which needs nobody to answer.
+        /// The snapshot, which needs no answer from the daemon.
         func snapshot() throws -> [String: Any] {
             guard let data = FileManager.default.contents(atPath: folder + "/run/status.json")
             else {
@@ -138,7 +138,7 @@ import Testing
             return try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
         }
 
-        /// Why the part that hangs does not work, as `status` says it.
+        /// The reason of the hanging part in `status`.
         func reason() throws -> String {
             let status = try snapshot()
             guard let source = hang.source else {
@@ -148,14 +148,14 @@ import Testing
             return sources?[source]?["reason"] as? String ?? ""
         }
 
-        /// Starts the daemon on a disk that hangs, and returns once it does.
+        /// Starts the daemon on a hanging disk, and returns once the call hangs.
         func startOnADiskThatHangs() throws {
             makeHang()
             try launch()
             try waitUntil("the call") { exists("hang.fsync") }
         }
 
-        /// Threads of the daemon with this name (proc(5)).
+        /// The number of the daemon's threads with this name (proc(5)).
         func threads(_ name: String) throws -> Int {
             let tasks = "/proc/\(try #require(daemon).processIdentifier)/task"
             let numbers = try FileManager.default.contentsOfDirectory(atPath: tasks)
@@ -165,7 +165,7 @@ import Testing
 
         func endHang() throws { try FileManager.default.removeItem(atPath: folder + "/hang") }
 
-        /// What `waypost status` prints.
+        /// The output of `waypost status`.
         func screen() throws -> String {
             let outcome = try run("status")
             return outcome.output + outcome.error
@@ -187,7 +187,8 @@ import Testing
         #expect(try bench.stop() == 0)
     }
 
-    /// Each start beside one that hangs leaves a thread behind: the program tries itself, and people try.
+    /// Each restart of a hung part leaves a thread behind: the program retries, and people try,
+    /// too.
     @Test func startsAnew_leaveNoMoreThanFourThreads_andThePartIsBackWithTheCall() throws {
         let bench = try Bench(Hang(call: "HCIDEVUP", source: "beacons", reason: "ioctl(HCIDEVUP)"))
         try bench.startAndHang()
@@ -219,7 +220,7 @@ import Testing
         #expect(try bench.stop() == 0)
     }
 
-    /// The disk is so slow that the check of the database goes on beside everything else.
+    /// The disk is so slow that the database check runs beside everything else.
     @Test func checkThatHangs_isToldByItsName() throws {
         let more = ["HANGS_THREAD": "maintenance", "HANGS_SLOW_MS": "150"]
         let bench = try Bench(Hang(call: "pread", source: nil, reason: "quick_check"), more: more)
@@ -237,7 +238,7 @@ import Testing
         #expect(try bench.stop() == 0)
     }
 
-    /// As with a journald that has stopped.
+    /// Standard error blocks, as with a stopped journald.
     @Test func standardErrorThatNobodyReads_holdsUpNothing_andWhatItLostIsTold() throws {
         let log = Pipe()
         let (input, output) = (log.fileHandleForReading, log.fileHandleForWriting)

@@ -2,8 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// Where the threads of the daemons take memory from: with a heap for each, a month fills each with the most that one of
-/// them ever needed (`deploy/soak` shows it).
+/// The daemons' threads share one heap: with one heap per thread, each grows to that thread's peak
+/// within a month (`deploy/soak` shows it).
 @Suite struct HeapTests {
     @Test func gatewaysThreads_shareOneHeap() throws {
         let device = try Device("[upload]\nrequired = false")
@@ -23,7 +23,7 @@ import Testing
         #expect(try Self.heaps(of: Int(receiver.processIdentifier)) == 0)
     }
 
-    /// glibc's heaps beside the first: 64 MiB at a multiple of that, the end of which is not in use.
+    /// Counts glibc's other heaps: 64 MiB at a multiple of that, with an unused end.
     private static func heaps(of pid: Int) throws -> Int {
         let size: UInt64 = 64 << 20
         var before: ClosedRange<UInt64>?

@@ -1,11 +1,11 @@
-// `waypost put` on the real programs: through the gateway to the receiver, each record once, through kill -9 too.
+// `waypost put` on the real programs: each record reaches the server once, even with kill -9.
 import Foundation
 import Glibc
 import Support
 import Testing
 
 @Suite struct IntakeSystemTests {
-    /// A gateway with two streams of the user, and a receiver for it.
+    /// A gateway with two user streams, and a server for it.
     private final class Bench: Device {
         init() throws {
             try super.init()
@@ -31,7 +31,7 @@ import Testing
 
         func useReceiver() throws { try configure(endpoint: startReceiver()) }
 
-        /// The lines that the receiver has of a stream.
+        /// The lines that the server has stored of a stream.
         func arrived(_ wire: String) throws -> [String] {
             guard let names = FileManager.default.enumerator(atPath: folder + "/data") else {
                 return []
@@ -44,14 +44,14 @@ import Testing
                 }
         }
 
-        /// `status --json`, and what it says of the first stream.
+        /// `status --json`, and its entry of the first stream.
         func figures() throws -> (all: [String: Any], stream: [String: Any]) {
             let all = try status()
             let streams = all["streams"] as? [String: Any] ?? [:]
             return (all, streams["site_weather"] as? [String: Any] ?? [:])
         }
 
-        /// What tells one record of a test from another.
+        /// The number that identifies each record of a test.
         func numbers(_ wire: String) throws -> [Int] {
             try arrived(wire).compactMap { line in
                 let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
@@ -93,7 +93,8 @@ import Testing
         )
     }
 
-    /// Somebody saved a file with a fault: the gateway goes on with the one before, and so does whoever asks it.
+    /// An invalid file was saved: the gateway and its commands go on with the earlier
+    /// configuration.
     @Test(arguments: ["bogus = 1", "[[["])
     func faultInTheFile_keepsNoRecordOut_andNobodyFromAsking(fault: String) throws {
         let bench = try Bench()
@@ -123,7 +124,7 @@ import Testing
         #expect(try bench.run("sync", "--wait", "99999999999").status == 0)
     }
 
-    /// Nothing is collected for a device that its server does not know, whoever has it.
+    /// Nothing is collected from any program for a device that its server does not know.
     @Test func put_isRefusedBeforeTheDeviceIsEnrolled() throws {
         let bench = try Bench()
         try bench.configure(endpoint: "http://127.0.0.1:1/api/ingest", required: true)
@@ -144,7 +145,7 @@ import Testing
         let first = try bench.run("put", "weather", input: "{\"t\": 21.50, \"n\": 1}\n{\"n\": 2}\n")
         #expect(first.status == 0)
         #expect(first.error == "")
-        // What is acknowledged is on the disk.
+        // Acknowledged records are on disk.
         bench.killDaemon()
         try bench.start()
         #expect(try bench.run("put", "weather", input: "{\"n\": 3}").status == 0)
@@ -159,13 +160,13 @@ import Testing
         #expect(Set((record ?? [:]).keys) == ["id", "timestamp", "t", "n", "clock"])
     }
 
-    /// Sync dates and errors are what a person asks for after a night of power cuts.
+    /// Sync dates and errors matter to a person after a night of power cuts.
     @Test func datesAndErrors_outlastAKill() throws {
         let bench = try Bench()
         try bench.start()
         #expect(try bench.run("put", "weather", input: "{\"n\": 1}\n").status == 0)
         #expect(try bench.run("sync").status == 1)
-        // It is no reason for a commit of its own: it goes with the next record.
+        // It does not cause a commit, but is stored with the next record.
         #expect(try bench.run("put", "weather", input: "{\"n\": 2}\n").status == 0)
         bench.killDaemon()
         try bench.useReceiver()
@@ -186,7 +187,7 @@ import Testing
         #expect((after.all["error_totals"] as? [String: Int])?["E001"] ?? 0 > 0)
     }
 
-    /// A file of 500 lines, and a stream that takes 100 per second.
+    /// A file of 500 lines, and a stream with 100 records per second.
     @Test func fileFasterThanTheRate_isTakenWhole() throws {
         let bench = try Bench()
         try bench.start()
@@ -200,7 +201,7 @@ import Testing
         #expect(try bench.stream("door")["pending"] as? Int == before + 500)
     }
 
-    /// The daemon is away for longer than put says nothing about, and comes back.
+    /// The daemon is away for longer than `noticeAfter`, and comes back.
     @Test func pipelineGoesOn_whenTheDaemonIsBack() throws {
         let bench = try Bench()
         try bench.useReceiver()
@@ -270,13 +271,13 @@ import Testing
         #expect(synced.status == 0, "\(synced.output)\(synced.error)")
         let arrived = try bench.numbers("site_weather")
         #expect(Set(arrived).count == arrived.count)
-        // Lines are told by number from 1 on, those that nobody knows of as one span.
+        // Reported line numbers count from 1; lines of unknown state are reported as one range.
         var unknown: Set<Int> = []
         for line in told.split(separator: "\n") {
             let ends = line.prefix { $0 != ":" }.split(separator: " ").compactMap { Int($0) }
             if let first = ends.first, let last = ends.last { unknown.formUnion(first...last) }
         }
-        // A window, and another one: while a process is being killed its socket may still take a connection.
+        // Two windows: while a process is being killed, its socket may still accept a connection.
         #expect(unknown.count <= 2 * 512, "\(told)")
         let lost = Set(0..<count).subtracting(arrived)
         #expect(lost.allSatisfy { unknown.contains($0 + 1) })

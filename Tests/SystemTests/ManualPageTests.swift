@@ -1,4 +1,4 @@
-// The manual pages against the real program, and as pages.
+// The manual pages match the real program, and are valid pages.
 import Foundation
 import Support
 import Testing
@@ -14,7 +14,7 @@ import Testing
         )
     }
 
-    /// What the lines of a `--help` after a heading begin with.
+    /// Returns the first words of the lines after a heading of `--help`.
     private func names(_ help: String, after heading: String) -> Set<String> {
         let lines = help.components(separatedBy: "\n")
         let start = lines.firstIndex { $0.hasPrefix(heading) } ?? lines.endIndex
@@ -50,11 +50,11 @@ import Testing
         }
     }
 
-    /// scdoc(1) and mandoc(1), which deploy/test installs.
+    /// Needs scdoc(1) and mandoc(1), which deploy/test installs.
     @Test(arguments: ["waypost.1", "waypost.toml.5", "waypost-protocol.7", "waypost-receiver.1"])
     func page_isWellFormed(name: String) throws {
         let path = Self.folder.appendingPathComponent("\(name).scd").path
-        // scdoc begins each paragraph with .PP, where a heading has begun one already, too.
+        // scdoc begins each paragraph with .PP, even after a heading, which has begun one already.
         let script = """
             set -o pipefail
             scdoc <'\(path)' | mandoc -T lint -W warning | grep -v 'paragraph macro' || true

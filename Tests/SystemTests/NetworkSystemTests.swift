@@ -1,10 +1,10 @@
-// The real program on a network that stalls, through proxies, and against a thousandfold misbehaving server.
+// The real program on a network that stalls, through proxies, and with faulty servers.
 import Foundation
 import Support
 import Testing
 
 @Suite struct NetworkSystemTests {
-    /// One of the servers of Tests/FieldFaults/badserver.py, and what it has said.
+    /// One of the servers of Tests/FieldFaults/badserver.py, and its output.
     private final class BadServer {
         private let process = Process()
         private let input = Pipe()
@@ -40,7 +40,7 @@ import Testing
         init() throws {
             try super.init()
             try write("secret\n", "token", mode: 0o600)
-            // Without the proxies of whoever runs the tests.
+            // Without the proxies of the user who runs the tests.
             for name in ProcessInfo.processInfo.environment.keys
             where name.lowercased().hasSuffix("_proxy") { environment[name] = "" }
         }
@@ -70,7 +70,7 @@ import Testing
             try events()["last_error"] as? [String: Any] ?? [:]
         }
 
-        /// SIGTERM; the exit status and how long it took.
+        /// Sends SIGTERM; returns the exit status and the duration.
         func end() throws -> (status: Int32, seconds: Double) {
             let began = Date()
             return (try stop(), Date().timeIntervalSince(began))
@@ -84,7 +84,7 @@ import Testing
         try bench.launch()
         try waitUntil("the request is under way") { !server.said.isEmpty }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
-        // A reload makes a new uploader: the old request ends at once, an hour before its time.
+        // A reload replaces the uploader: the old request ends at once, an hour before its timeout.
         try bench.upload(to: "http://\(server.address)/other/ingest")
         bench.signal(SIGHUP)
         try waitUntil("the new address is asked") {
@@ -92,13 +92,13 @@ import Testing
         }
         try waitUntil("the old request is gone") { server.said.contains("gone") }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
-        // The limit of a stop (waypost(1)), and the only way to tell it from the request's own.
+        // The limit of a stop (waypost(1)), which is shorter than the request's timeout.
         let end = try bench.end()
         #expect(end.status == 0)
         #expect(end.seconds < 5)
     }
 
-    /// The next tick is days away: until then a failure that was forgotten would look healthy.
+    /// The next tick is days away: until then a forgotten failure would look healthy.
     @Test func failureBeforeAReload_isNotForgotten_andAMendedAddressIsTriedAtOnce() throws {
         let bench = try Bench()
         func configure(_ endpoint: String, _ tables: String = "") throws {
@@ -151,7 +151,7 @@ import Testing
         #expect(end.seconds < 5)
     }
 
-    /// One port of both families: over IPv4 all is taken, over IPv6 all is swallowed.
+    /// One port of both families: IPv4 accepts everything, IPv6 swallows it.
     private static let twoWays = """
         import http.server, socket, socketserver
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -170,19 +170,19 @@ import Testing
         server.serve_forever()
         """
 
-    /// As a tunnel that tells nobody how little it takes: libcurl would go the same way each time.
+    /// Like a tunnel that does not report its MTU: libcurl would use the same address each time.
     @Test func swallowingIPv6_isLeftForIPv4() throws {
         let bench = try Bench()
         let server = try StubServer(Self.twoWays, "")
         defer { server.stop() }
-        // Machines without ::1 have nothing to test.
+        // Machines without ::1 skip this test.
         guard !server.port.isEmpty else { return }
         let library = try bench.library(Tree.path("Tests/FieldFaults/twoways.c"), to: "ways.so")
         let host = "two-ways.example"
         let endpoint = "http://\(host):\(server.port)/api/ingest"
         try bench.upload(to: endpoint, "allow_plaintext = true", timeout: "1s")
         let ways = ["LD_PRELOAD": library, "TWOWAYS_HOST": host]
-        // A command has one try.
+        // A command tries only once.
         let enrolled = try Process.run(
             Tree.program("waypost"),
             ["enroll", "--endpoint", endpoint, "--token-file", bench.folder + "/token"]
@@ -278,7 +278,7 @@ import Testing
         )
     }
 
-    /// The family of `deploy/torture`, a tenth of it: the real receiver, random faults, kill -9 among them.
+    /// A tenth of `deploy/torture`'s family: the real server, random faults, kill -9 among them.
     @Test func hundredFaults_loseAndDoubleNothing() throws {
         let seed = UInt16.random(in: 0...UInt16.max)
         let programs = URL(fileURLWithPath: Tree.program("waypost")).deletingLastPathComponent()

@@ -5,7 +5,7 @@ import Records
 import Support
 import Testing
 
-/// `waypost quarantine` with the daemon running, and with it dead.
+/// `waypost quarantine` with and without a running daemon.
 @Suite struct QuarantineSystemTests {
     private let device: Device
     private var folder: String { device.folder }
@@ -70,7 +70,7 @@ import Testing
         #expect(try device.stop() == 0)
         keys = try self.keys()
         #expect(keys.count == 2)
-        // What is dead can be looked at, not changed.
+        // Without the daemon, batches can be listed, not changed.
         for (change, what) in [("requeue", "all"), ("drop", keys[0])] {
             let refused = try device.run("quarantine", change, what)
             #expect(refused.status == 2)

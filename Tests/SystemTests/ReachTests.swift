@@ -21,7 +21,7 @@ import Testing
         #expect(
             try eventually { try device.run("status", "--json").output.contains("token refused") }
         )
-        // The next tick of the grid may be a day away: only the change of the file calls for a sync.
+        // The next tick may be a day away: only the change of the file triggers a sync.
         try device.write("good", "token", mode: 0o600)
         try waitUntil("uploads") {
             try device.stream("waypost_events")["uploaded"] as? Int ?? 0 > 0

@@ -9,7 +9,7 @@ import Testing
 
     init() throws { device = try Device() }
 
-    /// Starts the server over what is in its folder, and the gateway with its address.
+    /// Starts the server over the data in its folder, and the gateway with its address.
     private func start() throws {
         let endpoint = try device.startReceiver()
         try device.write("demo-token", "token", mode: 0o600)
@@ -37,7 +37,7 @@ import Testing
         #expect(try device.run("sync").status == 0)
     }
 
-    /// The lines of a stream that the server stored.
+    /// The lines of a stream that the server has stored.
     private func stored() throws -> [String] {
         let files = FileManager.default.enumerator(atPath: data)?.compactMap { $0 as? String } ?? []
         return try files.filter { $0.contains("stream=weather") && $0.hasSuffix("records.ndjson") }

@@ -3,15 +3,15 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Counts the signs of life that a daemon sends.
+/// Counts the heartbeats that a daemon sends.
 final class ServiceManagerSocket: Sendable {
     private let socket: Int32
     private let count = Atomic(0)
 
-    /// What the daemon is to find in its environment.
+    /// Variables for the daemon's environment.
     let environment: [String: String]
 
-    /// `interval`: how often a sign of life is wanted, as systemd puts it.
+    /// `interval`: the watchdog interval, in systemd's format.
     init(folder: String, interval: Duration) throws {
         let path = folder + "/notify"
         socket = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)

@@ -1,10 +1,11 @@
-// A program that may open nothing more: what it cannot start anew is told.
+// A process without free descriptors reports the source that it cannot restart.
 import Foundation
 import Support
 import Testing
 
 @Suite struct ShortageTests {
-    /// Connects first, as nobody can later; the daemon may open no descriptor while it restarts its source.
+    /// Connects first, since no one can later: the daemon has no descriptor left while it restarts
+    /// a source.
     private static let script = """
         import json, socket, subprocess, sys
         path, daemon = sys.argv[1:]

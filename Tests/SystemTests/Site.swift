@@ -1,9 +1,9 @@
-// A whole site for the real programs.
+// A complete site for the real programs.
 import Foundation
 import Support
 import Testing
 
-/// A place with a receiver for uploads, a gpsd with a receiver behind it, and a microphone that is a file.
+/// A site with a server, a gpsd with a GNSS receiver, and a microphone that is a file.
 final class Site {
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
@@ -115,7 +115,7 @@ final class Site {
         try waitUntil("gpsd") { try devices() == "there" }
     }
 
-    /// What gpsd says of its devices, in words; `gpsd` while it says nothing.
+    /// Returns the devices that gpsd reports, as text; `gpsd` while it reports none.
     private func devices() throws -> String {
         try configure()
         let text = try run("devices").output
@@ -156,7 +156,7 @@ final class Site {
         try run(arguments)
     }
 
-    /// The checks of `doctor --json` by part; the last of a part that has several.
+    /// The checks of `doctor --json` by part; the last one of a part with several.
     func examine(
         _ more: [String: String] = [:]
     ) throws -> (status: Int32, checks: [String: [String: Any]]) {

@@ -1,4 +1,4 @@
-// Sound from a microphone to playable files at the receiver, through the real programs.
+// Sound from a microphone to playable files on the server, through the real programs.
 import Foundation
 import Support
 import Testing
@@ -44,7 +44,7 @@ import Testing
         #expect(player.terminationStatus == 0)
         #expect(Double(bytes / 2) == (duration * Double(rate)).rounded())
         #expect(codec == "aac" ? abs(duration - 4) <= 0.064 : duration == 4)
-        // A sine of half the full scale.
+        // A sine at half of full scale.
         #expect(abs((record["average_db_level"] as? Double ?? 0) + 9.03) < 0.05)
     }
 

@@ -1,4 +1,4 @@
-// A source that is lost and comes back, on real parts: a gpsd that is killed and started again.
+// A real source that is lost and comes back: a gpsd that is killed and restarted.
 import Foundation
 import Glibc
 import Queue
@@ -8,7 +8,8 @@ import Support
 import Testing
 
 @Suite struct SourceEventsTests {
-    /// A gpsd whose receiver is a program that sends NMEA by UDP, and a daemon that follows it.
+    /// A gpsd whose GNSS receiver is a program that sends NMEA by UDP, and a daemon that follows
+    /// it.
     private final class Bench: Device {
         private let ports = (gpsd: freePort(), receiver: freePort(datagrams: true))
         private var gpsd: Process?
@@ -71,7 +72,7 @@ import Testing
             (try? source("location"))?["records"] as? Int ?? 0
         }
 
-        /// Kind, source and detail of each event of a source.
+        /// Kind, source and detail of each source event.
         func events() throws -> [(kind: String, source: String, detail: [String: Any])] {
             let path = folder + "/state/queue.sqlite"
             guard let database = try? Connection(path: path, access: .readOnly) else { return [] }
@@ -102,7 +103,7 @@ import Testing
 
         let events = try bench.events()
         #expect(events.map(\.kind) == ["source_lost", "source_recovered"])
-        // Beacons and sound are disabled: they are never lost.
+        // Beacons and audio are disabled, so they are never lost.
         #expect(events.allSatisfy { $0.source == "location" })
         let (lost, recovered) = (events[0].detail, events[1].detail)
         #expect("\(lost["reason"] ?? "")".contains("gpsd at 127.0.0.1"))

@@ -1,4 +1,4 @@
-// `waypost survey` on the real program: through kill -9, published at the stop and not before.
+// `waypost survey` on the real program: survives kill -9, published at the stop and not before.
 import Foundation
 import Glibc
 import Support
@@ -35,7 +35,7 @@ import Testing
         #expect(try bench.run("survey", "start", "a/b").status == 64)
         let before = try bench.sightings()
         #expect(try !bench.streams().contains("waypost_surveys"))
-        // The replay is over: what comes in now is the next daemon's.
+        // The replay is over: new sightings come from the next daemon.
         #expect(try bench.run("survey", "start", "hill").status == 0)
         #expect(try bench.run("survey", "start", "hill").error.contains("is going on"))
         bench.killDaemon()
@@ -49,7 +49,7 @@ import Testing
         try waitUntil("the third replay") { try bench.sightings() >= before * 3 }
         let total = try bench.sightings()
         #expect(try bench.run("survey", "stop").output.contains("\(total - before) sightings"))
-        // Shown once there is one, and not before.
+        // Shown only once a survey exists.
         try waitUntil("the survey in status") {
             try bench.streams().contains("waypost_surveys")
         }

@@ -1,10 +1,10 @@
-// `waypost sync` says done only when it is.
+// `waypost sync` reports success only after everything was uploaded.
 import Foundation
 import Support
 import Testing
 
 @Suite struct SyncSystemTests {
-    /// Answers each batch as the file that it is given says, or not at all.
+    /// Answers each batch with the status in a file, or not at all.
     private static let server = """
         import http.server, sys, time
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -64,7 +64,7 @@ import Testing
         try device.write("503", "answer")
         let failed = try device.run("sync")
         #expect(failed.status == 1)
-        #expect(failed.error.contains("1 records that were there before still wait"))
+        #expect(failed.error.contains("1 records accepted before are still pending"))
         #expect(failed.output.contains("weather: 0 uploaded, 1 pending"))
 
         try device.write("422", "answer")
@@ -72,12 +72,12 @@ import Testing
         #expect(refused.status == 1)
         #expect(refused.error.contains("waypost quarantine list"))
 
-        // What was set aside before is not this sync's.
+        // Earlier quarantined batches do not count for this sync.
         try device.write("200", "answer")
         #expect(try device.run("sync").status == 0)
     }
 
-    /// Without its gateway nothing goes on.
+    /// Without its gateway a sync cannot continue.
     @Test func gatewayThatEndsMeanwhile_isSaid() throws {
         let server = try start()
         defer { server.stop() }
@@ -94,7 +94,7 @@ import Testing
         #expect(text.contains("waypost is not running"), "\(text)")
     }
 
-    /// It had the request, and may have begun: not done is another status than not asked.
+    /// The gateway had the request and may have begun: "not done" differs from "not asked".
     @Test func gatewayThatEndsBeforeItsFirstWord_isSaid() throws {
         try device.configure("[upload]\nrequired = false\n")
         let gateway = try StubServer(
@@ -117,7 +117,7 @@ import Testing
         #expect(sync.error.contains("not finished: waypost is not running"), "\(sync.error)")
     }
 
-    /// Another interval is another uploader.
+    /// Another interval makes a new uploader.
     @Test func datesOfUploads_outlastAReload() throws {
         let server = try start()
         defer { server.stop() }

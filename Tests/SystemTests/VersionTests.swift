@@ -1,4 +1,4 @@
-// The programs say the version that their packages have.
+// The programs print the version of their packages.
 import Foundation
 import Support
 import Testing

@@ -1,10 +1,10 @@
-// What tells others that a gateway is well: figures for Prometheus, and a call after each upload.
+// Monitoring by others: metrics for Prometheus, and a call after each upload.
 import Foundation
 import Support
 import Testing
 
 @Suite struct WatchersTests {
-    /// Takes every batch, and counts the calls to its other address.
+    /// Accepts every batch, and counts the calls to its other address.
     private static let server = """
         import http.server, sys
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -22,7 +22,7 @@ import Testing
         print(server.server_port, flush=True)
         server.serve_forever()
         """
-    /// Reads metrics as Prometheus does, and prints a line a sample.
+    /// Reads metrics as Prometheus does, and prints a line per sample.
     private static let parser = """
         import sys
         from prometheus_client.parser import text_string_to_metric_families

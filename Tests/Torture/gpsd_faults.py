@@ -191,7 +191,7 @@ class Places:
             self.bench.start()
             self.fault("gpsd starts late", lambda: None, "Connection refused", daemon.start)
             self.fault("gpsd killed", daemon.kill, "Connection refused", daemon.start)
-            self.fault("receiver unplugged", daemon.unplug, "has lost the receiver", daemon.plug)
+            self.fault("receiver unplugged", daemon.unplug, "has lost the GNSS receiver", daemon.plug)
             self.fault("garbage in place of gpsd", self.lie, "", self.tell_the_truth)
             # One rollover behind gpsd corrects by itself, two it does not.
             self.fault("receiver a rollover behind", lambda: self.date("220899"), "is before this release", lambda: self.date(None),

@@ -1,4 +1,4 @@
-// A queue and uploads to a bucket.
+// Runs a queue with uploads to a bucket.
 import Configuration
 import Foundation
 import Host
@@ -11,7 +11,7 @@ import Testing
 @testable import HTTP
 @testable import Upload
 
-/// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.
+/// A queue and a series of uploaders to a bucket, as after restarts of a gateway.
 final class BucketBench {
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
@@ -73,7 +73,7 @@ final class BucketBench {
         queue.close()
     }
 
-    /// Fixes a second apart from a moment on.
+    /// Adds fixes one second apart, from a point in time on.
     func add(_ count: Int, from start: String = "2026-11-21T23:59:50.000Z") throws {
         let wall = try #require(WallTime(rfc3339: start))
         for number in 0..<count {
@@ -92,7 +92,7 @@ final class BucketBench {
         }
     }
 
-    /// Chunks of sound of two seconds, in a run of their own, from a moment on.
+    /// Adds audio chunks of two seconds, in a run of their own, from a point in time on.
     func addChunks(_ count: Int, from start: String) throws {
         let wall = try #require(WallTime(rfc3339: start))
         let run = AudioRun(
@@ -119,7 +119,7 @@ final class BucketBench {
         queue.end(run: run.id)
     }
 
-    /// Chunks of 4 s of sound.
+    /// Adds audio chunks of 4 s.
     func addSound(_ codec: AudioCodec, chunks: Int, segmentBytes: Int) {
         let run = AudioRun(
             id: queue.newRunID(),
@@ -151,7 +151,7 @@ final class BucketBench {
 
     func tick() { uploader?.tick() }
 
-    /// One sync; whether nothing was left.
+    /// Runs one sync; returns whether nothing was left.
     func sync() throws -> Bool {
         let answer = Locked<Bool?>(nil)
         uploader?.sync { result in answer.update { $0 = result.isDone } }

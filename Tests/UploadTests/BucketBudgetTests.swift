@@ -1,4 +1,4 @@
-// A budget of bytes a day before a bucket: what is stored there is not stored once more, in another way.
+// A daily byte budget with a bucket: stored objects are not stored again in another form.
 import Configuration
 import Foundation
 import Queue
@@ -9,12 +9,12 @@ import Testing
 @testable import Upload
 
 @Suite struct BucketBudgetTests {
-    /// An object for each chunk: those that the day has room for are stored, and not once more later.
+    /// Each chunk is an object: those that the day has room for are stored, once.
     @Test func bucket_storesWhatFits_andGoesOnThere() throws {
         let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
         let bucket = BucketSettings(region: "us-east-1")
         let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, bucket: bucket) {
-            // The batch is frozen whole, and waits.
+            // The batch is frozen whole and stays pending.
             _ in .hangUp
         }
         bench.addSound(6)
@@ -39,7 +39,7 @@ import Testing
         #expect(paths.count == 7 && Set(paths).count == 7)
     }
 
-    /// A batch of sound that was frozen in vain, before there was a budget.
+    /// Freezes a batch of audio in an outage, before there was a budget.
     private func bucketAfterOutage(budget: Int64, chunks: Int) throws -> BudgetBench {
         let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
         let bucket = BucketSettings(region: "us-east-1")
@@ -53,7 +53,7 @@ import Testing
         return try BudgetBench(settings, bucket: bucket, temporary: bench.temporary) { _ in stored }
     }
 
-    /// They have to stand alone for it.
+    /// Each has to be alone in its batch for that.
     @Test func bucket_storesChunksLongerThanABudget_oneADay() throws {
         let then = try bucketAfterOutage(budget: 30_000, chunks: 2)
         defer { then.finish() }
@@ -64,11 +64,11 @@ import Testing
         #expect(try then.pending(.audio) == 0)
     }
 
-    /// Halves of a batch have the same chunks, and each is an object: to halve it would store them once more.
+    /// Half a batch has the same chunks, each an object: halving would store them again.
     @Test func bucket_storesEachChunkOnce_howeverLittleTheOthersLeave() throws {
         let then = try bucketAfterOutage(budget: 200_000, chunks: 6)
         defer { then.finish() }
-        // A busy day, after which the others are expected to need nearly all of each.
+        // After a busy day the small streams are expected to need nearly all of each day.
         then.pass(hours: 24)
         addFixes(1180, to: then.queue)
         for _ in 1...72 where try then.pending(.audio) > 0 {
@@ -80,7 +80,7 @@ import Testing
         #expect(sound.count == 7 && Set(sound).count == 7)
     }
 
-    /// The store has kept the object, its answer was lost, and by the next try no day has room for all of it.
+    /// The store has kept the object, its answer was lost, and now no day has room for all of it.
     @Test func bucket_hasEachRecordOnce_thoughTheBudgetWasLowered() throws {
         let isLost = Locked(true)
         let settings = UploadSettings {
@@ -102,7 +102,7 @@ import Testing
             bench.pass(hours: 12)
         }
         #expect(try bench.pending(.location) == 0)
-        // What comes under the same name takes the place of what was there.
+        // An object replaces an earlier one of the same name.
         let objects = Dictionary(
             bench.server.requests.map { ($0.path, $0.body) },
             uniquingKeysWith: { $1 }

@@ -1,4 +1,4 @@
-// A bucket over restarts and other configurations: what it may have keeps its name, and is not sent again.
+// Uploads to a bucket over restarts and changed configurations: objects keep their names.
 import Foundation
 import Host
 import HTTP
@@ -12,7 +12,8 @@ import Testing
 @Suite struct BucketRestartTests {
     private typealias Bench = BucketBench
 
-    /// The store has kept the object, its answer was lost, and by the next try the configuration says something else.
+    /// The store has kept the object, its answer was lost, and the configuration changes before the
+    /// next try.
     @Test func objectKeepsItsName_whateverIsConfiguredSince() throws {
         let isLost = Locked(true)
         let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
@@ -36,7 +37,7 @@ import Testing
         #expect(next.contains("stream%3Dpositions/") && next.hasSuffix(".ndjson.zst"))
     }
 
-    /// During an outage of weeks the configuration may change often, and another device id be set.
+    /// During an outage of weeks the configuration and the device id may change often.
     @Test func objectKeepsItsName_howeverOftenTheConfigurationChanges() throws {
         let isLost = Locked(true)
         let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
@@ -57,7 +58,7 @@ import Testing
         #expect(Set(server.requests.map(\.path)).count == 1)
     }
 
-    /// In the database that takes the place of a damaged one batches are counted from one again.
+    /// The database that replaces a damaged one counts batches from one again.
     @Test func newBatchHasTheNewName_thoughTheDatabaseWasReplaced() throws {
         let server = try FaultyServer { _ in .stored }
         defer { server.close() }
@@ -82,8 +83,8 @@ import Testing
         #expect(last?.path.contains("stream%3Dpositions/") == true, "\(last?.path ?? "none")")
     }
 
-    /// The disk refuses at the start, and the configuration is another one since: nothing is known before there is a
-    /// database.
+    /// The disk fails at the start after a configuration change: no names are known before there is
+    /// a database.
     @Test func objectKeepsItsName_thoughTheDatabaseComesLate() throws {
         let folder = TemporaryFolder("state")
         let state = folder.path + "/state"
@@ -120,7 +121,7 @@ import Testing
         )
     }
 
-    /// The power goes each night: a long batch of sound does not begin anew each morning.
+    /// A power cut each night does not restart a long batch of audio each morning.
     @Test func soundThatABucketHas_isNotSentAgain_afterARestart() throws {
         let puts = Locked(0)
         let server = try FaultyServer { _ in
@@ -136,7 +137,7 @@ import Testing
         bench.end()
         try bench.start()
         #expect(try bench.sync())
-        // The third chunk twice, and what tells of all four.
+        // The third chunk twice, and the records of all four.
         #expect(server.requests.count == 6)
         #expect(Set(server.requests.map(\.path)).count == 5)
     }

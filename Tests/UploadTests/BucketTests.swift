@@ -1,4 +1,5 @@
-// Object storage as the destination: keys, verdicts, signatures that a store checks, what a query finds.
+// Object storage as destination: keys, verdicts, signatures that a store checks, results of a
+// query.
 import CLinux
 import Foundation
 import Host
@@ -11,11 +12,11 @@ import Testing
 @testable import HTTP
 @testable import Upload
 
-// One store at a time: each is a Python process of some 100 MB.
+// Serialised: each store is a Python process of some 100 MB.
 @Suite(.serialized) struct BucketTests {
     private typealias Bench = BucketBench
 
-    // MARK: Against a store that checks signatures
+    // MARK: Against a real store
 
     @Test(arguments: [Compression.zstd, .gzip, .none])
     func records_areFoundByOneQuery_eachOnce(compression: Compression) throws {
@@ -74,7 +75,7 @@ import Testing
         try bench.add(20, from: "2026-11-21T12:00:00.000Z")
         bench.tick()
         let first = store.nextPut()
-        // Its answer never comes: the batch is stored, and this side does not know.
+        // The batch is stored, but its answer never arrives.
         bench.end()
         #expect(try bench.figures(.location).pending == 20)
         try bench.start()
@@ -89,7 +90,8 @@ import Testing
 
     @Test(arguments: [(AudioCodec.opus, "OggS"), (.wav, "RIFF")])
     func sound_liesBesideTheRecordsThatNameIt(codec: AudioCodec, magic: String) throws {
-        // The second chunk's answer is lost: only that one is sent again, then the third and the records.
+        // The second chunk's answer is lost: only that one is resent, then the third and the
+        // records.
         let store = try ObjectStore(faults: ["ok", "stored"])
         let bench = try Bench(
             url: store.access.url,
@@ -97,7 +99,7 @@ import Testing
             maxBatchBytes: 64 << 20
         )
         defer { bench.finish() }
-        // WAV: beyond what is kept in memory, so that it is produced as it is sent.
+        // WAV: exceeds what is kept in memory, so it is produced while it is sent.
         bench.addSound(codec, chunks: 3, segmentBytes: 300_000)
         #expect(try !bench.sync())
         #expect(try bench.sync())
@@ -124,7 +126,7 @@ import Testing
         try bench.add(20_000, from: "2026-11-21T00:00:00.000Z")
         #expect(try bench.sync())
         let contents = try store.contents()
-        // The newest go first, as a batch of their own.
+        // The newest are sent first, as a separate batch.
         #expect((1...2).contains(contents.objects.count))
         #expect(contents.rows.map(\.ids) == [20_000])
         #expect(contents.rows.map(\.records) == [20_000])
@@ -184,7 +186,7 @@ import Testing
                 "audio 2026-11-22 1",
             ]
         )
-        // A batch each: ten seconds, forty, two, and the rest; two chunks, and one.
+        // One batch each: ten seconds, forty, two, and the rest; two chunks, and one.
         #expect(contents.objects.values.filter { $0 == "application/zstd" }.count == 6)
     }
 
@@ -204,7 +206,7 @@ import Testing
         #expect(try bench.figures(.location).uploaded == 3000)
     }
 
-    // MARK: Against answers that no real store gives on demand
+    // MARK: Against scripted answers
 
     @Test func request_isAPutOfTheSameBytesUnderTheSameKey_atEachTry() throws {
         let isBusy = Locked(true)

@@ -8,7 +8,7 @@ import StatusBoard
 import Support
 import Upload
 
-/// A metered link: syncs turned by hand, a clock turned by hand, a real queue and a real server.
+/// A metered link: syncs and clock driven by the test, a real queue and a real server.
 final class BudgetBench {
     /// 2026-11-21T00:00:00Z.
     static let midnight = WallTime(milliseconds: 1_795_219_200_000)
@@ -91,13 +91,13 @@ final class BudgetBench {
         server.close()
     }
 
-    /// The program ends and starts again.
+    /// Ends the program and starts it again.
     func restart() throws {
         queue.close()
         (queue, sync) = try Self.open(temporary.path, clock, settings, destination, board)
     }
 
-    /// Other settings, as a reload has them.
+    /// Changes the settings, as a reload does.
     func reload(_ settings: UploadSettings) throws {
         sync = try Self.sync(queue, clock, settings, destination, board)
     }
@@ -107,23 +107,23 @@ final class BudgetBench {
         try queue.perform { try $0.noteClock(stamp, synced: isSynced) }
     }
 
-    /// What the wall clock should be by a receiver, which sets it not.
+    /// Reports a GNSS receiver's time, which does not set the wall clock.
     func receiver(saysHour hour: Double) throws {
         let right = Self.midnight + .milliseconds(Int64(hour * 3_600_000))
         let stamp = Stamp(boot: clock.now(), wall: right)
         try queue.perform { try $0.noteClock(stamp, synced: true, by: .gpsd) }
     }
 
-    /// The wall clock as it would be after so many hours; boot time goes on.
+    /// Advances the wall clock and boot time.
     func pass(hours: Double) { clock.advance(by: .milliseconds(Int64(hours * 3_600_000))) }
 
-    /// Chunks of 43 kB as they are sent.
+    /// Adds audio chunks of 43 kB each, as sent.
     func addSound(_ chunks: Int) { addChunks(chunks, at: clock, to: queue) }
 
-    /// Bytes on the wire, of all requests so far, as the server sees them: bodies alone.
+    /// Bytes of the bodies of all requests so far, as the server received them.
     var bodies: Int { server.requests.reduce(0) { $0 + $1.body.count } }
 
-    /// The same of one stream.
+    /// Bytes of the bodies of one stream.
     func bodies(of name: String) -> Int {
         let requests = server.requests.filter {
             String(decoding: $0.body.prefix(60), as: UTF8.self).contains(name)

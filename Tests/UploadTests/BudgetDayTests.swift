@@ -3,7 +3,7 @@ import Testing
 
 @testable import Upload
 
-/// When a day of a budget ends, whatever the clock says.
+/// When a budget day ends, whatever the clock shows.
 @Suite struct BudgetDayTests {
     private static let day: Int64 = 20_000
 
@@ -13,7 +13,7 @@ import Testing
         return BudgetClock(stamp: stamp, isSynced: day != nil)
     }
 
-    /// A day, some hours old by its own counting, of which a kilobyte is spent.
+    /// A day, some hours old by its own count, with a kilobyte spent.
     private func spent(_ day: Double?, hours: Int = 0) -> BudgetDay {
         var account = BudgetDay(spent: 1000)
         account.pass(.zero, clock(day))
@@ -34,7 +34,7 @@ import Testing
         #expect(account.rest(clock(20_000.75)) == .seconds(21_600))
     }
 
-    /// The board was off over midnight.
+    /// The device was off over midnight.
     @Test func daysThatWereMissed_areOne() {
         #expect(after(spent(20_000.5), hours: 0, 20_009.2).spent == 0)
     }
@@ -64,7 +64,7 @@ import Testing
         #expect(after(account, hours: 1, nil).spent == 0)
     }
 
-    /// That the clock is known at last is no new day; nor is it one that was counted already.
+    /// Learning the date does not begin a new day; nor does a date that was counted already.
     @Test func firstKnownDate_isOfTheDayThatIs() {
         #expect(after(spent(nil), hours: 1, 20_000.5).spent == 1000)
         var account = after(spent(20_000.5), hours: 24, nil)
@@ -77,7 +77,7 @@ import Testing
     @Test func reserve_isWhatTheOthersNeedForTheRestOfTheDay() {
         var account = BudgetDay(spent: 0)
         account.pass(.zero, clock(20_000))
-        // Nothing is known of a first day.
+        // A first day has no history.
         #expect(account.reserve(of: 1000, for: .seconds(43_200)) == 250)
         account.add(.init(share: .small, bytes: 600))
         account.add(.init(share: .sound, bytes: 100_000))
@@ -85,11 +85,11 @@ import Testing
         #expect(account.usual == 600)
         #expect(account.reserve(of: 1000, for: .seconds(86_400)) == 600)
         #expect(account.reserve(of: 1000, for: .seconds(-1)) == 0)
-        // A busy morning tells of a busy day.
+        // A busy morning predicts a busy day.
         account.add(.init(share: .small, bytes: 500))
         account.pass(.seconds(21_600), clock(20_001.25))
         #expect(account.reserve(of: 1000, for: .seconds(64_800)) == 1500)
-        // A quiet day is forgotten slowly, and one of an hour says nothing.
+        // A quiet day decays slowly, and one of an hour says nothing.
         account.pass(.seconds(64_800), clock(20_002))
         account.pass(.seconds(86_400), clock(20_003))
         #expect(account.usual == 455)
@@ -97,7 +97,8 @@ import Testing
         #expect(account.usual == 455)
     }
 
-    /// What went before anybody counted was sound, too: it says nothing of what the others need.
+    /// Traffic before anybody counted may have been audio: it says nothing about the need of the
+    /// others.
     @Test func whatWentBefore_reservesNothing() {
         var account = BudgetDay(spent: 200_000)
         account.pass(.zero, clock(20_000.5))
@@ -107,7 +108,8 @@ import Testing
         #expect(account.usual == 0)
     }
 
-    /// It had run for some hours when its date was told: midnight ends the day all the same, and each one after it.
+    /// It had run for some hours when its date became known: midnight still ends the day, and each
+    /// one after it.
     @Test func dayThatBeganWithoutADate_endsAtMidnight_too() {
         var account = after(spent(nil), hours: 20, 20_000.25)
         account = after(account, hours: 4, 20_000.45)
@@ -117,7 +119,7 @@ import Testing
         #expect(account.rest(clock(20_000.75)) == .seconds(21_600))
         account = after(account, hours: 1, 20_001)
         #expect(account.spent == 0 && account.day == 20_001)
-        // A clock that stands still does not hold it up for ever.
+        // A clock that stands still does not block it forever.
         account.add(.init(share: .small, bytes: 7))
         account = after(account, hours: 48, 20_001)
         #expect(account.spent == 0)

@@ -1,4 +1,4 @@
-// A budget of bytes a day: who gets what of it, and that nobody gets it twice.
+// The daily byte budget: how streams share it, and that no byte of it is spent twice.
 import Configuration
 import Foundation
 import Host
@@ -19,17 +19,17 @@ import Testing
         defer { bench.finish() }
         bench.addSound(20)
         #expect(bench.sync.perform(.tick).left != 0)
-        // Of a first day half is for the others.
+        // On a first day half is for the small streams.
         let first = bench.bodies
         #expect((120_000...200_000).contains(first))
         #expect(bench.phase == .waitingForBudget)
         #expect(bench.board.state.value?.held == [.audio])
-        // Nothing more of it at once, and the others may have all that is left.
+        // Nothing more of it at once, and the small streams may have all that is left.
         addFixes(1000, to: bench.queue)
         _ = bench.sync.perform(.tick)
         #expect(try bench.pending(.location) == 0)
         #expect(bench.bodies(of: "\"audio\"") == first)
-        // Towards midnight the others need less.
+        // Towards midnight the small streams need less.
         bench.pass(hours: 23.9)
         _ = bench.sync.perform(.tick)
         #expect(bench.bodies(of: "\"audio\"") > first)
@@ -45,7 +45,7 @@ import Testing
         #expect((60_000...100_000).contains(bench.bodies))
         for day in 2...10 where left > 0 {
             let before = bench.bodies
-            // What little is left goes, too; then nothing by itself before midnight.
+            // The small rest is spent too; then nothing is sent automatically before midnight.
             for _ in 0..<30 where bench.sync.retryDelay == nil { _ = bench.sync.perform(.tick) }
             let wait = try #require(bench.sync.retryDelay)
             #expect(bench.bodies - before < 100_000)
@@ -76,7 +76,8 @@ import Testing
         #expect(bench.board.state.value?.held.contains(.location) == true)
     }
 
-    /// What failed has used up the day: the wait after it wakes nobody again and again until midnight.
+    /// Failures have used up the day: their backoff must not wake the uploader repeatedly until
+    /// midnight.
     @Test func wait_thatEndsWithTheBudgetSpent_wakesNobodyBeforeMidnight() throws {
         let bench = try BudgetBench(.budget(10_000)) { _ in .answer(status: 503, body: "busy") }
         defer { bench.finish() }
@@ -90,7 +91,7 @@ import Testing
         #expect(bench.sync.retryDelay ?? .zero > .seconds(3600))
     }
 
-    /// There is no room for sound, and no sound: what waits does so for the server.
+    /// There is no room for audio, and none is pending: the records wait for the server.
     @Test func streamWithoutRecords_waitsForNoBudget() throws {
         let bench = try BudgetBench(.budget(10_000)) { _ in .answer(status: 503, body: "busy") }
         defer { bench.finish() }
@@ -104,7 +105,8 @@ import Testing
         #expect(bench.server.requests.count == 6)
     }
 
-    /// A backlog of positions that takes all of each day for weeks: what comes behind it has its turn all the same.
+    /// A backlog of positions uses up each day for weeks: the streams after it still get their
+    /// turn.
     @Test func fewRecords_doNotWaitForTheBacklogOfAnother() throws {
         let bench = try BudgetBench(.budget(100_000))
         defer { bench.finish() }
@@ -120,7 +122,7 @@ import Testing
         #expect(try bench.pending(.location) > 0)
     }
 
-    // MARK: Not twice
+    // MARK: Bytes are counted once
 
     @Test func reloadAndRestart_goOnWithTheSameBudget() throws {
         let settings = UploadSettings.budget(100_000)
@@ -135,7 +137,7 @@ import Testing
         _ = bench.sync.perform(.tick)
         #expect(bench.bodies <= 100_000)
         #expect(spent > 60_000)
-        // A larger one is what is more.
+        // A larger budget adds the difference.
         try bench.reload(.budget(200_000))
         _ = bench.sync.perform(.tick)
         #expect((150_000...200_000).contains(bench.bodies))
@@ -175,13 +177,13 @@ import Testing
         #expect((spent + 20_000...spent + 50_000).contains(bench.bodies))
     }
 
-    /// Killed while a large request is under way, again and again: each counts whole.
+    /// Killed repeatedly during a large request: each one counts in full.
     @Test func killInTheMidstOfARequest_countsIt() throws {
         let copies = Locked<[TemporaryFolder]>([])
         let source = TemporaryFolder()
         let settings = UploadSettings.budget(400_000)
         let bench = try BudgetBench(settings, temporary: source) { _ in
-            // What a kill would leave: the files as they are.
+            // Copy the files as a kill would leave them.
             let copy = TemporaryFolder()
             for name in ["queue.sqlite", "queue.sqlite-wal"] {
                 try? FileManager.default.copyItem(
@@ -207,7 +209,8 @@ import Testing
         #expect(today >= Int64(bench.server.requests[0].body.count))
     }
 
-    /// A large request is entered before it begins; where nothing of it went, that is taken back at the uploader's end.
+    /// A large request is committed before it begins; if nothing was sent, the uploader takes that
+    /// back at its end.
     @Test func bytesOfToday_areThoseThatWent_howeverOftenAReloadComes() throws {
         let bench = try BudgetBench(.budget(400_000))
         defer { bench.finish() }
@@ -246,7 +249,7 @@ import Testing
         }
     }
 
-    // MARK: Too long for a day
+    // MARK: Requests larger than a day's budget
 
     @Test func recordThatIsLongerThanABudget_goesBesideIt_onceADay() throws {
         let bench = try BudgetBench(.budget(30_000))
@@ -283,7 +286,8 @@ import Testing
         #expect(try bench.pending(.location) == 0)
     }
 
-    /// The others take most of each day: of two chunks in one batch there is room for one at a time.
+    /// The small streams take most of each day: there is room for one of the two chunks of a batch
+    /// at a time.
     @Test func batchOfSound_thatIsLongerThanWhatTheOthersLeave_isHalved() throws {
         let isDown = Locked(true)
         let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }) { _ in
@@ -307,7 +311,7 @@ import Testing
         #expect(try bench.pending(.audio) == 0)
     }
 
-    // MARK: A person
+    // MARK: Syncs on request
 
     @Test func whoeverAsks_keepsToTheBudget_unlessTheySayOtherwise() throws {
         let bench = try BudgetBench(.budget(100_000))
@@ -342,7 +346,7 @@ import Testing
 }
 
 extension UploadReport {
-    /// Nothing goes by itself before `notBefore`, though nothing failed.
+    /// Nothing is sent automatically before `notBefore`, though nothing failed.
     fileprivate var isHeld: Bool {
         phase == .quietHours || phase == .waitingForBudget && notBefore != nil
     }

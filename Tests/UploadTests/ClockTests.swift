@@ -1,4 +1,4 @@
-// What the wall clock does to uploads: dates on the wire, and the wait for the first sync.
+// Effects of the wall clock on uploads: timestamps on the wire, and the wait for the first sync.
 import Configuration
 import Foundation
 import Host
@@ -37,7 +37,8 @@ import Upload
         )
     }
 
-    /// A gap in the first minutes of a boot: its span is told by the clock of then, and belongs where the gap was.
+    /// A gap in the first minutes of a boot: its span was recorded by the wrong clock and must be
+    /// corrected.
     @Test func spanOfAnEvent_isPutRightWithItsRecord_butNotWhatWasRightBefore() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 60_000), boot: 60)
@@ -51,7 +52,7 @@ import Upload
         }
         accept(since: clock.wall() + .seconds(-30), until: clock.wall())
         clock.advance(by: .seconds(10))
-        // A receiver knows the time, and sets no clock.
+        // A GNSS receiver knows the time but does not set the clock.
         let right = Stamp(boot: clock.now(), wall: Self.now)
         try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(5))
@@ -80,7 +81,8 @@ import Upload
         return texts
     }
 
-    /// The clock was wrong by less than twice the gap: its begin is nearer to the right time, and was told by the wrong one.
+    /// The clock was wrong by less than twice the gap: its start is nearer to the right time, but
+    /// was recorded by the wrong clock.
     @Test func gapThatIsLongerThanTheClockIsWrong_doesNotEndBeforeItBegins() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now + .seconds(3600), boot: 7200)
@@ -97,7 +99,8 @@ import Upload
         #expect(text.contains(span), "\(text)")
     }
 
-    /// The board was off for the night, and only a receiver knows the time: records that give way are days old.
+    /// The device was off overnight and only a GNSS receiver knows the time: evicted records are
+    /// days old.
     @Test(arguments: [-8, 8])
     func lossesOfThisBoot_areDatedRight_whereTheClockIsWrongByLessThanTheirSpan(
         hours: Int
@@ -119,13 +122,14 @@ import Upload
         #expect(text.contains(span), "\(text)")
     }
 
-    /// A board without a clock of its own goes on from where it was, eight hours later: what was lost before was lost then.
+    /// A board without an RTC continues from its last time, eight hours later: earlier losses keep
+    /// their time.
     @Test func lossesOfTheBootBefore_stayWhereTheyWere_whenTheClockIsPutRight() throws {
         let folder = TemporaryFolder()
         let before = Self.clock(Self.now, boot: 600)
         let first = try Self.queue(folder, before, boot: "a")
         try first.perform { try $0.noteClock(before.stamp(), synced: true, by: .gpsd) }
-        // The first is told at once, what follows within five minutes later.
+        // The first is reported at once, those within the next five minutes later.
         first.note(Loss(.gap, .audio, records: 1, from: before.stamp(), to: before.stamp()))
         try first.flushed()
         before.advance(by: .seconds(60))
@@ -194,7 +198,7 @@ import Upload
         bench.add(clock.stamp())
         bench.tick()
         try waitUntil("the tick has waited") { bench.phase == .waitingForClock }
-        // A step of the wall clock is no sync, and no reason to go early.
+        // A step of the wall clock is not a synchronisation, and does not start uploads early.
         clock.stepWall(to: Self.now)
         try bench.note(clock.stamp(), synced: false)
         bench.tick()
@@ -206,7 +210,8 @@ import Upload
         #expect(sentAt == BootInstant(nanoseconds: 120_000_000_000))
     }
 
-    /// A person asked in vain meanwhile: the wait after that failure wakes nobody again and again until they are over.
+    /// A sync on request failed: its backoff must not wake the uploader repeatedly until the wait
+    /// for the clock is over.
     @Test func wait_thatEndsInTheTwoMinutes_wakesNobodyBeforeTheirEnd() throws {
         let settings = UploadSettings { $0.clockPatience = .seconds(1200) }
         let bench = try BudgetBench(settings, isSynced: false) { _ in .hangUp }
@@ -218,7 +223,7 @@ import Upload
         #expect(bench.sync.retryDelay == .seconds(140))
     }
 
-    /// Boot time that begins with the test.
+    /// A host clock whose boot time begins with the test.
     private struct FreshBoot: HostClock {
         let start = SystemClock().now()
 
@@ -235,7 +240,7 @@ import Upload
         defer { bench.finish() }
         bench.add(clock.stamp())
         bench.tick()
-        // One tick, and no other to come: without a look of its own it would wait for ever.
+        // One tick and no other to come: without its own deadline it would wait forever.
         try waitUntil("the batch is sent") { !bench.server.requests.isEmpty }
         #expect(try bench.newest().clock == "unsynced")
     }
@@ -249,7 +254,7 @@ import Upload
         #expect(bench.server.requests.count == 1)
     }
 
-    /// The body says that its clock is synced: its own date has to be right, too.
+    /// The body says that its clock is synced, so its own date has to be right too.
     @Test func dateOfABatch_isTheReceivers_whereTheClockStaysWrong() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
         let bench = try bench(clock)
@@ -264,7 +269,7 @@ import Upload
         #expect(sent.at == (Self.now + .seconds(5)).rfc3339)
     }
 
-    /// The network comes up minutes after the board: the first batch is frozen before anybody knows the time.
+    /// The network comes up minutes after boot: the first batch is frozen before the time is known.
     @Test func batchOfWhichNothingWasSent_isDatedOnceTheClockIsRight() throws {
         let port = freePort()
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
@@ -289,7 +294,7 @@ import Upload
         #expect(server.requests.count == 1)
     }
 
-    /// The first word of the boot was wrong, and nothing of the batch has left the board.
+    /// The first date of the boot was wrong, and nothing of the batch was sent yet.
     @Test func batchOfWhichNothingWasSent_isDatedAnew_whenTheFirstWordIsPutRight() throws {
         let port = freePort()
         let clock = Self.clock(Self.now + .seconds(-86_400), boot: 200)
@@ -313,7 +318,7 @@ import Upload
         #expect(server.requests.count == 1)
     }
 
-    /// Half of it may be with the server: it has to come out the same.
+    /// The server may have half of it: the retry has to be identical.
     @Test func batchOfWhichAByteWasSent_keepsItsDates() throws {
         let isBusy = Locked(true)
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
@@ -349,7 +354,7 @@ import Upload
         isBusy.update { $0 = false }
         _ = try bench.sync()
         let requests = bench.server.requests
-        // The clock's leaps may let a retry come by itself beside those asked for.
+        // A jump of the clock may trigger a retry in addition to those requested.
         #expect(requests.count >= 5)
         #expect(Set(requests.map(\.body)).count == 1)
         #expect(Set(requests.map { $0.headers["idempotency-key"] }).count == 1)
@@ -368,16 +373,16 @@ extension UploadBench {
 
     fileprivate var phase: UploadReport.Phase? { board.state.value?.phase }
 
-    /// The records of the newest request, and the batch's own clock.
+    /// Returns the records of the newest request, and the batch's own clock.
     fileprivate func newest() throws -> (records: [String], clock: String) {
         let sent = try Sent(#require(server.requests.last))
         return (sent.records, sent.clock)
     }
 }
 
-/// The dates in a request.
+/// The timestamps in a request.
 private struct Sent {
-    /// Of its records, as `timestamp clock`.
+    /// Those of its records, as `timestamp clock`.
     var records: [String]
     /// The batch's own.
     var clock: String

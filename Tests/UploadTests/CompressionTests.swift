@@ -1,4 +1,4 @@
-// How bodies are compressed, and what becomes of that when a server says 415.
+// Compression of bodies, and the effect of a 415.
 import Configuration
 import CZstd
 import Foundation
@@ -12,7 +12,7 @@ import Testing
 import Upload
 
 @Suite struct CompressionTests {
-    /// A queue and an uploader against a server; gone with the test.
+    /// A queue and an uploader against a server; removed with the test.
     private final class Bench {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
@@ -67,7 +67,7 @@ import Upload
             }
         }
 
-        /// More than a megabyte that does not shrink.
+        /// Adds more than a megabyte that does not compress.
         func addSound() {
             let run = AudioRun(
                 id: queue.newRunID(),
@@ -91,7 +91,7 @@ import Upload
             }
         }
 
-        /// One sync; whether nothing was left.
+        /// Runs one sync; returns whether nothing was left.
         func sync() throws -> Bool {
             let answer = Locked<Bool?>(nil)
             uploader.sync { result in answer.update { $0 = result.isDone } }
@@ -115,7 +115,7 @@ import Upload
         }
     }
 
-    /// Takes only bodies of one encoding, and names `accepting` in its 415.
+    /// Accepts only bodies of one encoding, and names `accepting` in its 415.
     private static func only(
         _ encoding: String?,
         accepting: String?
@@ -162,7 +162,7 @@ import Upload
         defer { bench.finish() }
         if limit > 1 << 20 { bench.addSound() } else { bench.add(900) }
         #expect(try !bench.sync())
-        // The first try is the draft's body, the others are read from the database again.
+        // The first try sends the draft's body, the others read the database again.
         #expect(try !bench.sync())
         isFaulty.update { $0 = false }
         #expect(try bench.sync())
@@ -176,7 +176,7 @@ import Upload
         }
     }
 
-    /// A proxy before it refused compressed bodies for a while, or the server is another one now.
+    /// A proxy refused compressed bodies for a while, or the server was replaced.
     @Test func serverThatChangesItsMind_getsWhatItTakesNow() throws {
         let taken = Locked<String?>(nil)
         let bench = try Bench(.gzip) { Self.only(taken.value, accepting: nil)($0) }
@@ -185,7 +185,7 @@ import Upload
         #expect(try bench.sync())
         taken.update { $0 = "gzip" }
         bench.add(50)
-        // The refused body is tried again by the next sync, as it was compressed at first.
+        // The next sync retries the refused body with the original compression.
         #expect(try !bench.sync())
         #expect(try bench.sync())
         #expect(bench.encodings == ["gzip", "-", "-", "gzip"])
@@ -226,7 +226,7 @@ import Upload
     }
 
     @Test func fallingBack_isNoAttemptAgainstTheBatch() throws {
-        // Neither the 415 nor the busy server behind it has judged the records.
+        // Neither the 415 nor the busy server after it has evaluated the records.
         let bench = try Bench(.zstd) { request in
             guard request.headers["content-encoding"] == nil else {
                 return .answer(status: 415, body: "")
@@ -263,7 +263,8 @@ import Upload
         #expect(CompressionChoice(.gzip).current == .gzip)
     }
 
-    /// Sound is small already; what base64 added is given back, and silence is nearly nothing.
+    /// Audio is compressed already; compression removes the base64 overhead, and silence shrinks to
+    /// nearly nothing.
     @Test func sound_losesItsBase64_andComesBackWhole() throws {
         var random = SeededRandom(seed: 1)
         let sound = (0..<90_000).map { _ in UInt8.random(in: 0...255, using: &random) }
@@ -281,7 +282,7 @@ import Upload
     }
 }
 
-/// Undoes zstd.
+/// Decompresses zstd.
 func unzstd(_ bytes: [UInt8]) throws -> Data {
     guard let stream = ZSTD_createDStream() else { throw NeverHappened(what: "zstd") }
     defer { ZSTD_freeDStream(stream) }

@@ -1,4 +1,4 @@
-// Answers that say "200" and do not have the records, or that only look strange.
+// Answers with status 200 from servers that do not have the records, or that only look unusual.
 import Foundation
 import Host
 import HTTP
@@ -13,7 +13,7 @@ import Testing
 @Suite struct DenialTests {
     private static let count = 5
 
-    /// Five records to a server that gives one answer as long as `isFaulty`, and then takes all.
+    /// Sends five records to a server that gives one answer while `isFaulty`, and then accepts all.
     private func bench(
         _ isFaulty: Locked<Bool>,
         _ answer: Behaviour
@@ -80,7 +80,7 @@ import Testing
         #expect(bench.server.requests.count == 3)
     }
 
-    // MARK: Codings
+    // MARK: Content encodings
 
     private func compressed(_ text: String, as coding: String) throws -> Behaviour {
         var bytes = Array(text.utf8)
@@ -97,7 +97,7 @@ import Testing
     func answer_inACodingThatNobodyAskedFor_isUnderstood(coding: String) throws {
         let bench = try bench(Locked(true), try compressed(#"{"accepted":5}"#, as: coding))
         defer { bench.finish() }
-        // A coding that libcurl does not know is found out by the first answer.
+        // The first answer shows that libcurl does not support a coding.
         let isDone = try bench.sync()
         #expect(isDone || coding == "utf-8")
         if !isDone {
@@ -114,7 +114,7 @@ import Testing
         #expect(failure(bench)?.message.contains(#"{"error":"full"}"#) == true)
     }
 
-    // MARK: Others than the server
+    // MARK: Other machines that answer
 
     @Test func redirect_isShownWithItsLocation() throws {
         let target = "https://login.example/portal?from=here"

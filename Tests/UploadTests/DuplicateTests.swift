@@ -1,4 +1,4 @@
-// Records that are sent for the first time and that the server has already.
+// Records that the server already has although they are sent for the first time.
 import Foundation
 import Host
 import Queue
@@ -29,7 +29,8 @@ import Upload
                 #"{"stream":"location","records":3,"duplicates":2,"batch_id":"\#(batch)"}"#
             ]
         )
-        // Many batches of one sync are one event; the event itself, which is a duplicate, too, is told once.
+        // Many batches of one sync are one event; the event itself, also a duplicate, is reported
+        // once.
         bench.add(500)
         _ = try bench.sync()
         #expect(try told(bench).filter { $0.contains("location") }.count == 2)
@@ -77,7 +78,8 @@ import Upload
         #expect(try told(bench).filter { $0.contains("location") }.isEmpty)
     }
 
-    /// libcurl sends a request again when a connection that it kept is closed: the server may have had the first.
+    /// libcurl repeats a request if a reused connection was closed: the server may have had the
+    /// first.
     @Test func requestThatLibcurlSentTwice_mayBeADuplicate() throws {
         let count = Locked(0)
         let bench = try UploadBench { _ in

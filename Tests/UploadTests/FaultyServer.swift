@@ -4,7 +4,7 @@ import Glibc
 import Host
 import Support
 
-/// What a request looked like.
+/// A received request.
 struct Request: Sendable {
     var method = ""
     var path = ""
@@ -12,29 +12,29 @@ struct Request: Sendable {
     var body: [UInt8] = []
 }
 
-/// How the server behaves on one request.
+/// The server's behaviour for one request.
 enum Behaviour: Sendable {
     case answer(status: Int, body: String, headers: [String] = [])
-    /// Reads the request and hangs up without a word.
+    /// Reads the request and hangs up without an answer.
     case hangUp
     /// Sends half of an answer and hangs up.
     case cut
     /// Reads the request and never answers.
     case stall
-    /// Reads the request, does this with the connection, and closes it.
+    /// Reads the request, runs this on the connection, and closes it.
     case play(@Sendable (Int32) -> Void)
 
     static let ok = Behaviour.answer(status: 200, body: "{}")
-    /// As an object store says it.
+    /// The success answer of an object store.
     static let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"1\""])
 }
 
-/// An HTTP server on loopback that behaves as it is told, request by request, on a thread of its own.
+/// An HTTP server on loopback that behaves as scripted, request by request, on its own thread.
 final class FaultyServer: Sendable {
     private let server: PlainServer
     private let script: Script
 
-    /// `behaviour` is asked for each request.
+    /// Starts the server; `behaviour` is called for each request.
     init(
         port: UInt16 = 0,
         _ behaviour: @escaping @Sendable (Request) -> Behaviour
@@ -55,7 +55,7 @@ final class FaultyServer: Sendable {
     }
 }
 
-/// What a server does with a connection.
+/// Runs a server's script on a connection.
 private struct Script: Sendable {
     let stop: StopSignal
     let seen = Locked([Request]())

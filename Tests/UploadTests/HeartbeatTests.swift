@@ -20,7 +20,7 @@ import Testing
         #expect(later.sent == first.sent)
     }
 
-    /// Its bytes are of the budget, too.
+    /// Its bytes count against the budget too.
     @Test(arguments: [nil, 1500] as [Int64?])
     func spentBudget_hasNoBeat(budget: Int64?) throws {
         let bench = try UploadBench(
@@ -30,7 +30,7 @@ import Testing
             }
         ) { _ in .ok }
         defer { bench.finish() }
-        // The first sync's beat comes before the second is answered.
+        // The first sync's heartbeat comes before the second sync's answer.
         for _ in 1...2 { #expect(try bench.sync()) }
         #expect(bench.server.requests.map(\.method) == (budget == nil ? ["GET"] : []))
     }

@@ -1,4 +1,4 @@
-// Long chunks of sound on their way to a server: whatever their length, they are never in memory as a whole.
+// Uploads of long audio chunks, which are never in memory as a whole.
 import Foundation
 import Host
 import HTTP
@@ -10,13 +10,13 @@ import Testing
 @testable import Upload
 
 @Suite struct LongSoundTests {
-    /// Half a minute at the highest rate: 11.5 MB, of the 230 MB that ten minutes of it have.
+    /// Half a minute at the highest rate: 11.5 MB of the 230 MB of ten minutes.
     private static let segments = 30
     private static let segmentBytes = 384_000
 
     private let temporary = TemporaryFolder()
 
-    /// A queue with so many chunks that do not shrink.
+    /// A queue with so many chunks that do not compress.
     private func queue(chunks: Int) throws -> Queue {
         let queue = try Queue(
             settings: QueueSettings(
@@ -48,7 +48,7 @@ import Testing
                         }
                     )
                 )
-                // What memory holds ahead of the disk is bounded.
+                // Memory holds a bounded amount ahead of the disk.
                 if number % 10 == 9 { try queue.flushed() }
             }
             queue.end(run: run.id)

@@ -1,4 +1,5 @@
-// Networks that fail: whatever happens on the wire, the batch stays as it is and the next sync delivers it.
+// Network failures: whatever happens on the wire, the batch is unchanged and the next sync delivers
+// it.
 import Foundation
 import Glibc
 import Host
@@ -29,10 +30,10 @@ import Testing
         #expect(bench.figures?.uploaded == 0)
         let kept = try #require(try bench.queue.flushed().nextReady(.location))
         #expect(kept.attempts == 0)
-        // Collecting goes on, and the next sync sends the very same request first.
+        // Collecting continues, and the next sync first sends the identical request.
         bench.add(5)
         isFaulty.update { $0 = false }
-        // On a busy machine even a good answer may be late for so little patience.
+        // On a busy machine even a good answer may exceed such a short timeout.
         try waitUntil("everything is sent") { try bench.sync() }
         let sent = try bench.server.requests.map(SentBatch.init)
         #expect(sent.filter { $0.first == 1 }.allSatisfy { $0.key == "\"\(kept.key)\"" })
@@ -124,7 +125,8 @@ import Testing
             settings.transport.endpoint = "http://localhost:\(port)/api/ingest"
         }) { _ in .ok }
         defer { bench.finish() }
-        // The same port of the other family, which answers nothing; machines without ::1 have nothing to test.
+        // The same port of the other address family, which answers nothing; machines without ::1
+        // skip this.
         guard let silent = try? FullBacklog(port: bench.server.port, isIPv6: true) else { return }
         bench.add(5)
         #expect(try bench.sync())
@@ -139,14 +141,14 @@ import Testing
             var block = [UInt8](repeating: 0, count: 4096)
             _ = recv(client, &block, block.count, 0)
             Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-            // A close before the body was read would be a reset.
+            // Closing before the body was read would be a reset.
             Wire.waitForEnd(client)
         }
         guard let server else { return }
         defer { server.close() }
         let bench = try UploadBench(
             endpoint: "http://[::1]:\(server.port)/api/ingest",
-            // The answer has to come within it, too, on a busy machine.
+            // The answer has to arrive within it too, on a busy machine.
             timeout: .seconds(2)
         ) { _ in .ok }
         defer { bench.finish() }
@@ -174,7 +176,8 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    /// Where a request can hang, with an hour of patience: `finish` would wait for all of it.
+    /// A stop aborts a request at every stage; the timeout is an hour, and `finish` would wait for
+    /// all of it.
     @Test(arguments: ["connect", "TLS", "answer", "drip", "body"])
     func stop_abandonsARequestWhereverItHangs(stage: String) throws {
         let full = stage == "connect" ? try FullBacklog() : nil
@@ -186,7 +189,7 @@ import Testing
             reached.update { $0 = true }
             switch stage {
             case "drip": Wire.drip(client, "HTTP/1.1 200 OK\r\nX-Slow: ", every: 10_000)
-            // Takes no more of the body than the kernel does.
+            // Accepts no more of the body than the kernel buffers.
             case "body": while !isOver.value { usleep(10_000) }
             default: Wire.waitForEnd(client)
             }
@@ -236,7 +239,7 @@ import Testing
         }
     }
 
-    /// A slow line is no standstill: the body goes on leaving the kernel long after libcurl is rid of it.
+    /// A slow link is not a stall: the kernel sends the body long after libcurl has handed it over.
     @Test func slowReader_isWaitedForAsLongAsItReads() throws {
         let bytes = Locked(0)
         let server = try PlainServer { client in
@@ -271,7 +274,7 @@ import Testing
         ) { _ in .ok }
         defer { bench.finish() }
         bench.addSound(chunks: 3, frames: 500_000)
-        // Longer than the timeout in all, with something moving all the time.
+        // The request takes longer than the timeout, but always makes progress.
         #expect(try bench.sync())
         #expect(bytes.value > 3_000_000)
         let audio = try bench.queue.flushed().statistics().first { $0.stream == .audio }
@@ -291,7 +294,7 @@ import Testing
             (.init(given: 100, unsent: 60, answered: 0), 45),
             (.init(given: 100, unsent: 0, answered: 0), 70),
             (.init(given: 100, unsent: 0, answered: 1), 95),
-            // A little more of the answer does not make it any younger.
+            // A little more of the answer does not restart the timeout.
             (.init(given: 100, unsent: 0, answered: 2), 120),
             (.init(given: 100, unsent: 0, answered: 3), 125),
         ])
@@ -299,7 +302,7 @@ import Testing
     }
 
     @Test func watch_letsALongAnswerComeOverASlowLine_butNotForEver() {
-        // 20 kB each 25 s: half a megabyte in ten minutes.
+        // 20 kB every 25 s: half a megabyte in ten minutes.
         let steps = (1...40).map { (ProgressMonitor.Mark(answered: $0 * 20_000), $0 * 25) }
         let goesOn = goesOn(steps)
         #expect(goesOn.prefix(24).allSatisfy { $0 })

@@ -1,4 +1,4 @@
-// The body that comes next is made while the one before is under way.
+// The next body is made during the request before it.
 import Dispatch
 import Glibc
 import Host
@@ -15,7 +15,7 @@ import Testing
 
     private let temporary = TemporaryFolder()
 
-    /// A queue with some batches of sightings.
+    /// Makes a queue with some batches of sightings.
     private func queue() throws -> Queue {
         let queue = try Queue(
             settings: QueueSettings(
@@ -44,7 +44,7 @@ import Testing
         )
     }
 
-    /// Freezes and sends the next batch; nil when nothing is pending.
+    /// Freezes and sends the next batch; returns nil if nothing is pending.
     private func sendNext(
         _ queue: Queue,
         _ destination: ServerDestination,
@@ -121,7 +121,7 @@ import Testing
         var batches: [Batch] = []
         while let batch = try sendNext(queue, destination, reader) {
             batches.append(batch)
-            // Of the last one there is nothing behind.
+            // No body follows the last one.
             #expect((destination.ahead == nil) == (batch.last == 2000))
         }
         #expect(batches.count > 5)
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// The clock was put right, the limit was changed by a budget, or the database is another one.
+    /// The clock was corrected, a budget changed the limit, or the database was replaced.
     @Test func bodyMadeAhead_forSomethingElse_isNotUsed() throws {
         let queue = try queue()
         defer { queue.close() }

@@ -6,9 +6,9 @@ import Support
 import Testing
 import Upload
 
-/// A database that was set aside and cannot be read any more holds up nothing else.
+/// A quarantined database that cannot be read any more blocks nothing else.
 @Suite struct OlderDatabaseTests {
-    /// A bench whose older database has fixes to send; `isFrozen`: some are in a batch of it.
+    /// Makes a bench whose older database has pending fixes; `isFrozen` puts some into a batch.
     private func bench(isFrozen: Bool) throws -> UploadBench {
         let bench = try UploadBench { _ in .ok }
         bench.add(20)
@@ -24,7 +24,7 @@ import Upload
         return bench
     }
 
-    /// A person deleted the file: its records are entered as lost, the others go out.
+    /// A person deleted the file: its records are recorded as lost, the others are sent.
     @Test(arguments: [false, true])
     func fileThatWasDeleted_isToldAndGivenUp(isFrozen: Bool) throws {
         let bench = try bench(isFrozen: isFrozen)
@@ -45,7 +45,8 @@ import Upload
         #expect(lost.map(\.records) == [20])
     }
 
-    /// Its file is there and cannot be opened: its records wait, all others go out, and nobody blames the live one.
+    /// Its file exists but cannot be opened: its records wait, all others are sent, and the live
+    /// database is not blamed.
     @Test(arguments: [false, true])
     func fileThatCannotBeOpened_holdsUpNothingElse(isFrozen: Bool) throws {
         let bench = try bench(isFrozen: isFrozen)
@@ -69,7 +70,8 @@ import Upload
         #expect(try bench.queue.losses().isEmpty)
     }
 
-    /// An older database was drained, the live one is set aside, too: its number may be that of the first.
+    /// An older database was drained and the live one is quarantined too: it may get the number of
+    /// the first.
     @Test func secondReplacement_sendsEachRecordOnce() throws {
         let bench = try UploadBench { _ in .ok }
         defer { bench.finish() }

@@ -6,9 +6,9 @@ import Support
 import Testing
 import Upload
 
-/// After an outage: the newest of the small streams, then what waited, sound last.
+/// The order after an outage: newest records of small streams, then the backlog, audio last.
 @Suite struct OrderTests {
-    /// A request as far as its order tells.
+    /// The parts of a request that show its order.
     private struct Sent: Equatable {
         var stream: String
         var first: Int
@@ -28,7 +28,7 @@ import Upload
         }
     }
 
-    /// The ranges of a stream, put together, are all its records, each once.
+    /// Checks that the ranges of a stream cover all its records, each once.
     private func expectEachOnce(_ sent: [Sent], _ stream: String, through newest: Int) {
         let ranges = sent.filter { $0.stream == stream }.sorted { $0.first < $1.first }
         var next = 1
@@ -47,13 +47,13 @@ import Upload
         bench.addSound(chunks: 12)
         #expect(try bench.sync())
         let sent = try sent(bench)
-        // A share of a batch each: the newest positions and sightings.
+        // A small batch each: the newest positions and sightings.
         #expect(sent.first?.stream == "places")
         #expect(sent.first?.last == 3000)
         #expect((sent.first?.first ?? 0) > 1)
         #expect(sent.dropFirst().first?.stream == "beacons")
         #expect(sent.dropFirst().first?.last == 4000)
-        // Then what waited, oldest first.
+        // Then the backlog, oldest first.
         let positions = sent.dropFirst(2).filter { $0.stream == "places" }
         #expect(positions.map(\.first) == positions.map(\.first).sorted())
         #expect(positions.first?.first == 1)
@@ -91,7 +91,7 @@ import Upload
         #expect(try bench.sync())
         let after = Array(try sent(bench)[tries...])
         #expect(after.dropFirst().first?.last == 7500)
-        // What was tried in vain is among it, the same batch.
+        // It includes the batch that failed, unchanged.
         #expect(
             keys.isSubset(
                 of: bench.server.requests[tries...].compactMap {
@@ -106,7 +106,7 @@ import Upload
         let clock = ManualClock(SystemClock().stamp())
         let later = Locked<Queue?>(nil)
         let bench = try UploadBench(maxBatchBytes: 100_000, clock: clock) { _ in
-            // Each request takes a minute of the clock, and a position comes in meanwhile.
+            // Each request takes a minute of the clock, and a position arrives during it.
             clock.advance(by: .seconds(61))
             if let queue = later.value { addFixes(5, to: queue) }
             return .ok

@@ -4,7 +4,7 @@ import Upload
 
 /// When a sync may start, and how much it may send.
 @Suite struct PacingTests {
-    /// A pacing behind a reference, so that an expectation may change it.
+    /// Holds a pacing by reference, so that an expectation may change it.
     private final class Box {
         var pacing = Pacing()
 
@@ -27,7 +27,7 @@ import Upload
         BootInstant(nanoseconds: Int64(seconds) * 1_000_000_000)
     }
 
-    /// A pacing that has failed so often, each wait at its longest.
+    /// Returns a pacing after that many failures, each wait at its longest.
     private func failing(_ times: Int, after: Duration? = nil) -> Box {
         let pacing = Box()
         for _ in 0..<times { pacing.failed(at: at(0), after: after, random: 0.999) }

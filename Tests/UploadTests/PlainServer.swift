@@ -4,7 +4,7 @@ import Glibc
 import Host
 import Support
 
-/// A listening socket on loopback; what becomes of each connection is the test's affair.
+/// A listening socket on loopback; the test handles each connection.
 final class PlainServer: Sendable {
     let port: UInt16
     private let listener: Int32
@@ -12,8 +12,8 @@ final class PlainServer: Sendable {
     private let accepted = Locked(0)
     private let act: (@Sendable (Int32) -> Void)?
 
-    /// `act` is called with each connection, on a thread of its own, and the connection closed behind it;
-    /// without it connections are never accepted.
+    /// Calls `act` with each connection, on its own thread, and then closes it; without `act` no
+    /// connection is accepted.
     init(
         port: UInt16 = 0,
         isIPv6: Bool = false,
@@ -81,7 +81,7 @@ final class PlainServer: Sendable {
     }
 }
 
-/// Connections that nobody accepts, so many that the next one gets no answer at all.
+/// A full backlog of unaccepted connections, so that the next one gets no answer.
 final class FullBacklog {
     let server: PlainServer
     private var sockets: [Int32] = []
@@ -129,7 +129,7 @@ final class FullBacklog {
     }
 }
 
-/// What a hostile or a poor server does with a connection.
+/// Connection behaviour of hostile or broken servers.
 enum Wire {
     @discardableResult
     static func send(_ client: Int32, _ text: String) -> Bool { send(client, Array(text.utf8)) }
@@ -139,7 +139,7 @@ enum Wire {
         Glibc.send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
     }
 
-    /// The next close sends a reset instead of an end.
+    /// Makes the next close send a reset.
     static func resetAtClose(_ client: Int32) {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
@@ -151,13 +151,13 @@ enum Wire {
         )
     }
 
-    /// Until the other side has gone.
+    /// Waits until the peer has closed.
     static func waitForEnd(_ client: Int32) {
         var block = [UInt8](repeating: 0, count: 4096)
         while recv(client, &block, block.count, 0) > 0 {}
     }
 
-    /// A byte now and then until the other side has had enough.
+    /// Sends a byte at intervals until the peer closes.
     static func drip(_ client: Int32, _ text: String, every pause: UInt32) {
         send(client, text)
         while send(client, " ") { usleep(pause) }

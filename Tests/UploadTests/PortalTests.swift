@@ -1,4 +1,4 @@
-// Networks with a captive portal in them: whatever its page says, no record pays for it.
+// Captive portals: whatever their page says, no record is lost or refused because of it.
 import Foundation
 import Host
 import HTTP
@@ -17,7 +17,7 @@ import Testing
         .answer(status: status, body: page, headers: ["Location: http://10.0.0.1/login"])
     }
 
-    /// A server that has a page for what it refuses, as many frameworks do by themselves, and refuses one fix.
+    /// A server that refuses one fix and sends HTML pages with refusals, as many frameworks do.
     private static func server(_ status: Int, verify: Int) -> @Sendable (Request) -> Behaviour {
         { request in
             if request.path.hasSuffix("/verify") {
@@ -49,7 +49,7 @@ import Testing
         isThere.update { $0 = false }
         let before = bench.server.requests.count
         #expect(try bench.result() == SyncResult(left: 0))
-        // Nothing was halved meanwhile.
+        // Nothing was halved in between.
         #expect(bench.server.requests.count - before == 3)
         #expect(bench.figures?.uploaded == 20)
         #expect(bench.board.state.value?.phase == .idle)
@@ -81,7 +81,7 @@ import Testing
         #expect(try bench.result() == SyncResult(left: 0))
     }
 
-    /// waypost-protocol(7) asks no form of a refusal.
+    /// waypost-protocol(7) prescribes no format for a refusal.
     @Test(arguments: [400, 413, 422], [200, 401, 404])
     func pageOfTheServerItself_isARefusal(status: Int, verify: Int) throws {
         let bench = try bench(Self.server(status, verify: verify))
@@ -91,7 +91,7 @@ import Testing
         #expect(bench.figures?.uploaded == 7)
     }
 
-    /// Where DNS leads to the portal, its connection stays there once the network is open.
+    /// If DNS leads to the portal, its connection must not be reused once the network is open.
     @Test(arguments: [200, 403, 422])
     func connectionToAPortal_isUsedOnce(status: Int) throws {
         let bench = try bench { _ in Self.portal(status) }
@@ -149,7 +149,8 @@ import Testing
         let verified = try failure {
             _ = try Enrolment.verify(settings, token: "t", until: StopSignal())
         }
-        // waypost-protocol(7) asks no form of a server's 401 and 403, so only a page is in doubt.
+        // waypost-protocol(7) prescribes no format for a server's 401 and 403, so only an HTML page
+        // is doubtful.
         let isBelieved = [401, 403].contains(status) && body != Self.page
         #expect(verified.code == (isBelieved ? .tokenRefused : .server))
         let exchanged = try failure { try exchange(settings) }

@@ -22,7 +22,8 @@ import Testing
     }
 
     @Test(arguments: [
-        // Hours, time of the day in UTC, minutes that are left (-1: none), minutes at the end of a day.
+        // Hours, time of the day in UTC, minutes that are left (-1: none), minutes at the end of a
+        // day.
         ("22:00-06:00", 21 * 60 + 59, -1, 120), ("22:00-06:00", 22 * 60, 480, 120),
         ("22:00-06:00", 0, 360, 120), ("22:00-06:00", 359, 1, 120), ("22:00-06:00", 360, -1, 120),
         ("09:00-17:30", 9 * 60, 510, 0), ("09:00-17:30", 17 * 60 + 30, -1, 0),
@@ -73,7 +74,8 @@ import Testing
         #expect(bench.sync.retryDelay == nil)
     }
 
-    /// A receiver's time dates records, and sets no clock: the hours are those of the receiver.
+    /// A GNSS receiver's time dates records without setting the clock: the hours follow the GNSS
+    /// receiver.
     @Test(arguments: [(23.0, 12.0, false), (12.0, 23.0, true)])
     func clockThatOnlyAReceiverKnows_hasTheReceiversHours(
         wrong: Double,
@@ -103,7 +105,7 @@ import Testing
         #expect(bench.sync.retryDelay != nil)
     }
 
-    /// A minute is all that is left of the day: the spread fits into it.
+    /// Only a minute of the day is open: the spread fits into it.
     @Test func longestHours_leaveAMinuteForUploads() throws {
         let bench = try BudgetBench(quiet("00:01-00:00"), hour: 12)
         defer { bench.finish() }
@@ -129,7 +131,7 @@ import Testing
         #expect(bench.phase == .quietHours)
     }
 
-    /// Each chunk of sound is an object: a batch of them goes on for hours over a slow line.
+    /// Each audio chunk is an object: a batch of them takes hours on a slow link.
     @Test func longBatchToABucket_restsAsTheyBegin_andGoesOnBehindThem() throws {
         let turn = Locked<ManualClock?>(nil)
         let bucket = BucketSettings(region: "us-east-1")
@@ -150,7 +152,8 @@ import Testing
         #expect(paths.count == 9 && Set(paths).count == 9)
     }
 
-    /// The wait after a failure is over long before they are: it wakes nobody again and again until then.
+    /// The backoff ends long before quiet hours do: it must not wake the uploader repeatedly until
+    /// then.
     @Test func wait_thatEndsInThem_wakesNobodyBeforeTheirEnd() throws {
         let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.99) { _ in .hangUp }
         defer { bench.finish() }
@@ -184,7 +187,7 @@ import Testing
         #expect(bench.server.requests.count == 1)
     }
 
-    /// Of what the day leaves, sound need not spare for the hours at its end, in which nobody sends.
+    /// Audio need not reserve budget for the hours at the end of the day, in which nothing is sent.
     @Test func budgetOfADay_isThatOfItsHours() throws {
         let bench = try BudgetBench(quiet("12:00-24:00") { $0.dailyBudget = 400_000 }, hour: 11.9)
         defer { bench.finish() }

@@ -11,14 +11,14 @@ import Support
 import Testing
 import Upload
 
-/// A network that comes back, a token that is replaced, bytes on the wire, and the cap on their rate.
+/// Network changes, token changes, bytes on the wire, and the rate limit.
 @Suite struct ReachTests {
     /// An HTTP server that counts each byte of its connections.
     private struct CountingServer: Sendable {
         let received = Locked(0)
         let sent = Locked(0)
         let requests = Locked(0)
-        /// The answer to the request of a number, counted from 1.
+        /// Returns the answer to a request by its number, counted from 1.
         let answer: @Sendable (Int, String) -> String
 
         func serve(_ client: Int32) {
@@ -51,7 +51,7 @@ import Upload
             + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    /// A queue and an uploader; gone with `finish`.
+    /// A queue and an uploader; removed by `finish`.
     private final class Bench {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
@@ -144,7 +144,7 @@ import Upload
         for _ in 0..<3 { try bench.sync() }
         #expect(bench.uploaded == 300)
         let days = try bench.queue.flushed().traffic()
-        // Midnight may pass meanwhile.
+        // Midnight may pass during the test.
         let sum = days.reduce(Traffic()) { $0 + $1.traffic }
         #expect(sum.sent == Int64(bench.server.received.value))
         #expect(sum.received == Int64(bench.server.sent.value))
@@ -164,13 +164,13 @@ import Upload
         bench.uploader.networkChanged()
         try waitUntil("the records arrive") { bench.uploaded == 3 }
         #expect(bench.server.requests.value == before + 1)
-        // With nothing pending nobody is asked.
+        // With nothing pending no request is made.
         bench.uploader.networkChanged()
         try bench.sync()
         #expect(bench.server.requests.value == before + 1)
     }
 
-    /// Both come while a sync goes on, and lead to one: the old connection may be dead all the same.
+    /// Both arrive during a sync and lead to one: the old connection may still be dead.
     @Test func networkThatChanged_asSomebodyAsks_isNotForgottenOverIt() throws {
         let isOpen = Locked(false)
         let bench = try Bench { _, _ in
@@ -212,7 +212,7 @@ import Upload
         bench.queue.accept(Event(.gap, source: "audio", detail: [], stamp: SystemClock().stamp()))
         bench.uploader.tick()
         try waitUntil("the first answer") { bench.board.state.value?.notBefore != nil }
-        // Neither a tick nor another network is a reason to come before the time.
+        // Neither a tick nor another network starts a sync early.
         bench.uploader.tick()
         bench.uploader.networkChanged()
         bench.uploader.tick()

@@ -1,4 +1,4 @@
-// Records that a server refuses: found in few requests, set aside with its words, and nothing else with them.
+// Records that a server refuses: found in few requests and quarantined with its message, alone.
 import Foundation
 import Host
 import HTTP
@@ -10,7 +10,7 @@ import Testing
 import Upload
 
 @Suite struct RefusalTests {
-    /// Whether a request carries the fix that `addFixes` gave this number.
+    /// Returns whether a request has the fix that `addFixes` gave this number.
     private static func has(_ number: Int, _ request: Request) -> Bool {
         let text = String(decoding: (try? gunzip(request.body)) ?? Data(), as: UTF8.self)
         return text.contains(String(format: "\"longitude\":%.7f,", Double(number) / 1e6))
@@ -39,16 +39,17 @@ import Upload
         defer { bench.finish() }
         bench.add(10_000)
         #expect(try bench.result() == SyncResult(left: 1))
-        // 9000 records in one batch behind the newest 1000: 14 halvings, both halves sent, and three more.
+        // 9000 records in one batch after the newest 1000: 14 halvings, both halves sent, and three
+        // more.
         let locations = try bench.server.requests.map(SentBatch.init).filter {
             $0.stream == "places"
         }
         #expect(locations.count <= 2 * 14 + 3)
         #expect(locations.count > 14)
-        // Nothing else was sent twice to a server that had taken it.
+        // Nothing else was sent again after the server had accepted it.
         let taken = locations.filter { !($0.first...$0.last).contains(5001) }
         #expect(taken.reduce(0) { $0 + $1.last - $1.first + 1 } == 9999)
-        // The rest is there; the record itself has four more verdicts, each in a sync of its own.
+        // The rest is there; the record itself has four more verdicts, each in a separate sync.
         for number in 1...3 {
             #expect(try bench.result() == SyncResult(left: 1))
             #expect(bench.server.requests.count == locations.count + number)
@@ -82,7 +83,7 @@ import Upload
         #expect(events.first?.contains("\"code\":\"E003\"") == true)
     }
 
-    /// More of them than may stand refused in a row: none holds up what the server takes.
+    /// More of them than may be refused in a row: they block nothing that the server accepts.
     @Test func scatteredPoisons_holdNothingUp() throws {
         let poison = (0..<25).map { $0 * 40 + 7 }
         let bench = try UploadBench { request in
@@ -94,7 +95,7 @@ import Upload
         bench.add(1000)
         #expect(try bench.result() == SyncResult(left: 25))
         #expect(bench.figures?.uploaded == 975)
-        // What comes later is there at once, though some of the 25 wait their turn.
+        // Later records arrive at once, though some of the 25 wait their turn.
         for number in 1...20 {
             bench.add(10)
             _ = try bench.sync()
@@ -120,7 +121,8 @@ import Upload
         #expect(bench.board.state.value?.phase == .idle)
     }
 
-    /// Issue 10: 2,000 sightings made 4,000 requests, 2,000 quarantined and as many events, which were refused, too.
+    /// Issue 10: 2,000 sightings made 4,000 requests, 2,000 quarantined records and as many events,
+    /// which were refused too.
     @Test(arguments: [400, 413])
     func serverThatRefusesEverything_isAskedLittle_andBegetsNoEvents(status: Int) throws {
         let bench = try UploadBench { _ in .answer(status: status, body: "no") }
@@ -136,7 +138,7 @@ import Upload
             #expect(!result.isDone)
             #expect(bench.server.requests.count - before <= 40, "sync \(number)")
             quarantined.append(result.quarantined)
-            // At most one event a stream and sync.
+            // At most one event per stream and sync.
             #expect(try events(bench, .quarantined).count <= 3 * number)
         }
         #expect(try events(bench, .quarantined).allSatisfy { !$0.contains("events") })
@@ -147,7 +149,7 @@ import Upload
             #expect(quarantined.allSatisfy { $0 <= 40 })
         } else {
             #expect(quarantined.prefix(4).allSatisfy { $0 == 0 })
-            // Each stream comes to its turn.
+            // Each stream gets its turn.
             let streams = figures.filter { $0.quarantined > 0 }.map(\.stream)
             #expect(Set(streams) == [.beacons, .location, .audio, .events])
         }

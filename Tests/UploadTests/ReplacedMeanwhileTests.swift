@@ -1,4 +1,5 @@
-// The live database is replaced at the worst moments of a sync: what was read before says nothing of the new one.
+// The live database is replaced at the worst points of a sync: earlier reads do not apply to the
+// new one.
 import Configuration
 import Foundation
 import Host
@@ -11,7 +12,7 @@ import Testing
 import Upload
 
 @Suite struct ReplacedMeanwhileTests {
-    /// Fails at its first look at the records, and remembers the ids of what it is given to send.
+    /// A destination that fails at its first read and remembers the ids that it is given to send.
     private final class Watching: Destination {
         var look: () throws -> Void = {}
         private(set) var sent: [String: [String]] = [:]
@@ -39,7 +40,7 @@ import Upload
         }
     }
 
-    /// Has the live database replaced, and waits until `count` fixes of older ones are to be drained.
+    /// Has the live database replaced, and waits until `count` fixes of older ones are pending.
     private static func replace(_ queue: Queue, older count: Int) throws {
         let before = queue.generation
         queue.reportDamage("a test", generation: before)
@@ -75,7 +76,7 @@ import Upload
         }
     }
 
-    /// A record was missing in the old file: the one with its number in the new file is another.
+    /// A record was missing in the old file: its number means another record in the new file.
     @Test func recordMissingInTheOldFile_costsNoneOfTheNewOne() throws {
         let bench = try Bench()
         addFixes(5, to: bench.queue)
@@ -90,7 +91,7 @@ import Upload
         bench.queue.close()
     }
 
-    /// What the old file says is no reason to set the new one aside.
+    /// Damage of the old file must not quarantine the new one.
     @Test func errorOfTheOldFile_isNoneOfTheNewOne() throws {
         let bench = try Bench()
         addFixes(5, to: bench.queue)
@@ -104,7 +105,7 @@ import Upload
         bench.queue.close()
     }
 
-    /// Damage that a sync finds is no failure of the upload; the next one sends what can be read.
+    /// Damage that a sync finds is not an upload failure; the next one sends what can be read.
     @Test func damageThatIsFound_isNoFailedUpload() throws {
         let bench = try Bench()
         addFixes(5, to: bench.queue)
@@ -114,12 +115,12 @@ import Upload
         #expect(found.isSalvaging == true)
         #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
         try waitUntil("all of it is sent") { bench.sync.perform(.asked).isDone }
-        // The event of the salvage, too, or it comes just now.
+        // May include the event of the salvage.
         #expect([5, 6].contains(bench.destination.sent.values.joined().count))
         bench.queue.close()
     }
 
-    /// Nothing is said to be with the server as long as nobody has looked into what was set aside.
+    /// A sync is not reported done until the quarantined database has been inspected.
     @Test func databaseThatWasSetAside_isNotOverBeforeItIsRead() throws {
         let bench = try Bench(byHand: true)
         addFixes(5, to: bench.queue)
@@ -129,12 +130,13 @@ import Upload
         #expect(bench.sync.perform(.asked) == SyncResult(isSalvaging: true))
         while bench.queue.turnMaintenance() {}
         #expect(bench.sync.perform(.asked) == SyncResult(left: 0))
-        // The event of the salvage, too.
+        // Includes the event of the salvage.
         #expect(bench.destination.sent.values.joined().count == 6)
         bench.queue.close()
     }
 
-    /// A batch names its file by a number of the live database; the next one gives it to another file.
+    /// A batch names its file by a number of the live database; the next one gives it to another
+    /// file.
     @Test func batchOfAnOlderFile_isNeverMadeOfAnother() throws {
         let bench = try Bench()
         let queue = bench.queue

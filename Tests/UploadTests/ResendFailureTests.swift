@@ -1,4 +1,4 @@
-// Batches that are sent again and do not get through, or cannot be read, cost what is pending nothing.
+// Resent batches that fail or cannot be read do not delay pending records.
 import Configuration
 import Foundation
 import Host
@@ -11,7 +11,7 @@ import Testing
 @testable import Queue
 @testable import Upload
 
-/// The destination of a bench, with something that happens just before the records of a batch are read.
+/// A bench's destination with a hook that runs just before a batch's records are read.
 private final class Interrupted: Destination {
     private let destination: any Destination
     var before: (Batch) throws -> Void = { _ in }
@@ -39,7 +39,7 @@ private final class Interrupted: Destination {
 @Suite struct ResendFailureTests {
     private static let settings = UploadSettings { $0.clockPatience = .zero }
 
-    /// Three fixes are uploaded and marked, and `answer` is what the server says to them then.
+    /// Uploads and marks three fixes; `answer` is the server's reply to their resend.
     private func bench(_ answer: Behaviour) throws -> (BudgetBench, key: String) {
         let isMarked = Locked(false)
         let bench = try BudgetBench(Self.settings) { request in
@@ -61,7 +61,7 @@ private final class Interrupted: Destination {
         try bench.queue.perform { _ = try $0.resend(range) }
     }
 
-    /// Syncs with a sighting each, which the server takes; none of them may count as a failed one.
+    /// Runs syncs with a sighting each, which the server accepts; none may count as failed.
     private func sync(_ bench: BudgetBench, _ times: Int, sightings: Int = 1) throws {
         for _ in 0..<times {
             addBeacons(sightings, to: bench.queue)
@@ -86,7 +86,7 @@ private final class Interrupted: Destination {
         let (bench, key) = try bench(answer)
         defer { bench.finish() }
         try sync(bench, 3)
-        // A restart goes on counting.
+        // The count survives a restart.
         try bench.restart()
         try sync(bench, 1)
         #expect(try bench.queue.nextResend()?.key == key)
@@ -99,7 +99,7 @@ private final class Interrupted: Destination {
         let count = resends(bench)
         try sync(bench, 2)
         #expect(resends(bench) == count)
-        // Asked once more, it has five tries again.
+        // After another request it has five tries again.
         try mark(bench)
         try sync(bench, 4)
         #expect(try bench.queue.nextResend()?.key == key)
@@ -107,7 +107,7 @@ private final class Interrupted: Destination {
         #expect(try bench.queue.nextResend() == nil)
     }
 
-    /// The server took nothing else in these syncs: it may be down.
+    /// The server accepted nothing else in these syncs: it may be down.
     @Test(arguments: [Behaviour.answer(status: 500, body: "oops"), .hangUp])
     func outage_takesNoMarkAway(answer: Behaviour) throws {
         let (bench, key) = try bench(answer)
@@ -117,7 +117,7 @@ private final class Interrupted: Destination {
         #expect(try bench.queue.nextResend()?.key == key)
     }
 
-    /// The server wants it later: it gets it then, and what is pending meanwhile.
+    /// The server asks to wait: the resend waits, pending records do not.
     @Test(arguments: [429, 503, 409])
     func serverThatAsksForAWait_hasItFromResends_andTakesNoMarkAway(status: Int) throws {
         let (bench, key) = try bench(
@@ -137,9 +137,9 @@ private final class Interrupted: Destination {
         #expect(try bench.queue.nextResend()?.key == key)
     }
 
-    // MARK: Records that are not there
+    // MARK: Missing records
 
-    /// `before` happens once, as the batch that is sent again is about to be read.
+    /// `before` runs once, just before the resent batch is read.
     private func interrupted(
         _ bench: BudgetBench,
         _ before: @escaping (Batch) throws -> Void

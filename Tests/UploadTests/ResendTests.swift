@@ -1,4 +1,4 @@
-// Uploaded records that a person has sent again, to a server that was restored from an older backup.
+// Resending uploaded records on request, to a server restored from an older backup.
 import Foundation
 import Host
 import Records
@@ -46,7 +46,7 @@ import Upload
         bench.add(1)
         #expect(try bench.sync())
         let after = try sent(bench).dropFirst(before.count)
-        // What is pending first, then the same keys and the same bytes.
+        // Pending records first, then the same keys and the same bytes.
         #expect(after.map(\.first) == [6, 1, 4])
         #expect(after.dropFirst().map(\.key) == before.map(\.key))
         #expect(bench.server.requests.suffix(2).map(\.body) == bodies)
@@ -72,7 +72,8 @@ import Upload
         #expect(try bench.queue.nextResend() == nil)
     }
 
-    /// An outage keeps them, a refusal ends it: they are uploaded, and nothing is split or set aside.
+    /// An outage keeps the mark, a refusal clears it: the records stay uploaded, and nothing is
+    /// split or quarantined.
     @Test func failureIsRetried_refusalIsReportedOnce() throws {
         let answer = Locked(Behaviour.ok)
         let bench = try UploadBench { _ in answer.value }
@@ -92,7 +93,7 @@ import Upload
         #expect(error?.failure.message.contains("not sent again") == true)
     }
 
-    /// A batch on which the server fails again and again holds up no other.
+    /// A batch on which the server fails repeatedly does not block others.
     @Test func batchThatFails_holdsUpNoOther() throws {
         let failing = Locked(0)
         let bench = try UploadBench { request in

@@ -1,4 +1,4 @@
-// When a server says how long to wait, and how failures of one sync add up.
+// `Retry-After`, and how failures of one sync add up.
 import Foundation
 import Host
 import Queue
@@ -9,7 +9,7 @@ import Testing
 import Upload
 
 @Suite struct RetryAfterTests {
-    /// Beyond what was asked for at most five minutes more, so that not all come back together.
+    /// Up to five minutes more than asked for, so that a fleet does not return together.
     private func expect(_ wait: Duration, _ asked: Duration) {
         #expect(wait >= asked)
         #expect(wait <= asked + .seconds(300))
@@ -38,7 +38,7 @@ import Upload
     }
 
     @Test func date_isReadByTheServersClock() throws {
-        // The device may believe it is 1970; both dates are of the server.
+        // The device may believe it is 1970; both dates are the server's.
         let headers = [
             "Date: Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After: Wed, 21 Oct 2015 07:30:30 GMT",
         ]

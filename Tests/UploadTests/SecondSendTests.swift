@@ -1,4 +1,4 @@
-// What libcurl sends a second time by itself costs a second time.
+// Requests that libcurl repeats by itself are counted again.
 import Foundation
 import Host
 import Queue
@@ -9,7 +9,7 @@ import Testing
 @testable import Upload
 
 @Suite struct SecondSendTests {
-    /// The connection of the first request dies as the second one has been read to its end.
+    /// The connection of the first request closes once the second one has been read completely.
     @Test func bodyThatLibcurlSendsTwice_countsTwice() throws {
         let count = Locked(0)
         let bench = try BudgetBench(.budget(10_000_000)) { _ in
@@ -24,7 +24,7 @@ import Testing
         addFixes(5000, to: bench.queue)
         #expect(bench.sync.perform(.asked).left == 0)
         let requests = bench.server.requests
-        // The newest thousand, once more, and the rest.
+        // The newest thousand, their repeat, and the rest.
         #expect(requests.count == 4)
         #expect(requests[1].body == requests[2].body)
         #expect(requests[1].body.count > 100_000)

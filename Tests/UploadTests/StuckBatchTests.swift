@@ -1,4 +1,4 @@
-// A batch that never gets through must not hold up the rest of its stream, and nothing may arrive in two forms.
+// A batch that fails repeatedly must not block its stream, and no record may arrive in two forms.
 import Configuration
 import Foundation
 import Host
@@ -46,7 +46,7 @@ private struct Parts {
         }
     }
 
-    /// A bench whose server fails over one record as long as `isFaulty`.
+    /// A bench whose server fails on one record while `isFaulty`.
     private func bench(
         _ isFaulty: Locked<Bool>,
         _ settings: UploadSettings = settings()
@@ -66,7 +66,7 @@ private struct Parts {
         }
     }
 
-    /// The records that a server kept: those of requests that it answered with yes.
+    /// Returns the records that a server kept: those of requests that it accepted.
     private func kept(_ bench: BudgetBench, _ took: (Parts) -> Bool) throws -> Set<String> {
         try bench.server.requests.map(Parts.init).filter(took).reduce(into: []) {
             $0.formUnion($1.records.keys)
@@ -87,7 +87,7 @@ private struct Parts {
         bench.board.state.value?.streams[.location]?.lastError?.failure.message ?? ""
     }
 
-    /// 0 of 500 arrived in 40 syncs; nothing but this stream is there to show that the server takes others.
+    /// 0 of 500 arrived in 40 syncs; only this stream could show that the server accepts others.
     @Test func recordOnWhichTheServerFails_holdsUpNothingElse() throws {
         let isFaulty = Locked(true)
         let bench = try bench(isFaulty)
@@ -141,7 +141,8 @@ private struct Parts {
             addBeacons(1, to: bench.queue)
             sync(bench, 1)
         }
-        // The first batches, and now and then a few newer records, to see whether these are taken.
+        // The first batches, and sometimes a few newer records, to test whether the server accepts
+        // those.
         let keys = Set(bench.server.requests.map { $0.headers["idempotency-key"] ?? "" })
         #expect(keys.count <= 8, "\(keys.count)")
         isOut.update { $0 = false }
@@ -153,7 +154,7 @@ private struct Parts {
         try expectOneFormEach(bench)
     }
 
-    /// A network in between that drops long requests: they end without an answer.
+    /// A network that drops long requests: they end without an answer.
     @Test func longRequestsThatGetNoAnswer_arriveInParts() throws {
         let bench = try BudgetBench(Self.settings()) { request in
             request.body.count > 20_000 ? .hangUp : .ok
@@ -169,7 +170,7 @@ private struct Parts {
         try expectOneFormEach(bench)
     }
 
-    /// The server keeps what it answers with 500: nobody knows, and its dedupe by id is all there is.
+    /// The server keeps what it answers with 500: only its deduplication by id prevents duplicates.
     @Test func partsOfABatchWhoseFateIsUnknown_keepTheirIDs() throws {
         let bench = try BudgetBench(Self.settings()) { request in
             request.body.count > 20_000 ? .answer(status: 500, body: "late") : .ok
@@ -207,7 +208,7 @@ private struct Parts {
         #expect(bench.server.requests[0].body.count > limit)
         #expect(bench.server.requests.dropFirst().allSatisfy { $0.body.count <= limit })
         try expectOneFormEach(bench)
-        // What fits the limit under which it was frozen keeps its key.
+        // A batch that fits the limit under which it was frozen keeps its key.
         isOut.update { $0 = true }
         addFixes(40, to: bench.queue)
         sync(bench, 2)
@@ -217,7 +218,8 @@ private struct Parts {
         #expect(Set(keys).count == 1)
     }
 
-    /// The server has judged nothing and may be storing the whole: no part of it may come under another key.
+    /// The server has evaluated nothing and may be storing the whole: no part may be sent under
+    /// another key.
     @Test(arguments: [
         Behaviour.answer(status: 409, body: ""),
         .answer(status: 409, body: "", headers: ["Retry-After: 5"]),
@@ -249,7 +251,7 @@ private struct Parts {
         #expect(Set(tries.map { $0.headers["idempotency-key"] }).count == 1)
     }
 
-    /// A store may have the object, and would not know its records in another one.
+    /// A store may have the object, and would not recognise its records in another one.
     @Test func batchToABucket_staysWhole_andWaitsBehindItsStream() throws {
         let isFaulty = Locked(true)
         let bench = try BudgetBench(

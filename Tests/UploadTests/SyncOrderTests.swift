@@ -1,4 +1,4 @@
-// What a sync does next, and how far it goes on with what is refused: pure values.
+// The next step of a sync, and its limits on refusals: pure values.
 import Host
 import Records
 import Testing
@@ -18,7 +18,7 @@ import Testing
         )
     }
 
-    /// The streams whose backlogs are looked at, each empty.
+    /// Returns the streams whose backlogs are tried, all of them empty.
     private func turns(_ order: SyncOrder) -> [Records.Stream] {
         var order = order
         var turns: [Records.Stream] = []
@@ -36,7 +36,7 @@ import Testing
             #expect(turns.first == first)
             #expect(Set(turns) == Set(Self.streams))
         }
-        // One that is not there any more begins nothing.
+        // A stream that was removed is ignored.
         #expect(turns(order(first: .surveys)) == Self.streams)
     }
 
@@ -76,7 +76,8 @@ import Testing
 
     // MARK: Refusals
 
-    /// A server that refuses all of so many streams with so many batches each, as large as they come.
+    /// Counts the requests to a server that refuses so many streams with so many of the largest
+    /// batches each.
     private func requests(streams: Int, batches: Int) -> Int {
         var refusals = Refusals()
         refusals.beginSync()

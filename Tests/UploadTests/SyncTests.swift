@@ -1,4 +1,5 @@
-// Syncs on the test's own thread, with a destination, a clock and chances of its own: as a simulation turns them.
+// Syncs on the test's thread, with its own destination, clock and random numbers, as in the
+// simulator.
 import Foundation
 import Host
 import Queue
@@ -9,7 +10,7 @@ import Testing
 import Upload
 
 @Suite struct SyncTests {
-    /// Says what it is told to, batch by batch, and remembers what it got.
+    /// Returns scripted verdicts, batch by batch, and remembers the batches.
     private final class ScriptedDestination: Destination {
         var records = 100
         var token: () throws -> Void = {}
@@ -100,7 +101,7 @@ import Upload
         #expect(bench.sync.retryDelay == .seconds(15))
         bench.clock.advance(by: .seconds(5))
         #expect(bench.sync.retryDelay == .seconds(10))
-        // A tick meanwhile asks nobody.
+        // A tick during the backoff makes no request.
         #expect(bench.sync.perform(.tick) == SyncResult())
         #expect(bench.destination.sent.count == 1)
     }
@@ -145,7 +146,7 @@ import Upload
         #expect(bench.sync.perform(.asked).isDone)
     }
 
-    /// Streams that have nothing to send never have a success that would end the error.
+    /// Streams with nothing to send never have a success that would clear the error.
     @Test func errorOfTheDestination_isOver_ofEveryStream_onceASyncComesToItsEnd() throws {
         let bench = try Bench()
         defer { bench.finish() }
@@ -160,7 +161,7 @@ import Upload
         #expect(bench.board.state.value?.streams.values.allSatisfy { $0.lastError == nil } == true)
     }
 
-    /// Batches that fail in one stream: the next sync begins with the one behind it.
+    /// Batches of one stream fail: the next sync begins with the stream after it.
     @Test func streamThatFails_doesNotBeginTheNextSync() throws {
         let bench = try Bench()
         defer { bench.finish() }

@@ -2,9 +2,9 @@ import Foundation
 import Host
 import Support
 
-/// nginx with a certificate of each kind, made for this run; gone with the object.
+/// nginx with a certificate of each kind, made for this run; removed with the object.
 final class TLSBench {
-    /// What the server behind a port is like.
+    /// The kind of server on a port.
     enum Kind: String, CaseIterable {
         case good, expired, future, otherHost, selfSigned, oldTLS, small
     }
@@ -39,7 +39,7 @@ final class TLSBench {
         "https://\(host):\(ports[kind] ?? 0)/api/ingest"
     }
 
-    /// As curl's `sha256//…`, of one of the certificates.
+    /// Returns the pin of one of the certificates, as curl's `sha256//…`.
     func pin(_ kind: Kind) throws -> String {
         let digest = try shell(
             """
@@ -66,7 +66,7 @@ final class TLSBench {
         return String(decoding: data, as: UTF8.self)
     }
 
-    /// `openssl ca`, because the other commands of OpenSSL 3.0 take no first day.
+    /// `openssl ca`, because the other commands of OpenSSL 3.0 cannot set a start date.
     private func makeCertificates() throws {
         try """
         [ca]
@@ -104,7 +104,7 @@ final class TLSBench {
     }
 
     private func start() throws {
-        // A port may be taken between the choice and nginx's start: then once more, with others.
+        // A port may be taken before nginx starts: retry with others.
         for _ in 0..<5 {
             try configure()
             let process = nginx

@@ -1,4 +1,4 @@
-// Uploads to a real web server over TLS: what is trusted, what is not, and what is said of it.
+// Uploads to a real web server over TLS: which certificates are trusted, and the error messages.
 import Foundation
 import Host
 import HTTP
@@ -10,7 +10,7 @@ import Upload
 
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: TLSBench.program)))
 struct TLSTests {
-    /// One sync of five records; the failure, nil when all were taken.
+    /// Syncs five records; returns the failure, nil if all were accepted.
     private func sync(
         _ server: TLSBench,
         _ kind: TLSBench.Kind,

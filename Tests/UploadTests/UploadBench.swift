@@ -8,7 +8,7 @@ import StatusBoard
 import Support
 import Upload
 
-/// How an uploader is set up, as one.
+/// The uploader's settings as one value.
 @dynamicMemberLookup struct BenchSettings {
     var upload: UploadSettings
     var destination: DestinationSettings
@@ -30,7 +30,7 @@ import Upload
     }
 }
 
-/// A queue and an uploader against a server; gone with the test.
+/// A queue and an uploader against a server; removed with the test.
 final class UploadBench {
     let folder: String
     let queue: Queue
@@ -101,10 +101,10 @@ final class UploadBench {
 
     func ask(_ done: @escaping @Sendable (Bool) -> Void) { uploader.sync { done($0.isDone) } }
 
-    /// One sync; whether nothing was left.
+    /// Runs one sync; returns whether nothing was left.
     func sync() throws -> Bool { try result().isDone }
 
-    /// One sync.
+    /// Runs one sync.
     func result() throws -> SyncResult {
         let answer = Locked<SyncResult?>(nil)
         uploader.sync { result in answer.update { $0 = result } }
@@ -143,7 +143,7 @@ func addFixes(_ count: Int, to queue: Queue) {
     }
 }
 
-/// Chunks of one segment each that do not shrink: PCM, two bytes a frame.
+/// Adds chunks of one incompressible segment each: PCM, two bytes per frame.
 func addChunks(
     _ count: Int,
     frames: Int = 16_000,
@@ -173,7 +173,7 @@ func addChunks(
     queue.end(run: run.id)
 }
 
-/// The details of all events of a kind that are in a queue, in order.
+/// Returns the details of all events of a kind in a queue, in order.
 func eventDetails(_ queue: Queue, _ kind: EventKind) throws -> [String] {
     let last = try queue.flushed().newest(.events)
     guard last > 0 else { return [] }
@@ -187,7 +187,7 @@ func eventDetails(_ queue: Queue, _ kind: EventKind) throws -> [String] {
     return details
 }
 
-/// Sightings of ten beacons in turn.
+/// Adds sightings of ten beacons in turn.
 func addBeacons(_ count: Int, to queue: Queue) {
     for number in 0..<count {
         queue.accept(

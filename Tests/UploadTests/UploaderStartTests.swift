@@ -1,4 +1,4 @@
-// An uploader whose destination cannot be opened, and one that is given up.
+// An uploader whose destination cannot be opened, and one that is abandoned.
 import Configuration
 import Foundation
 import Host
@@ -12,7 +12,7 @@ import Testing
 @Suite struct UploaderStartTests {
     private struct CannotBeOpened: Error {}
 
-    /// An uploader on its thread, without anywhere to upload to.
+    /// An uploader on its thread, without a destination.
     private final class Bench {
         let folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
         let queue: Queue
@@ -21,7 +21,8 @@ import Testing
         let stop: StopSignal
         private var thread: OwnThread?
 
-        /// `runs`: there is a thread that serves it; `opening` is called on it, before opening fails.
+        /// `runs` starts a thread that serves it, on which `opening` is called before opening
+        /// fails.
         init(runs: Bool = true, opening: @escaping @Sendable () -> Void = {}) throws {
             try FileManager.default.createDirectory(
                 atPath: folder,

@@ -96,7 +96,7 @@ import Upload
         defer { bench.finish() }
         bench.add(100)
         #expect(try !bench.sync())
-        // About two requests a halving: the half with it, and the half without.
+        // About two requests per halving: the half with it, and the half without.
         #expect(bench.server.requests.count <= 2 * 7 + 4)
         for _ in 2...4 { #expect(try bench.result() == SyncResult(left: 1)) }
         #expect(bench.figures?.quarantined == 0)
@@ -148,12 +148,13 @@ import Upload
         bench.add(1)
         bench.tick()
         try waitUntil("the request is under way") { !bench.server.requests.isEmpty }
-        // `finish` joins the uploader: it would hang for the 30 s timeout, and the test's limit, if it did not end.
+        // `finish` joins the uploader: if it did not end, it would hang for the 30 s timeout and
+        // the test's limit.
         bench.finish()
     }
 
     @Test func largeBody_isStreamedWithItsLength() throws {
-        // Beyond what is kept in memory once compressed: random sound does not shrink.
+        // Too large to keep in memory once compressed: random audio does not shrink.
         let bench = try UploadBench(maxBatchBytes: 64 << 20) { _ in .ok }
         defer { bench.finish() }
         let run = AudioRun(
@@ -191,7 +192,7 @@ import Upload
     }
 }
 
-/// Undoes gzip.
+/// Decompresses gzip.
 func gunzip(_ bytes: [UInt8]) throws -> Data {
     var stream = z_stream()
     guard waypost_inflate_start(&stream, 31) == Z_OK else { throw NeverHappened(what: "zlib") }

@@ -38,9 +38,9 @@ import Upload
         (#"{"rejected":["a"],"duplicates":[1,[2],{}]}"#, 1, 3),
         (#"{"rejected":0.4,"duplicates":1e2}"#, 1, 100),
         (#"{"rejected":-3,"duplicates":null}"#, 0, 0),
-        // Of two the first counts, and a name may be written with escapes.
+        // The first of two counts, and a name may be written with escapes.
         (#"{"rejected":1,"rejected":0,"\u0064uplicates":7}"#, 1, 7),
-        // What is nested, or no count at all, says nothing.
+        // Nested or non-numeric values are ignored.
         (#"{"data":{"rejected":5},"rejected":{"a":1},"duplicates":"4"}"#, 0, 0),
         (#"[{"rejected":5}]"#, 0, 0), (#"["rejected",5]"#, 0, 0),
         (#"{"rejected2":5,"reject":5}"#, 0, 0),
@@ -97,7 +97,8 @@ import Upload
         #expect(limits == [30, 60, 120, 240, 300, 300])
         backoff.failed(at: now, after: nil, random: 0)
         #expect(backoff.allows(now))
-        // What the server asked for, and a minute or more of jitter: it may have told everybody the same moment.
+        // The wait the server asked for, and a minute or more of jitter: it may have given
+        // everybody the same time.
         backoff.failed(at: now, after: .seconds(7), random: 0)
         #expect(backoff.until == now + .seconds(7))
         backoff.failed(at: now, after: .seconds(7), random: 0.5)

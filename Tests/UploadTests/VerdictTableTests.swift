@@ -1,4 +1,4 @@
-// Each answer of waypost-protocol(7), ANSWERS, at each place of a backlog.
+// Each answer of waypost-protocol(7), ANSWERS, at each position of a backlog.
 import Foundation
 import Host
 import Queue
@@ -12,9 +12,9 @@ import Upload
 struct TableRow: Sendable, CustomTestStringConvertible {
     enum Outcome: Sendable, Equatable {
         case accepted
-        /// The same batch again, later; `code` stands in `status` meanwhile.
+        /// The same batch is retried later; `status` shows `code` until then.
         case kept(code: String, phase: UploadReport.Phase)
-        /// Two halves under keys of their own.
+        /// Two halves, each under a new key.
         case halved
     }
 
@@ -69,11 +69,11 @@ struct TableRow: Sendable, CustomTestStringConvertible {
     ]
 }
 
-/// Which request of a backlog meets the answer.
+/// The request of a backlog that gets the answer.
 enum Place: String, CaseIterable, Sendable {
     case first, middle, last
 
-    /// Whether a batch of a backlog of `count` records stands there.
+    /// Returns whether a batch of a backlog of `count` records is at this position.
     func holds(_ batch: SentBatch, of count: Int) -> Bool {
         switch self {
         case .first: batch.first == 1
@@ -83,7 +83,7 @@ enum Place: String, CaseIterable, Sendable {
     }
 }
 
-/// A request as far as the queue is concerned.
+/// The parts of a request that matter to the queue.
 struct SentBatch {
     var stream: String
     var first: Int
@@ -106,7 +106,7 @@ struct SentBatch {
 @Suite struct VerdictTableTests {
     private static let count = 400
 
-    /// Answers the first batch at a place with `fault` while `isFaulty`, and the rest with 200.
+    /// Answers the first batch at a position with `fault` while `isFaulty`, and the rest with 200.
     private func bench(
         _ fault: Behaviour,
         _ place: Place,
@@ -183,7 +183,7 @@ struct SentBatch {
         let kept = try #require(try bench.queue.flushed().nextReady(.location))
         #expect("\"\(kept.key)\"" == batch.key)
         #expect(kept.attempts == 0)
-        // What stood before it is with the server, nothing behind it was tried.
+        // The server has everything before it, and nothing after it was tried.
         #expect(bench.figures?.uploaded == batch.first - 1)
         // On a busy machine the retry may have begun: it ends the same way.
         try waitUntil("the end of a sync") {
@@ -195,7 +195,7 @@ struct SentBatch {
     }
 
     @Test func halves_haveNoAttempts_beforeARecordStandsAlone() throws {
-        // Refused as long as it has more than 100 records, and then the server is gone.
+        // Refused as long as it has more than 100 records, and then the server is down.
         let bench = try UploadBench { request in
             guard let batch = try? SentBatch(request) else { return .ok }
             return batch.last - batch.first >= 100

@@ -1,12 +1,12 @@
-// What can go wrong on a connection, and what only looks odd.
+// Connection faults, and unusual answers that are valid.
 import Foundation
 import Testing
 
-/// A fault on a connection that has come about.
+/// A fault on an established connection.
 struct WireFault: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var code: String
-    /// It ends only by the gateway's own patience.
+    /// Only the gateway's own timeout ends it.
     var isSlow: Bool
     var behaviour: Behaviour
 
@@ -106,7 +106,7 @@ struct WireFault: Sendable, CustomTestStringConvertible {
     ]
 }
 
-/// An answer in a form that is unusual and right.
+/// An unusual but valid answer.
 struct OddAnswer: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var behaviour: Behaviour
@@ -116,7 +116,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
         behaviour = .play { Wire.send($0, answer) }
     }
 
-    /// The beginning of an answer that echoes so many bytes of ids.
+    /// Returns the beginning of an answer that echoes so many bytes of ids.
     static func ids(_ bytes: Int) -> String {
         let id = "\"0195e7a0-0000-8000-8000-000000000000\","
         return "{\"accepted\": 9, \"ids\": [" + String(repeating: id, count: bytes / id.utf8.count)

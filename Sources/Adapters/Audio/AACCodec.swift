@@ -1,25 +1,27 @@
-// AAC: low complexity, in ADTS frames (ISO/IEC 13818-7), by libvo-aacenc.
+// Encodes AAC, low complexity, in ADTS frames (ISO/IEC 13818-7), with libvo-aacenc.
 import CAAC
 
 /// Owns a libvo-aacenc encoder.
 ///
-/// A file of ADTS frames has no place to say what a decoder must drop at its start. So the run begins with
-/// as many zeros as make the encoder's delay whole frames, and those frames are never stored: frame n of the
-/// store decodes to samples 1024 n … 1024 n + 1023 of the run. A frame overlaps the one before it, so the
-/// first of a file, which has none, fades in.
+/// A file of ADTS frames cannot say what a decoder must drop at its start. So the run begins with
+/// as many zeros as extend the encoder's delay to whole frames, and those frames are not stored:
+/// stored frame n decodes to samples 1024 n … 1024 n + 1023 of the run. A frame overlaps the
+/// previous one, so the first of a file, which has none, fades in.
 final class AACCodec: BlockCodec {
     let blockFrames = 1024
-    /// Samples by which the decoder's output is late: a frame, and what the choice of windows looks ahead.
+    /// Samples by which the decoder's output is late: one frame, and the lookahead of the window
+    /// choice.
     private static let delay = 1600
     private static let dropped = 2
-    /// ffmpeg knows no shorter file as AAC: such a run ends with silence.
+    /// ffmpeg does not recognize shorter files as AAC; a shorter run is padded with silence.
     private static let fewest = 4
-    /// Most bytes of a frame: 6144 bits and a header, with room to spare (the library checks no limit).
+    /// Maximum bytes of a frame: 6144 bits and a header, with a margin (the library checks no
+    /// limit).
     private static let room = 8192
 
     private let encoder: OpaquePointer
     private var samples: [Int16]
-    /// Blocks of sound that went in, frames that came out, the dropped ones with them.
+    /// Audio blocks encoded, and frames produced, including the dropped ones.
     private var blocks = 0
     private var frames = 0
 
@@ -72,7 +74,7 @@ final class AACCodec: BlockCodec {
     }
 }
 
-/// libvo-aacenc refused; it has no message for it.
+/// An error of libvo-aacenc, which has no messages.
 struct AACError: Error, CustomStringConvertible {
     var call: String
     var code: UInt32

@@ -1,18 +1,19 @@
-// The sound source: a microphone to encoded segments in the queue.
+// The audio source: turns a microphone's samples into encoded segments for the queue.
 import Glibc
 package import Host
 import Records
 package import StatusBoard
 
-/// Captures until it is told to stop, whatever the device does meanwhile.
+/// Captures audio until stopped; recovers from device faults.
 ///
-/// Reading and encoding share the thread, which wakes once a segment: encoding a second takes some ten
-/// milliseconds, and the device's own buffer holds up to four seconds. Nothing on this thread waits for the disk.
+/// Reading and encoding share the thread, which wakes once per segment. Encoding a second takes
+/// about ten milliseconds, and the device buffers up to four seconds. This thread never waits for
+/// the disk.
 package final class AudioAdapter: Sendable {
-    /// A device that is not there costs one attempt to open it.
+    /// Backoff for an absent device, where an attempt is cheap: one call of open.
     private static let absentSteps: [Duration] =
         [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
-    /// For some minutes at a pace that finds it soon after it works again, then less often.
+    /// Backoff for a broken device: quick for some minutes, then slower.
     private static let brokenSteps: [Duration] =
         [.seconds(1), .seconds(2)] + Array(repeating: .seconds(4), count: 60) + [.seconds(30)]
 
@@ -36,36 +37,37 @@ package final class AudioAdapter: Sendable {
         self.cards = cards
     }
 
-    /// What is known from one device and one run to the next.
+    /// The state that outlives devices and runs.
     private struct State {
         var meter: SourceMeter
         var recovery: CaptureRecovery
         let arrivals: DeviceArrivals
-        /// The name of the device that is open, and which of its channels is recorded where it has several.
+        /// The open device's name, and which channel is recorded if it has several.
         var device = ""
         var channel: Int?
-        /// The device to try first, and the one that is open.
+        /// Indexes of the device to try first and of the open one.
         var first = 0
         var index = 0
-        /// When a better device was last looked for.
+        /// When the source last checked for a better device.
         var lookedAt: BootInstant
-        /// Frames per second of the device that is open.
+        /// Frames per second of the open device.
         var deviceRate = 0
         var signal: SignalMonitor
-        /// Something was wrong, and no sound has come since: a device that only starts is not said to work.
+        /// A fault occurred and no audio has come since; a device that merely starts is not
+        /// reported as working.
         var isFaulty = false
-        /// Where the last run ended, and why.
+        /// When the last run ended, and why.
         var lastEnd: (stamp: Stamp, reason: String)?
         var gaps = GapEvents()
         var absent = Retry(AudioAdapter.absentSteps)
         var broken = Retry(AudioAdapter.brokenSteps)
     }
 
-    /// How a run ended.
+    /// The end of a run.
     private enum Ending {
         case stopped
         case fault(CaptureFault, hasDelivered: Bool)
-        /// A device that is preferred to the one open can be opened again.
+        /// A device that is preferred to the open one is available again.
         case better(Int)
     }
 
@@ -91,7 +93,7 @@ package final class AudioAdapter: Sendable {
                 if state.lastEnd == nil { state.lastEnd = (clock.stamp(), "\(error)") }
                 pause = state.absent.next()
             }
-            // The device is closed by now: one that was unplugged keeps its number as long as it is open.
+            // The device must be closed here: an unplugged one keeps its number while it is open.
             if let pause, !stop.isRaised, state.arrivals.wait(alongside: stop, limit: pause) {
                 state.absent.succeeded()
             }
@@ -99,7 +101,8 @@ package final class AudioAdapter: Sendable {
         state.meter.flush(clock.now())
     }
 
-    /// Opens a device and captures from it until another one is to be opened, after the time it returns.
+    /// Opens a device and captures from it until another one must be opened; returns the pause
+    /// before that.
     private func hold(_ state: inout State, until stop: StopSignal) throws -> Duration? {
         if let refusal = sink.refusal() { throw refusal }
         var pcm = try open(&state, stop.life)
@@ -114,18 +117,18 @@ package final class AudioAdapter: Sendable {
                 let fault = hasDelivered ? cause : cause.atStart
                 let step = climb(fault, pcm.device, &state)
                 if step == .restart {
-                    // One that fails at each start must not make us spin.
+                    // A device that fails at every start must not make us spin.
                     if !hasDelivered { _ = stop.sleep(for: .milliseconds(200)) }
                     if (try? pcm.restart(until: stop)) != nil { continue }
                 }
                 let pause = next(after: step, fault, &state)
-                // The next device may not be there, and this one is opened once more.
+                // The next device may be absent; then this one is opened once more.
                 return step == .next && !hasDelivered ? state.broken.next() : pause
             }
         }
     }
 
-    /// The first device that opens, from the one whose turn it is, then round the list.
+    /// Opens the first device that works, starting at `first` and wrapping around.
     private func open(_ state: inout State, _ life: Heartbeat) throws -> PCM {
         var problems: [Failure] = []
         let count = settings.devices.count
@@ -160,7 +163,7 @@ package final class AudioAdapter: Sendable {
         )
     }
 
-    /// What the recovery says about a fault, told to the board.
+    /// Returns the recovery step for a fault, and publishes the fault.
     private func climb(
         _ fault: CaptureFault,
         _ device: String,
@@ -173,7 +176,7 @@ package final class AudioAdapter: Sendable {
         return step
     }
 
-    /// Which device is to be opened next, and after how long.
+    /// Sets the device to open next; returns the pause before that.
     private func next(
         after step: CaptureRecovery.Step,
         _ fault: CaptureFault,
@@ -192,7 +195,7 @@ package final class AudioAdapter: Sendable {
         }
     }
 
-    /// One run: from a start of the device to a fault or the stop.
+    /// Captures one run, from a start of the device to a fault or the stop.
     private func capture(
         _ pcm: inout PCM,
         _ state: inout State,
@@ -254,7 +257,7 @@ package final class AudioAdapter: Sendable {
         }
     }
 
-    /// Waits for a segment's worth of sound and hands it over; returns what is wrong with it.
+    /// Waits for a segment's worth of audio and passes it on; returns a fault, if any.
     private func hear(
         _ pcm: inout PCM,
         _ capture: Capture,
@@ -268,22 +271,23 @@ package final class AudioAdapter: Sendable {
         if let position {
             let fault = liveness.check(captured: position.captured, at: position.now.boot)
             if let fault { return fault }
-            // What comes after a pause must not be recorded as if it came without one: look again first.
+            // Samples after a pause must not be recorded without a gap: check the position again
+            // first.
             guard !liveness.isInDoubt else {
                 _ = stop.sleep(for: pcm.shape.patience)
                 return nil
             }
-            // A device may take a moment to begin.
+            // A device may need a moment to start.
             if position.captured > 0 { capture.observe(position) }
         }
         var samples: [Int16] = []
-        // What came until the stop belongs to the sound, too.
+        // On a stop, also reads the audio captured until then.
         let limit = stop.isRaised ? settings.rate * 4 : wanted
         if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
         state.channel = pcm.shape.channels > 1 ? pcm.channel : nil
         state.signal.hear(pcm.takeHeard(), rate: pcm.shape.rate)
         try pass(samples, capture, &state)
-        // Ready for nothing: a descriptor that is always readable must not make us spin.
+        // Ready without samples: an always readable descriptor must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
         let now = (position?.now ?? clock.stamp()).boot
         if position == nil, let fault = liveness.check(captured: pcm.framesRead, at: now) {
@@ -293,7 +297,7 @@ package final class AudioAdapter: Sendable {
         return isFault && state.recovery.treatsSilence(of: state.index, at: now) ? .silent : nil
     }
 
-    /// Hands over the segments that these samples complete; throws when the queue is full.
+    /// Queues the segments that these samples complete; throws when the queue is full.
     private func pass(_ samples: [Int16], _ capture: Capture, _ state: inout State) throws {
         guard !samples.isEmpty else { return }
         if capture.begin() { reportGap(&state, capture) }
@@ -314,7 +318,7 @@ package final class AudioAdapter: Sendable {
         }
     }
 
-    /// Publishes how the source is after a segment.
+    /// Publishes the state of the source after a segment.
     private func report(_ segment: Segment, _ state: inout State, _ now: BootInstant) {
         state.isFaulty = settings.silence == .report && state.signal.isDead
         if state.isFaulty {
@@ -332,10 +336,11 @@ package final class AudioAdapter: Sendable {
         )
     }
 
-    /// A device that comes before the open one in the list and can be opened again.
+    /// Returns a preferred device that can be opened again, if any.
     ///
-    /// Looked for at the end of a chunk, so that no chunk is cut short, when a card has been plugged in or some time
-    /// has passed: a device may come back without a word (no card of its own).
+    /// Checked at the end of a chunk, so that no chunk is cut short, and only if a card was plugged
+    /// in or some time has passed: a device without a card of its own may come back without an
+    /// event.
     private func betterDevice(
         _ state: inout State,
         _ now: BootInstant,
@@ -351,13 +356,13 @@ package final class AudioAdapter: Sendable {
         }
     }
 
-    /// An event for what was not recorded between two runs.
+    /// Reports the gap between two runs, as an event or to the ledger.
     private func reportGap(_ state: inout State, _ capture: Capture) {
         guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
         let gap = settings.gap(from: end, to: start, device: state.device, reason: reason)
         if state.gaps.isToBeTold(at: start.boot) { return sink.event(gap) }
-        // The queue tells of what no event has told of, gathered.
+        // The queue reports the losses without an event in sum.
         if let loss = gap.loss { sink.lost(loss) }
     }
 

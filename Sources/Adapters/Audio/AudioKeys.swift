@@ -1,4 +1,4 @@
-// The keys of `[audio]`, and what they may be together.
+// The keys of `[audio]`, and the combinations that are allowed.
 package import Configuration
 import Host
 import Records
@@ -59,7 +59,8 @@ extension AudioSettings: Configurable {
         )
     }
 
-    /// Sampling rates that the encoders take: RFC 6716, section 2; ISO/IEC 13818-7, table 35.
+    /// Checks the sampling rate against the encoder's: RFC 6716, section 2; ISO/IEC 13818-7, table
+    /// 35.
     private var wrongRate: Violation? {
         let rates: [Int]
         switch codec {
@@ -79,17 +80,18 @@ extension AudioSettings: Configurable {
     }
 
     private var wrongBitrate: Violation? {
-        // libvo-aacenc would quietly take another: 6 bits a sample and 160 kb/s are its limits.
+        // libvo-aacenc would silently use another bitrate: its limits are 6 bits per sample and 160
+        // kb/s.
         let allowed = 16_000...max(16_000, min(160_000, 6 * rate))
         guard codec == .aac, !allowed.contains(bitrate) else { return nil }
         return Violation(
             ["bitrate", "codec"],
-            "aac at \(rate) Hz cannot have \(bitrate) bits a second",
+            "aac at \(rate) Hz cannot have \(bitrate) bits per second",
             allowed: "\(allowed.lowerBound) to \(allowed.upperBound)"
         )
     }
 
-    /// A segment of AAC has a frame at least.
+    /// A segment of AAC has at least one frame.
     private var wrongOverlap: Violation? {
         let least = Duration.milliseconds((1024 * 1000 / rate + 19) / 20 * 20)
         guard codec == .aac, overlap > .zero, overlap < least else { return nil }
@@ -114,7 +116,7 @@ extension ValueFormat where Value == Int? {
 }
 
 extension ValueFormat where Value == [String] {
-    /// Names of capture devices in one text, split by commas as the file has it.
+    /// Names of capture devices, separated by commas.
     fileprivate static let devices = ValueFormat.text(
         DeviceName.allowed,
         parse: { text in
@@ -131,10 +133,10 @@ extension ValueFormat where Value == [String] {
     )
 }
 
-/// The names of a comma-separated list, although a PCM's own arguments are split by commas too.
+/// Splits a comma-separated list of names; a PCM's own arguments have commas, too.
 ///
-/// After a name with a colon, a number and a part with `=` but no colon are its arguments
-/// (`hw:0,0`, `hw:CARD=Mic,DEV=0`), and so is all within `'…'` (`plug:'hw:0,0'`).
+/// After a name with a colon, a number or a part with `=` but no colon belongs to its arguments
+/// (`hw:0,0`, `hw:CARD=Mic,DEV=0`), as does everything within `'…'` (`plug:'hw:0,0'`).
 private func pcmNames(_ text: String) -> [String] {
     var names: [String] = []
     for part in splitAtCommas(text) {

@@ -1,39 +1,41 @@
-// What the sound source is told, and what follows from it.
+// The settings of the audio source and the lengths derived from them.
 import Host
 package import Records
 
-/// What a microphone without any signal means.
+/// How to treat a microphone without a signal.
 package enum SilencePolicy: String, Sendable, CaseIterable {
     case report
-    /// It is muted on purpose.
+    /// The microphone is muted on purpose.
     case ok
 }
 
-/// What the sound source needs to know (`[audio]`).
+/// The settings of the audio source (`[audio]`).
 package struct AudioSettings: Sendable, Equatable {
     package var isEnabled = true
     /// ALSA PCM names in order of preference.
     package var devices = ["default"]
     /// Counted from 1; nil for the first that has a signal.
     package var channel: Int?
-    /// Frames a second.
+    /// Frames per second.
     package var rate = 16_000
     package var chunk = Duration.seconds(30)
     package var overlap = Duration.seconds(2)
     package var codec = AudioCodec.opus
-    /// Bits a second, for Opus and AAC.
+    /// Bits per second, for Opus and AAC.
     package var bitrate = 24_000
-    /// Chunks quieter than this (dBFS) are not kept.
+    /// Chunks quieter than this (dBFS) are not stored.
     package var minimumLevel: Double?
     package var silence = SilencePolicy.report
 
     package init() {}
 
-    /// The overlap, so that a chunk shares whole segments with its neighbour.
+    /// The overlap, or 2 s without one: a chunk shares whole segments with its neighbour.
     private var step: Duration { overlap > .zero ? overlap : .seconds(2) }
 
-    /// Segments of an overlap: each is stored as it ends, so one is what a power cut costs, and a second of
-    /// sound with all that delays it on its way stays below two.
+    /// Segments per overlap.
+    ///
+    /// Each is stored as it ends, so a power cut loses one: about a second of audio, and less than
+    /// two with all delays on its path.
     private var parts: Int {
         let length = step.milliseconds
         let fewest = max(1, Int((length + 999) / 1000))
@@ -47,7 +49,7 @@ package struct AudioSettings: Sendable, Equatable {
 
     var overlapSegments: Int { overlap > .zero ? parts : 0 }
 
-    /// Frames beyond a segment that an encoder and the filter must have before it is out, at most.
+    /// The maximum number of frames that encoder and filter need beyond a segment to complete it.
     var aheadFrames: Int {
         let held =
             switch codec {
@@ -65,13 +67,14 @@ package struct AudioSettings: Sendable, Equatable {
 }
 
 extension AudioSettings {
-    /// The event for sound that was not recorded, with what is missing in chunks as they would have been.
+    /// Returns the event for audio that was not recorded; counts the loss in chunks.
     func gap(from end: Stamp, to start: Stamp, device: String, reason: String) -> Event {
         let lost = max(.zero, start.boot - end.boot)
         let step = max(1, (chunk - overlap).milliseconds)
         let chunks = max(1, (lost.milliseconds + step - 1) / step)
         let frames = Int64((lost.inSeconds * Double(rate)).rounded())
-        // A clock that was set meanwhile would make seconds decades.
+        // Dates `from` by the clock at `start`: a clock set in between would turn seconds into
+        // decades.
         return Event(
             .gap,
             source: "audio",

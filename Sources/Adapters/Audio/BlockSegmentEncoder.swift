@@ -1,32 +1,33 @@
-// Segments of codecs that encode whole blocks, each of which stands for itself: FLAC, AAC.
+// Makes segments with codecs that encode independent blocks: FLAC, AAC.
 import Records
 
-/// A codec that makes one packet of each block of samples.
+/// A codec that encodes each block of samples into one packet.
 protocol BlockCodec: AnyObject {
     /// Frames in a block.
     var blockFrames: Int { get }
-    /// Takes a block and returns the packets that are ready, as they are stored; it may lag some blocks.
+    /// Encodes a block; returns the packets that are ready, in stored form. May lag some blocks.
     func encode(_ block: ArraySlice<Int16>) throws -> [[UInt8]]
-    /// Takes the last, shorter block, which may be empty; returns all packets that are left.
+    /// Encodes the last, shorter or empty block; returns all remaining packets.
     func finish(_ rest: ArraySlice<Int16>) throws -> [[UInt8]]
 }
 
-/// Cuts a codec's packets into segments at the block next to each multiple of the segment's length.
+/// Groups a codec's packets into segments, ending at the block nearest to each multiple of the
+/// length.
 ///
-/// Where blocks do not fill a segment exactly, segments differ by one block, and no error adds up.
+/// If blocks do not fill a segment exactly, segments differ by one block, and errors do not add up.
 final class BlockSegmentEncoder: SegmentEncoder {
     let preskip = 0
     private let codec: any BlockCodec
     private let segmentFrames: Int
     private var samples: [Int16] = []
-    /// What is in no segment yet: packets, and the sums of each block that went in.
+    /// Packets not yet in a segment, and the sums of each encoded block.
     private var packets: [[UInt8]] = []
     private var blocks: [SampleSums] = []
-    /// Segments, and blocks in them, that are finished.
+    /// The number of finished segments, and of blocks in them.
     private var segments = 0
     private var blocksOut = 0
 
-    /// `segmentFrames`: at least a block.
+    /// `segmentFrames` is at least a block.
     init(_ codec: any BlockCodec, segmentFrames: Int) {
         self.codec = codec
         self.segmentFrames = max(segmentFrames, codec.blockFrames)

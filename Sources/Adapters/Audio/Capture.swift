@@ -1,30 +1,30 @@
-// One run of capture: samples in, dated segments out.
+// One run of capture: encodes samples into dated segments.
 import Host
 import Records
 
-/// The run under way; lives on the source's thread.
+/// The current run; used by the source's thread only.
 final class Capture {
     private let settings: AudioSettings
     private let device: CaptureDevice
     private let sink: SoundSink
     private let encoder: any SegmentEncoder
     private var run: Int64 = 0
-    /// Follows the device's frames; `scale` of them make one of ours.
+    /// Dates the device's frames; `scale` of them make one of ours.
     private var clock: DeviceClock
     private let scale: Double
-    /// Frames given out in segments, and frames taken in.
+    /// Frames in finished segments, and frames received.
     private var framesOut = 0
     private var framesIn = 0
-    /// The clocks at the newest reading.
+    /// Both clocks at the newest position.
     private var now: Stamp?
     private var newestStart: Stamp?
     private var refusedAt: Stamp?
     private(set) var startStamp: Stamp?
     private(set) var segments = 0
-    /// Segments of the end that the queue did not take.
+    /// Final segments that the queue did not accept.
     private(set) var refusedTail = 0
 
-    /// `deviceRate`: frames a second that the device itself counts.
+    /// `deviceRate`: frames per second of the device.
     init(settings: AudioSettings, device: String, deviceRate: Int, sink: SoundSink) throws {
         self.settings = settings
         self.device = CaptureDevice(
@@ -37,34 +37,36 @@ final class Capture {
         encoder = try settings.newEncoder()
     }
 
-    /// Nothing has been captured yet.
+    /// The run has not begun.
     var isFresh: Bool { startStamp == nil }
 
-    /// A whole segment came of it: the device works.
+    /// At least one segment was finished: the device works.
     var hasDelivered: Bool { segments > 0 }
 
     /// When the last frame was captured.
     var endStamp: Stamp? { refusedAt ?? (isFresh ? nil : stamp(of: framesIn)) }
 
-    /// Frames to take next, so that a segment can be given out as soon as it is whole.
+    /// Frames to read next, so that a segment can be finished as soon as it is complete.
     ///
-    /// Encoders and filters hold some frames back: a little of the next segment is taken with each.
+    /// Encoders and filters hold some frames back, so each read includes a part of the next
+    /// segment.
     var missing: Int {
         let segment = settings.segmentFrames
         return segment - (framesIn + segment - settings.aheadFrames % segment) % segment
     }
 
-    /// The chunk under way has just been completed.
+    /// The current chunk has just been completed.
     var isAtChunkEnd: Bool {
         let beyond = segments - settings.chunkSegments
         return beyond >= 0
             && beyond % max(1, settings.chunkSegments - settings.overlapSegments) == 0
     }
 
-    /// The queue did not take this segment: the run ends before it, for nothing may follow a hole.
+    /// Records that the queue rejected this segment: the run ends before it, as nothing may follow
+    /// a hole.
     func refused(_ segment: Segment) { refusedAt = segment.start }
 
-    /// Takes note of how far the device is.
+    /// Updates the clock with the device's position.
     func observe(_ position: Position) {
         now = position.now
         clock.observe(captured: position.captured, at: position.now.boot - position.age)
@@ -90,13 +92,13 @@ final class Capture {
         return true
     }
 
-    /// The segments that these samples complete.
+    /// Encodes samples; returns the segments that they complete.
     func take(_ samples: ArraySlice<Int16>) throws -> [Segment] {
         framesIn += samples.count
         return try encoder.encode(samples).compactMap(dated)
     }
 
-    /// Ends the run: what is left becomes a short segment.
+    /// Ends the run; the remaining samples become a short segment.
     func end() throws {
         guard !isFresh else { return }
         defer { sink.end(run) }
@@ -111,7 +113,7 @@ final class Capture {
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {
         guard var start = stamp(of: framesOut) else { return nil }
-        // An estimate that is corrected must not turn time back.
+        // A corrected estimate must not move time backwards.
         if let newestStart, start.boot < newestStart.boot { start = newestStart }
         newestStart = start
         framesOut += encoded.frames
@@ -125,7 +127,7 @@ final class Capture {
         )
     }
 
-    /// Both clocks when a frame was captured; the wall clock as it stands now.
+    /// Returns both clocks at the capture of a frame; the wall clock as it is set now.
     private func stamp(of frame: Int) -> Stamp? {
         guard let now, let time = clock.time(of: Double(frame) * scale) else { return nil }
         return now.advanced(by: time - now.boot)

@@ -1,26 +1,26 @@
-// What goes wrong with a device that is being captured.
+// The faults of a capturing device.
 import Glibc
 import Host
 import StatusBoard
 
-/// A fault of a device that was open.
+/// A fault of an open device.
 enum CaptureFault: Error, Equatable {
-    /// We were too late, and frames were lost (EPIPE).
+    /// Frames were lost because we read too late (EPIPE).
     case overrun
     /// The system slept (ESTRPIPE).
     case suspended
-    /// Unplugged, with libasound's message.
+    /// The device was unplugged, with libasound's message.
     case gone(String)
     /// Any other error of a call.
     case failed(String)
     /// No frames, and no error.
     case stalled
-    /// Frames without any signal in them.
+    /// Frames without a signal.
     case silent
-    /// Delivers this many times the frames that it should.
+    /// The device delivers this multiple of the expected frames.
     case offClock(Double)
-    /// Stood still for so long without an error, and this program with it: a paused machine, a suspend that the
-    /// driver does not report.
+    /// The device and this program paused for this long without an error: a paused machine, or a
+    /// suspend that the driver does not report.
     case paused(Duration)
 
     init(_ error: ALSAError) {
@@ -33,8 +33,9 @@ enum CaptureFault: Error, Equatable {
             }
     }
 
-    /// What it counts as where no sound came since the start: then this machine was not too slow, and a device that can be
-    /// opened is not gone.
+    /// The fault as it counts if no audio has come since the start.
+    ///
+    /// Then this machine was not too slow, and a device that can be opened is not gone.
     var atStart: Self {
         switch self {
         case .overrun: .failed("stops as soon as it is started")
@@ -43,7 +44,7 @@ enum CaptureFault: Error, Equatable {
         }
     }
 
-    /// What happened, without the device's name.
+    /// Describes the fault, without the device's name.
     var message: String {
         switch self {
         case .overrun: "overrun: sound was lost because this machine was too slow"
@@ -59,7 +60,7 @@ enum CaptureFault: Error, Equatable {
         }
     }
 
-    /// As a person is told: the device, what happened, what is done about it.
+    /// Returns a message: the device, the fault, and the step taken.
     func failure(of device: String, step: CaptureRecovery.Step) -> Failure {
         Failure("\(device): \(message); \(step.message)")
     }

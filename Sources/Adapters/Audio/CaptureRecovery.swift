@@ -1,22 +1,22 @@
-// What is done about a fault, and what if it comes again.
+// Chooses the recovery step after a fault, and the next one if it recurs.
 import Host
 
-/// The recovery of a faulty device: start it again, open it again, take the next one, wait; a pure value.
+/// Recovers a faulty device: restart, reopen, next device, wait; a pure value.
 ///
-/// A stage is climbed each time a fault comes before the device has worked for half a minute. An overrun is no
-/// fault of the device and never costs it more than a new start.
+/// Each fault within half a minute of the last one escalates by one step. An overrun is not the
+/// device's fault and never costs more than a restart.
 struct CaptureRecovery {
     enum Step: Equatable {
         /// Stop, prepare and start the open device.
         case restart
-        /// Close it and open it.
+        /// Close and reopen the device.
         case reopen
-        /// Go on with the next device of the list, after the last with the first.
+        /// Open the next device of the list; after the last, the first.
         case next
-        /// Tell, wait, and begin with the first device.
+        /// Report the fault, wait, and begin with the first device.
         case wait
 
-        /// As the end of a sentence on what happened.
+        /// The step as the end of a fault message.
         var message: String {
             switch self {
             case .restart: "starting it again"
@@ -27,40 +27,41 @@ struct CaptureRecovery {
         }
     }
 
-    /// A device that worked for so long is well again.
+    /// A device that has worked for this long is healthy again.
     private static let proof = Duration.seconds(30)
-    /// A device that stays silent is left alone for so long: it may be muted, and that is legal.
+    /// How long a silent device is left alone: it may be muted on purpose.
     private static let silencePause = Duration.seconds(3600)
 
     private let devices: Int
     private var stage = 0
     private var lastFault: BootInstant?
     private var silentUntil: [Int: BootInstant] = [:]
-    /// A device that was returned to from one that worked, and since when.
+    /// The preferred device under trial after a return from a working one, and since when.
     private var trial: (device: Int, since: BootInstant)?
-    /// How often in a row that came to nothing.
+    /// Returns in a row that failed.
     private var vainReturns = 0
 
     init(devices: Int) {
         self.devices = devices
     }
 
-    /// Whether silence of a device is to be treated as a fault now.
+    /// Returns whether a device's silence counts as a fault now.
     func treatsSilence(of device: Int, at now: BootInstant) -> Bool {
         silentUntil[device].map { now >= $0 } ?? true
     }
 
-    /// How long a device stays when a better one gives no sign of its own: each look at that costs some seconds of
-    /// sound, so they come less often where they come to nothing.
+    /// How long to stay on a device before trying a better one without an event.
+    ///
+    /// Each attempt costs some seconds of audio, so failed returns double the pause.
     var returnPause: Duration { .seconds(600 << min(vainReturns, 4)) }
 
-    /// A better device is opened in place of one that works.
+    /// Notes that a better device replaces a working one.
     mutating func returns(to device: Int, at now: BootInstant) {
         trial = (device, now)
         vainReturns += 1
     }
 
-    /// Whether a device is on trial, and fails it.
+    /// Returns whether a device on trial has failed it.
     private mutating func failsTrial(
         _ device: Int,
         _ fault: CaptureFault,
@@ -76,23 +77,23 @@ struct CaptureRecovery {
         return true
     }
 
-    /// The next step after a fault of device number `device`.
+    /// Returns the next step after a fault of device number `device`.
     mutating func step(after fault: CaptureFault, of device: Int, at now: BootInstant) -> Step {
         if let last = lastFault, now - last >= Self.proof { stage = 0 }
         lastFault = now
         switch fault {
         case .overrun, .suspended, .paused: return .restart
-        // If that fails, the others get their turn.
+        // If that fails, the other devices are tried.
         case .gone: return .reopen
         case .failed, .stalled, .silent, .offClock: break
         }
-        // Another one worked: nothing is to be tried twice at its cost.
+        // Another device worked, so do not try anything twice at its cost.
         if failsTrial(device, fault, at: now) {
             stage = 0
             return .next
         }
         stage += 1
-        // The last thing that can be done about silence is being done.
+        // This is the last remedy for silence.
         if fault == .silent, stage >= (devices > 1 ? 3 : 2) {
             silentUntil[device] = now + Self.silencePause
         }
@@ -100,7 +101,8 @@ struct CaptureRecovery {
         case 1: return .restart
         case 2: return .reopen
         default:
-            // Nothing helped. Silence is better than nothing: if every device is silent, the first is recorded.
+            // Nothing helped. Silence is better than nothing: if every device is silent, the first
+            // is recorded.
             stage = 0
             return device + 1 < devices || fault == .silent ? .next : .wait
         }

@@ -1,17 +1,17 @@
-// Whether a sound device has been plugged in.
+// Detects sound devices that are plugged in.
 import CLinux
 import Glibc
 import Host
 
-/// Watches `/dev/snd`, where each card has its files, or `/dev` until the first card makes that folder.
+/// Watches `/dev/snd`, which holds each card's files, or `/dev` until the first card creates it.
 final class DeviceArrivals {
-    /// udev makes a card's files one after the other and then sets their rights.
+    /// Delay after an arrival: udev creates a card's files one by one and then sets their rights.
     private static let settling = Duration.milliseconds(300)
 
     private let folder: String
     private var watch: Watch?
 
-    /// `folder`: in place of `/dev`, for tests.
+    /// `folder` replaces `/dev` in tests.
     init(folder: String = "/dev") {
         self.folder = folder
         renew()
@@ -24,7 +24,7 @@ final class DeviceArrivals {
     private final class Watch {
         let owner: Descriptor
 
-        /// nil where there is no such folder.
+        /// nil if the folder does not exist.
         init?(_ path: String) {
             let number = waypost_watch_arrivals(path)
             guard number >= 0 else { return nil }
@@ -34,17 +34,17 @@ final class DeviceArrivals {
 
     private var descriptor: Int32 { watch?.owner.number ?? -1 }
 
-    /// Something arrived since this was last asked; does not wait.
+    /// Returns whether something arrived since the last call; does not block.
     func haveCome() -> Bool {
         var bytes = [UInt8](repeating: 0, count: 4096)
         var came = false
         while read(descriptor, &bytes, bytes.count) > 0 { came = true }
-        // The folder of the cards may be a new one.
+        // The cards' folder may have been created.
         if came { renew() }
         return came
     }
 
-    /// Waits until something arrives, `limit` has passed or `stop` is raised; true when something arrived.
+    /// Waits for an arrival, at most `limit` or until `stop` is raised; true if something arrived.
     func wait(alongside stop: StopSignal, limit: Duration) -> Bool {
         var entries = [PollEntry(stop.descriptor), PollEntry(descriptor)]
         guard stop.wait(for: &entries, timeout: limit) > 0, !stop.isRaised, haveCome() else {

@@ -1,35 +1,36 @@
-// When each frame was captured, by the device's own clock as our clock sees it.
+// Maps a device's frames to capture times on our clock.
 import Host
 
-/// Follows a device's clock: a quartz is up to some 100 ppm off, which is nine seconds a day.
+/// Tracks a device's clock: a quartz is up to about 100 ppm off, which is nine seconds per day.
 ///
-/// A Kalman filter with two states, the moment of the newest frame and the time a frame takes, over pairs of
-/// (frames captured, moment when they had been). At first it believes the device's rate to 1000 ppm and each
-/// reading to 10 ms; settled, it averages over some seven minutes and follows a quartz that warms up.
+/// A Kalman filter with two states, the capture time of the newest frame and the duration of a
+/// frame, over pairs of (frames captured, time). It starts with an uncertainty of 1000 ppm for the
+/// device's rate and 10 ms for each reading. Settled, it averages over about seven minutes and
+/// follows a quartz that warms up.
 struct DeviceClock {
-    /// Variance of a reading, in s²: wake-ups and periods make readings late.
+    /// Variance of a reading, in s²: wake-ups and periods delay readings.
     private static let noise = 1e-4
-    /// How much the rate wanders: 1 ppm in five minutes, as s²/s² a second.
+    /// Drift of the rate: 1 ppm in five minutes, as s²/s² per second.
     private static let wander = 1e-12 / 300
     private static let firstRateError = 1e-3
 
-    /// Seconds that a frame should take.
+    /// Nominal seconds per frame.
     private let nominal: Double
-    /// Parts by which a frame takes longer than that, as estimated.
+    /// The estimated relative excess of a frame's duration over that.
     private(set) var rateError = 0.0
-    /// A frame and its estimated moment, in seconds after `origin`.
+    /// A frame and its estimated capture time, in seconds after `origin`.
     private var frame = 0.0
     private var moment = 0.0
     private var origin: BootInstant?
-    /// The covariance of moment and rate error.
+    /// The covariance of capture time and rate error.
     private var covariance = (moment: noise, mixed: 0.0, rate: firstRateError * firstRateError)
 
-    /// `rate`: frames a second by the device's own word.
+    /// `rate`: the device's nominal frames per second.
     init(rate: Int) {
         nominal = 1 / Double(rate)
     }
 
-    /// `captured` frames had been captured at `time`.
+    /// Updates the estimate: `captured` frames had been captured at `time`.
     mutating func observe(captured: Int64, at time: BootInstant) {
         guard let origin else {
             origin = time
@@ -41,7 +42,7 @@ struct DeviceClock {
         predict(step)
         frame = Double(captured)
         let spread = covariance.moment + Self.noise
-        // A reading that is far off, because something held us up, counts no more than one at the limit.
+        // An outlier, caused by a delay of ours, counts no more than a reading at the limit.
         let limit = 3 * spread.squareRoot()
         let error = max(-limit, min(limit, (time - origin).inSeconds - moment))
         let gain = (moment: covariance.moment / spread, rate: covariance.mixed / spread)
@@ -52,7 +53,7 @@ struct DeviceClock {
         covariance.moment *= 1 - gain.moment
     }
 
-    /// `step` seconds of frames later.
+    /// Predicts the state `step` seconds of frames later.
     private mutating func predict(_ step: Double) {
         moment += step * (1 + rateError)
         covariance.moment += step * (2 * covariance.mixed + step * covariance.rate)
@@ -60,7 +61,7 @@ struct DeviceClock {
         covariance.rate += Self.wander * step
     }
 
-    /// When frame number `frame` (from 0) was captured; nil before the first reading.
+    /// Returns the capture time of frame number `frame` (from 0); nil before the first reading.
     func time(of frame: Double) -> BootInstant? {
         let seconds = moment + (frame - self.frame) * nominal * (1 + rateError)
         return origin.map { $0 + .nanoseconds(Int64(seconds * 1e9)) }

@@ -1,13 +1,13 @@
-// Which names of capture devices may reach libasound.
+// Checks which capture device names may reach libasound.
 import Host
 
 /// The rule for one name in `audio.device` (waypost.toml(5), SOUND DEVICES).
 ///
-/// libasound evaluates a name like a small program: `file:FILE='|CMD'` runs a command and `tee:` writes a file. A
-/// configuration may come from a card or a stick, so only names that lead to a card or to the machine's own
-/// `asound.conf` are allowed.
+/// libasound evaluates a name like a program: `file:FILE='|CMD'` runs a command and `tee:` writes a
+/// file. A configuration may come from an untrusted card or stick, so only names of cards or of
+/// entries in the machine's own `asound.conf` are allowed.
 enum DeviceName {
-    /// For messages; waypost.toml(5) has all of it.
+    /// A short form for messages; waypost.toml(5) has the full rule.
     static let allowed =
         "usb-PORT or hw:CARD=NAME (see `waypost devices`), or a name from asound.conf"
 
@@ -18,7 +18,7 @@ enum DeviceName {
         return isPlain(slave(of: name) ?? name)
     }
 
-    /// The name behind `plug:`, without its quotes; nil for a name without `plug:`.
+    /// Returns the name after `plug:`, unquoted; nil for a name without `plug:`.
     static func slave(of name: String) -> String? {
         guard name.hasPrefix(prefix) else { return nil }
         let slave = name.dropFirst(prefix.count)
@@ -26,7 +26,7 @@ enum DeviceName {
         return String(isQuoted ? slave.dropFirst().dropLast() : slave)
     }
 
-    /// As libasound must be given it: without the quotes the commas of the slave would end its name.
+    /// Quotes a name for libasound; without quotes, commas in it would end it.
     static func plugged(_ slave: String) -> String { "\(prefix)'\(slave)'" }
 
     private static func isPlain(_ name: String) -> Bool {
@@ -38,7 +38,8 @@ enum DeviceName {
             && areArguments(name[name.index(after: colon)...])
     }
 
-    /// `0`, `Mic,0`, `CARD=Mic,DEV=0`: a card, then the numbers of a device and a subdevice.
+    /// Accepts `0`, `Mic,0`, `CARD=Mic,DEV=0`: a card, then the numbers of a device and a
+    /// subdevice.
     private static func areArguments(_ text: Substring) -> Bool {
         let values = text.split(separator: ",", omittingEmptySubsequences: false)
         guard values.count <= 3 else { return false }
@@ -50,7 +51,7 @@ enum DeviceName {
         }
     }
 
-    /// At least one letter or digit, and nothing else but those and `others`.
+    /// Accepts at least one letter or digit, and otherwise only these and `others`.
     private static func consists(_ text: Substring, of others: String) -> Bool {
         text.utf8.contains { $0.isLetter || $0.isDigit }
             && text.utf8.allSatisfy { $0.isLetter || $0.isDigit || others.utf8.contains($0) }

@@ -1,16 +1,16 @@
-// The way from samples to stored segments by itself, for measuring it.
+// Encodes samples without a device, for benchmarks.
 import Records
 
-/// One run's encoder, as the source uses it.
+/// The encoder of one run, as the audio source uses it.
 package final class Encoding {
     private let encoder: any SegmentEncoder
 
-    /// Throws what the codec's library says of rate and bitrate.
+    /// Throws the codec library's error about rate or bitrate.
     package init(_ settings: AudioSettings) throws {
         encoder = try settings.newEncoder()
     }
 
-    /// Bytes of the segments that these samples complete.
+    /// Encodes samples; returns the bytes of the segments that they complete.
     package func take(_ samples: [Int16]) throws -> Int {
         try encoder.encode(samples[...]).reduce(0) { $0 + $1.data.count }
     }

@@ -1,10 +1,10 @@
-// FLAC: bit by bit the samples that came in.
+// Encodes FLAC, which is lossless.
 import AudioFiles
 import CFLAC
 
-/// Owns a libFLAC encoder; frames of one block size, which divides a segment.
+/// Owns a libFLAC encoder; the fixed block size divides a segment.
 final class FlacCodec: BlockCodec {
-    /// Most samples in a block of the streamable subset up to 48 kHz (RFC 9639, section 7).
+    /// Maximum samples per block in the streamable subset up to 48 kHz (RFC 9639, section 7).
     private static let longestBlock = 4608
 
     let blockFrames: Int
@@ -21,10 +21,11 @@ final class FlacCodec: BlockCodec {
         FLAC__stream_encoder_set_channels(encoder, 1)
         FLAC__stream_encoder_set_bits_per_sample(encoder, 16)
         FLAC__stream_encoder_set_sample_rate(encoder, UInt32(clamping: rate))
-        // The level of `flac` itself; the block size after it, for the level sets one.
+        // The default level of `flac`; set the block size after it, because the level sets one,
+        // too.
         FLAC__stream_encoder_set_compression_level(encoder, 5)
         FLAC__stream_encoder_set_blocksize(encoder, UInt32(blockFrames))
-        // The sum over a stream that is cut into files afterwards is no use to anybody.
+        // An MD5 of the whole stream is useless, as the stream is cut into files later.
         FLAC__stream_encoder_set_do_md5(encoder, 0)
         let status = FLAC__stream_encoder_init_stream(
             encoder,
@@ -67,7 +68,7 @@ final class FlacCodec: BlockCodec {
     }
 }
 
-/// Frames as libFLAC hands them over, each after its length.
+/// Collects libFLAC's frames, each prefixed with its length.
 private final class FlacOutput {
     private var frames: [[UInt8]] = []
 
@@ -83,7 +84,7 @@ private final class FlacOutput {
     }
 }
 
-/// libFLAC's write callback: a frame when there are samples in it, else the file's header, which is not kept.
+/// libFLAC's write callback: stores frames; ignores the file header, which has no samples.
 private func receive(
     encoder: UnsafePointer<FLAC__StreamEncoder>?,
     bytes: UnsafePointer<FLAC__byte>?,
@@ -98,7 +99,7 @@ private func receive(
     return FLAC__STREAM_ENCODER_WRITE_STATUS_OK
 }
 
-/// libFLAC refused, with its own message.
+/// An error of libFLAC, with its message.
 struct FlacError: Error, CustomStringConvertible {
     var call: String
     var reason: String

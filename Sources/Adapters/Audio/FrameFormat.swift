@@ -1,7 +1,7 @@
-// How a device lays out its frames.
+// The sample formats of devices.
 import CALSA
 
-/// A sample format that we read, little-endian; the order of the cases is the order of preference.
+/// A supported sample format, little-endian; the cases are in order of preference.
 enum FrameFormat: CaseIterable {
     case int16
     case int32
@@ -9,7 +9,7 @@ enum FrameFormat: CaseIterable {
     case int24
     case float
 
-    /// libasound's name for it.
+    /// libasound's constant for the format.
     var alsa: snd_pcm_format_t {
         switch self {
         case .int16: SND_PCM_FORMAT_S16_LE
@@ -20,7 +20,7 @@ enum FrameFormat: CaseIterable {
         }
     }
 
-    /// Bytes of a sample.
+    /// Bytes per sample.
     var width: Int {
         switch self {
         case .int16: 2
@@ -29,7 +29,7 @@ enum FrameFormat: CaseIterable {
         }
     }
 
-    /// Appends one channel (counted from 0) of `frames` frames, full scale 1.
+    /// Appends one channel (counted from 0) of `frames` frames; full scale is 1.
     func append(
         _ raw: UnsafeRawBufferPointer,
         frames: Int,
@@ -42,7 +42,7 @@ enum FrameFormat: CaseIterable {
         }
     }
 
-    /// The first channel (counted from 0) that has a signal.
+    /// Returns the first channel (counted from 0) with a signal.
     func firstWithSound(_ raw: UnsafeRawBufferPointer, frames: Int, channels: Int) -> Int? {
         (0..<channels).first { channel in
             let values = (0..<frames).lazy.map { frame in
@@ -64,7 +64,7 @@ enum FrameFormat: CaseIterable {
             let high = Int32(Int8(bitPattern: raw[offset + 2])) << 16
             return Float(high | low) / 8_388_608
         case .int24:
-            // The upper byte is not defined.
+            // The upper byte is undefined.
             return Float(word(raw, at: offset) << 8) / 2_147_483_648
         case .int32:
             return Float(word(raw, at: offset)) / 2_147_483_648

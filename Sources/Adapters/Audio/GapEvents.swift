@@ -1,7 +1,8 @@
-// How many gaps of sound are told of one by one.
+// Limits how many gaps in the audio are reported as events.
 import Host
 
-/// The first gaps of an hour have events of their own; a broken cable makes one a second, for weeks.
+/// Reports only the first gaps of an hour as events; a broken cable causes one per second, for
+/// weeks.
 struct GapEvents {
     static let limit = 12
     private static let hour = Duration.seconds(3600)

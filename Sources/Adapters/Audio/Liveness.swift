@@ -1,11 +1,11 @@
-// Whether a device that reports no error does its work.
+// Detects devices that stop or run off the clock without reporting an error.
 import Host
 
-/// Judges a device by the frames that it delivers; a pure value.
+/// Evaluates the frames that a device delivers; a pure value.
 struct Liveness {
-    /// Without a frame for so long it is stalled.
+    /// A device without a frame for this long is stalled.
     static let stallSeconds = 3
-    /// Frames over time may be off by so much, as no quartz is.
+    /// Allowed relative error of the frame rate; no quartz is this far off.
     private static let tolerance = 0.01
 
     private struct Mark {
@@ -14,39 +14,41 @@ struct Liveness {
     }
 
     private let rate: Double
-    /// Frames by which a position may be behind: a device counts in periods.
+    /// Frames by which a position may lag, because devices count in periods.
     private let slack: Double
     private var newest: Mark?
-    /// The first position with frames: where the dating of the run begins.
+    /// The first position with frames, from which the run is dated.
     private var first: Mark?
-    /// Positions about a second apart that were in line, up to half a minute before the newest of them.
+    /// Plausible positions about a second apart, over the last half minute.
     private var marks: [Mark] = []
-    /// The position before the first of those in a row that are off, and how many are.
+    /// The position before the current series of implausible ones, and their number.
     private var doubt: (before: Mark, count: Int)?
 
-    /// `rate` and `period`: of the device.
+    /// `rate` and `period` are the device's.
     init(rate: Int, period: Int) {
         self.rate = Double(rate)
         slack = Double(min(period, rate / 2) + rate / 50)
     }
 
-    /// The newest position is off: the next one says whether it was only late.
+    /// The newest position is implausible; the next one shows whether it was only late.
     var isInDoubt: Bool { doubt != nil }
 
-    /// Takes a position and says what is wrong with it.
+    /// Checks a new position; returns a fault, if any.
     mutating func check(captured: Int64, at now: BootInstant) -> CaptureFault? {
         let position = Mark(captured: captured, at: now)
         guard let last = newest, captured <= last.captured else {
             defer { newest = position }
-            // A device may take a moment to begin.
+            // A device may need a moment to start.
             return captured > 0 ? pace(position, after: newest ?? position) : nil
         }
         return now - last.at >= .seconds(Self.stallSeconds) ? .stalled : nil
     }
 
-    /// A position off its line twice in a row: one alone may be late, and catch up.
+    /// Returns a fault after two implausible positions in a row; a single one may be late and catch
+    /// up.
     ///
-    /// While positions are in doubt the marks stay, so that a pause of any length is compared with what was before it.
+    /// While positions are in doubt the marks stay, so that a pause of any length is compared with
+    /// positions before it.
     private mutating func pace(_ position: Mark, after last: Mark) -> CaptureFault? {
         first = first ?? position
         let before = doubt?.before ?? last
@@ -63,17 +65,17 @@ struct Liveness {
         return .offClock(1 + excess(position, mark) / ((position.at - mark.at).inSeconds * rate))
     }
 
-    /// The mark that a position does not fit to; nil for one that is in line.
+    /// Returns the mark that contradicts a position; nil if the position is plausible.
     private func offended(by position: Mark, after last: Mark) -> Mark? {
         guard let oldest = marks.first else {
-            // The first frames of a run may come as they like, unless the whole machine stood still.
+            // The first frames of a run may arrive at any pace, unless the whole machine paused.
             guard let first, isPause(last, position) else { return nil }
             return abs(excess(position, first)) > allowed(position, first) + rate ? first : nil
         }
         guard let recent = marks.last(where: { position.at - $0.at >= .seconds(3) }) else {
             return nil
         }
-        // A short look back finds at once what is far off, a long one what is little off.
+        // Comparing with a recent mark finds large errors at once, with an old mark small errors.
         let far = min(abs(excess(position, recent)), abs(excess(position, oldest)))
         let isOff =
             far > allowed(position, recent)
@@ -81,7 +83,8 @@ struct Liveness {
         return isOff ? recent : nil
     }
 
-    /// Positions are looked at once a second: where none was for so long, we did not run either.
+    /// Positions are checked once per second, so a longer interval means that we did not run
+    /// either.
     private func isPause(_ last: Mark, _ position: Mark) -> Bool {
         position.at - last.at >= .seconds(Self.stallSeconds)
     }
@@ -94,7 +97,7 @@ struct Liveness {
         marks.removeAll { position.at - $0.at > .seconds(32) }
     }
 
-    /// Frames that came since a mark beyond those that were due.
+    /// Frames received since a mark, minus those expected.
     private func excess(_ position: Mark, _ mark: Mark) -> Double {
         Double(position.captured - mark.captured) - (position.at - mark.at).inSeconds * rate
     }

@@ -1,9 +1,9 @@
-// One capture stream of libasound.
+// A capture stream of libasound.
 import CALSA
 import Glibc
 import Host
 
-/// A call of libasound that failed, with its own message.
+/// An error of a libasound call, with its message.
 struct ALSAError: Error, Equatable, CustomStringConvertible {
     var call: String
     /// A negative errno, as libasound returns it.
@@ -12,43 +12,43 @@ struct ALSAError: Error, Equatable, CustomStringConvertible {
     var description: String { "\(call): \(String(cString: snd_strerror(code)))" }
 }
 
-/// How far a device was, and when.
+/// A device's position in frames, and its time.
 struct Position {
     /// Frames at the device's rate since it was started.
     var captured: Int64
-    /// How long before `now` it was there.
+    /// The age of the position at `now`.
     var age: Duration
     var now: Stamp
 }
 
-/// Owns an open PCM and gives one channel of it as 16-bit samples at the rate that was asked for.
+/// Owns an open PCM; reads one channel as 16-bit samples at the requested rate.
 ///
-/// The device runs at a rate of its own where it does not have that one; what libasound would make of it
-/// is worse than what `Resampler` does. Never blocks but in `wait`.
+/// If the device lacks that rate, it runs at another one: `Resampler` converts better than
+/// libasound. Never blocks except in `wait`.
 struct PCM: ~Copyable {
     private let handle: OpaquePointer
-    /// The name it was asked for by; that of the card where `default` led to the only one that captures.
+    /// The requested name, or the card's if `default` led to the only one that captures.
     let device: String
-    /// Frames a second that `read` gives.
+    /// Frames per second that `read` returns.
     let rate: Int
-    /// What the device itself does.
+    /// The device's own parameters.
     let shape: PCMShape
     private let resampler: Resampler?
-    /// Told of each call that may block.
+    /// Notified of each call that may block.
     private let life: Heartbeat
     private var raw: [UInt8]
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
     private(set) var framesRead: Int64
     private var heard: HeardSound
-    /// The channel that is given, counted from 1; nil until one has been found that has a signal.
+    /// The channel that is read, counted from 1; nil until one with a signal is found.
     private(set) var channel: Int?
     private let wantedChannel: Int?
 
     /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
     ///
-    /// `wake`: how much sound there should be before `wait` returns; `channel`: the one to give, counted from 1, nil
-    /// for the first that has a signal. Throws a Failure that names the device and says what to do.
+    /// `wake`: the amount of audio that ends `wait`; `channel`: the channel to read, counted from
+    /// 1, nil for the first with a signal. Throws a `Failure` with the device and a remedy.
     init(
         device: String,
         rate: Int,
@@ -68,7 +68,8 @@ struct PCM: ~Copyable {
         self.channel = opened.shape.channels == 1 ? 1 : channel
         values = []
         framesRead = 0
-        // Not where it is declared: Swift 6.0 falls over a value that a throw leaves half made.
+        // Not initialized at its declaration: Swift 6.0 crashes on a value that a throw leaves half
+        // made.
         heard = HeardSound()
         raw = [UInt8](repeating: 0, count: opened.shape.block.bytes)
     }
@@ -120,26 +121,26 @@ struct PCM: ~Copyable {
         life.returns()
     }
 
-    /// Waits at most `milliseconds` for frames; false when none came.
+    /// Waits at most `milliseconds` for frames; false if none arrived.
     func wait(milliseconds: Int32) -> Bool {
         wait(for: 1, limit: .milliseconds(Int64(milliseconds)))
     }
 
-    /// Waits until `frames` (at `rate`) can be read, at most `limit`; ends early when `stop` is readable.
+    /// Waits at most `limit` until `frames` (at `rate`) can be read, or until `stop` is readable.
     ///
-    /// True when a read has something to give or to tell: a fault wakes, too.
+    /// True if a read will return frames or an error: a fault ends the wait, too.
     func wait(for frames: Int, alongside stop: Int32 = -1, limit: Duration) -> Bool {
         let needed = min(shape.wake, shape.frames(of: frames, at: rate))
         let waiting = available()
         if waiting < 0 || waiting >= needed { return true }
-        // Less than the device wakes us for: by time.
+        // Fewer frames than the device wakes us for: wait by time.
         let isShort = needed < shape.wake
         let missing = Duration.seconds(Double(needed - waiting) / Double(shape.rate))
         let isReady = poll(alongside: stop, limit: isShort ? min(limit, missing) : limit)
         return isReady || available() >= needed
     }
 
-    /// Frames that can be read, or a negative errno.
+    /// Returns the number of readable frames, or a negative errno.
     private func available() -> Int { life.during("snd_pcm_avail") { Int(snd_pcm_avail(handle)) } }
 
     private func poll(alongside stop: Int32, limit: Duration) -> Bool {
@@ -162,7 +163,7 @@ struct PCM: ~Copyable {
         }
     }
 
-    /// Appends what is there, at most `limit` frames (at `rate`); returns how many came of it.
+    /// Reads at most `limit` frames (at `rate`) and appends them; returns the number appended.
     mutating func read(into mono: inout [Int16], limit: Int) throws(ALSAError) -> Int {
         let before = mono.count
         var left = shape.frames(of: limit, at: rate)
@@ -173,7 +174,7 @@ struct PCM: ~Copyable {
             life.returns()
             if count == -Int(EAGAIN) || count == 0 { break }
             guard count > 0 else {
-                // What was read before the fault counts; the fault is still there at the next read.
+                // Keep frames read before the fault; the next read returns the fault again.
                 if mono.count > before { break }
                 throw ALSAError(call: "snd_pcm_readi", code: Int32(count))
             }
@@ -206,23 +207,23 @@ struct PCM: ~Copyable {
         for value in values { mono.append(Int16(fullScale: value)) }
     }
 
-    /// What was read since the last call, at the device's rate.
+    /// Returns and clears the sums of all frames read since the last call, at the device's rate.
     mutating func takeHeard() -> HeardSound {
         defer { heard = HeardSound() }
         return heard
     }
 
-    /// Appends what the filter still holds of the frames that were read.
+    /// Appends the frames that the filter still holds.
     func finish(into mono: inout [Int16]) {
         resampler?.finish(into: &mono)
     }
 
-    /// Frames at the device's rate captured since the start, read or not, how long ago that was, and now.
+    /// Returns the frames captured since the start (read or not, at the device's rate), and when.
     ///
-    /// nil while the device does not run.
+    /// nil while the device is not running.
     func position(_ clock: any HostClock) -> Position? {
         var best: (position: Position, took: Int64)?
-        // What holds us up between the two clocks would date the sound wrong.
+        // A delay between the readings of both clocks would date the audio wrong, so try again.
         for _ in 0..<4 where best.map({ $0.took > 1_000_000 }) ?? true {
             let before = Self.monotonic()
             guard let (captured, age) = captured(at: before) else { return nil }
@@ -244,7 +245,7 @@ struct PCM: ~Copyable {
         if shape.isStamped, snd_pcm_htimestamp(handle, &waiting, &stamp) == 0 {
             let at = Int64(stamp.tv_sec) * 1_000_000_000 + Int64(stamp.tv_nsec)
             let age = Duration.nanoseconds(now - at)
-            // Some plugins leave it at zero.
+            // Some plugins leave the timestamp at zero.
             if age > .milliseconds(-1), age < .seconds(5) {
                 return (framesRead + Int64(waiting), age)
             }
@@ -259,9 +260,9 @@ struct PCM: ~Copyable {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Starts it anew after a fault: its frames count from zero again.
+    /// Restarts the device after a fault; its frames count from zero again.
     ///
-    /// After a suspend the hardware may need a moment to come back: at most three seconds, or until `stop`.
+    /// After a suspend, waits for the hardware: at most three seconds, or until `stop` is raised.
     mutating func restart(until stop: StopSignal) throws {
         life.enters("snd_pcm_prepare")
         defer { life.returns() }
@@ -275,7 +276,7 @@ struct PCM: ~Copyable {
         guard code >= 0 else { throw ALSAError(call: "snd_pcm_prepare", code: code) }
         resampler?.reset()
         framesRead = 0
-        // A channel that has fallen silent is given up.
+        // Search for a channel again: the old one may have gone silent.
         if shape.channels > 1 { channel = wantedChannel }
         let started = snd_pcm_start(handle)
         guard started >= 0 || started == -EBADFD else {

@@ -1,36 +1,37 @@
-// What a device can do, and which of it we take.
+// Chooses and sets a device's parameters.
 import CALSA
 import Glibc
 import Host
 
-/// How a device was set up.
+/// The parameters of a device.
 struct PCMShape: Equatable {
-    /// Frames a second of the device.
+    /// Frames per second of the device.
     var rate: Int
     var format: FrameFormat
-    /// One, or what the device insists on; one of them is used.
+    /// The fewest possible that include the requested channel; only one of them is used.
     var channels: Int
     /// Frames of a period and of the device's buffer.
     var period: Int
     var buffer: Int
     /// Frames after which the device wakes us.
     var wake: Int
-    /// Whether positions come with a time on CLOCK_MONOTONIC.
+    /// Positions have a timestamp on CLOCK_MONOTONIC.
     var isStamped: Bool
 
-    /// How long reading may be put off: half a second, or a quarter of a small buffer.
+    /// How long reading may be delayed: half a second, or a quarter of a small buffer.
     var patience: Duration { min(.milliseconds(500), .seconds(Double(buffer) / Double(4 * rate))) }
 
     private var frameBytes: Int { format.width * channels }
 
-    /// Frames to read at a time, a tenth of a second or a megabyte, and the bytes they take: a device that insists on
-    /// hundreds of channels must not cost memory.
+    /// Frames per read, and their size: a tenth of a second, at most a megabyte.
+    ///
+    /// A device that requires hundreds of channels must not cost memory.
     var block: (frames: Int, bytes: Int) {
         let frames = max(1, min(rate / 10, (1 << 20) / frameBytes))
         return (frames, frames * frameBytes)
     }
 
-    /// Frames of the device that `frames` at another rate stand for, rounded up.
+    /// Converts frames at another rate to frames of the device, rounded up.
     func frames(of frames: Int, at other: Int) -> Int {
         (frames * rate + other - 1) / other
     }
@@ -40,13 +41,13 @@ struct PCMShape: Equatable {
 struct PCMSetup {
     let handle: OpaquePointer
     let device: String
-    /// Frames a second that we want in the end.
+    /// Frames per second after resampling.
     let rate: Int
     let wake: Duration
-    /// The channel that is wanted, counted from 1; nil for any.
+    /// The requested channel, counted from 1; nil for any.
     let channel: Int?
 
-    /// Rates to try when the device does not have ours: those that give the best sound for the least work.
+    /// Rates to try if the device lacks ours, in order of audio quality for the work.
     private static let rates = [48_000, 32_000, 96_000, 44_100, 88_200, 192_000, 24_000, 22_050]
 
     /// Chooses and sets the parameters.
@@ -55,7 +56,7 @@ struct PCMSetup {
         snd_pcm_hw_params_malloc(&parameters)
         defer { snd_pcm_hw_params_free(parameters) }
         try check(snd_pcm_hw_params_any(handle, parameters), "hw_params_any")
-        // Only what the hardware does: libasound would interpolate linearly, without a filter.
+        // Hardware rates only: libasound would interpolate linearly, without a filter.
         try check(snd_pcm_hw_params_set_rate_resample(handle, parameters, 0), "rate_resample")
         try check(
             snd_pcm_hw_params_set_access(handle, parameters, SND_PCM_ACCESS_RW_INTERLEAVED),
@@ -81,11 +82,11 @@ struct PCMSetup {
     /// Starts the stream.
     func start() throws {
         let code = snd_pcm_start(handle)
-        // Plugins that start by themselves say EBADFD.
+        // Plugins that start by themselves return EBADFD.
         guard code >= 0 || code == -EBADFD else { throw Self.failure(device, "start", code) }
     }
 
-    /// Ours, or the best that is no less, or the nearest.
+    /// Chooses our rate, else the best higher one, else the nearest.
     private func chooseRate(_ parameters: OpaquePointer?) throws -> Int {
         let better = Self.rates.filter { $0 > rate }
         for candidate in [rate] + better
@@ -97,7 +98,7 @@ struct PCMSetup {
         return Int(nearest)
     }
 
-    /// As few as hold the channel that is wanted.
+    /// Chooses the smallest number of channels that includes the requested one.
     private func chooseChannels(_ parameters: OpaquePointer?) throws -> Int {
         let wanted = channel ?? 1
         var most: UInt32 = 0
@@ -128,7 +129,7 @@ struct PCMSetup {
         )
     }
 
-    /// Four seconds of buffer ride out a card that stalls while it writes.
+    /// Chooses a buffer of four seconds, to survive a memory card that stalls during writes.
     private func chooseBuffer(
         _ parameters: OpaquePointer?,
         _ native: Int
@@ -138,7 +139,8 @@ struct PCMSetup {
             snd_pcm_hw_params_set_buffer_size_near(handle, parameters, &buffer),
             "buffer size"
         )
-        // Hardware wakes us by `avail_min` whatever its period, which dates its frames; a plugin at each period.
+        // Hardware wakes us at `avail_min` whatever its period, which dates its frames; a plugin at
+        // each period.
         let isHardware = snd_pcm_type(handle) == SND_PCM_TYPE_HW
         let wanted = isHardware ? native / 20 : native * Int(wake.milliseconds) / 2000
         var period = snd_pcm_uframes_t(max(1, wanted))
@@ -152,7 +154,7 @@ struct PCMSetup {
         return (Int(period), Int(buffer))
     }
 
-    /// Sets when it wakes us; true when its positions will carry a time that we can use.
+    /// Sets the wake-up threshold; true if positions will have a usable timestamp.
     private func setWaking(_ shape: PCMShape) throws -> Bool {
         var parameters: OpaquePointer?
         snd_pcm_sw_params_malloc(&parameters)
@@ -162,7 +164,7 @@ struct PCMSetup {
             snd_pcm_sw_params_set_avail_min(handle, parameters, snd_pcm_uframes_t(shape.wake)),
             "avail_min"
         )
-        // Not every plugin knows them.
+        // Not every plugin supports timestamps.
         let isStamped =
             snd_pcm_sw_params_set_tstamp_mode(handle, parameters, SND_PCM_TSTAMP_ENABLE) >= 0
             && snd_pcm_sw_params_set_tstamp_type(
@@ -178,7 +180,8 @@ struct PCMSetup {
         if code < 0 { throw Self.failure(device, call, code) }
     }
 
-    /// What a failed call means for the person before the device; `owner`: who holds it, where known.
+    /// Returns the message for a failed call, with its remedy; `owner` is the program that holds
+    /// the device.
     static func failure(
         _ device: String,
         _ call: String,

@@ -1,30 +1,30 @@
-// Samples to encoded segments.
+// Encodes samples into segments: Opus and PCM, and the choice of the codec.
 import AudioFiles
 import COpus
 import Records
 
-/// A segment that an encoder has finished.
+/// A finished segment.
 struct EncodedSegment: Equatable {
     var frames: Int
-    /// Mean of the squared samples without their DC part, full scale 1.
+    /// Mean square of the samples without their DC part; full scale is 1.
     var meanSquare: Double
     var data: [UInt8]
 }
 
-/// Encodes an unbroken run of samples, one segment after another.
+/// Encodes an unbroken run of samples, segment by segment.
 protocol SegmentEncoder: AnyObject {
     /// Frames that the decoder drops at a segment's start.
     var preskip: Int { get }
-    /// Takes samples; returns the segments that they complete.
+    /// Encodes samples; returns the segments that they complete.
     func encode(_ samples: ArraySlice<Int16>) throws -> [EncodedSegment]
-    /// Ends the run; the sound that is left, the last segment of it shorter.
+    /// Ends the run; returns the remaining segments, the last one possibly shorter.
     func finish() throws -> [EncodedSegment]
 }
 
 extension AudioSettings {
-    /// An encoder for one run.
+    /// Returns an encoder for one run.
     ///
-    /// Throws what its library says of rate and bitrate.
+    /// Throws the library's error about rate or bitrate.
     func newEncoder() throws -> any SegmentEncoder {
         let frames = segmentFrames
         switch codec {
@@ -42,7 +42,7 @@ extension AudioSettings {
     }
 }
 
-/// 16-bit samples as they are.
+/// Stores 16-bit samples unencoded.
 final class PCMEncoder: SegmentEncoder {
     let preskip = 0
     private let segmentFrames: Int
@@ -78,18 +78,18 @@ final class PCMEncoder: SegmentEncoder {
     }
 }
 
-/// Opus, 20 ms a packet, one encoder for the whole run.
+/// Encodes Opus in packets of 20 ms, with one encoder for the whole run.
 ///
-/// The encoder lags by `preskip` frames, so a segment carries one packet more than its length: the first of
-/// the next segment, from which a decoder gets the last `preskip` frames.
+/// The encoder lags by `preskip` frames, so a segment carries one packet more than its length: the
+/// first of the next segment, from which a decoder gets the last `preskip` frames.
 final class OpusSegmentEncoder: SegmentEncoder {
     private let encoder: OpusHandle
     private let packetFrames: Int
     private let packetsPerSegment: Int
     private var samples: [Int16] = []
-    /// The packets of the segment under way, and the sums of the samples in each.
+    /// The packets of the current segment, and the sums of each packet's samples.
     private var packets: [(bytes: [UInt8], sums: SampleSums)] = []
-    /// Frames of the run that came in since the segment under way began.
+    /// Frames received since the start of the current segment.
     private var frames = 0
 
     var preskip: Int { encoder.lookahead }
@@ -107,10 +107,11 @@ final class OpusSegmentEncoder: SegmentEncoder {
     }
 
     func finish() throws -> [EncodedSegment] {
-        // A whole segment may be waiting for its last packet, with the start of the next behind it.
+        // A complete segment may still wait for its last packet, followed by the start of the next
+        // one.
         let left = frames
         guard left > 0 else { return [] }
-        // Zeros push the last sound through the encoder.
+        // Zeros push the last audio through the encoder.
         let wanted = (left + preskip + packetFrames - 1) / packetFrames
         let zeros = (wanted - packets.count) * packetFrames - samples.count
         samples += [Int16](repeating: 0, count: max(0, zeros))
@@ -127,7 +128,7 @@ final class OpusSegmentEncoder: SegmentEncoder {
         while samples.count >= packetFrames {
             try encodePacket()
             guard packets.count > packetsPerSegment else { continue }
-            // Less than the packets hold only at the end of a run, where zeros fill them.
+            // Fewer frames than the packets hold only at the end of a run, where zeros fill them.
             let whole = min(frames, packetsPerSegment * packetFrames)
             segments.append(segment(packets[...], frames: whole))
             packets.removeFirst(packetsPerSegment)
@@ -160,7 +161,7 @@ final class OpusSegmentEncoder: SegmentEncoder {
 /// Owns a libopus encoder.
 private final class OpusHandle {
     private let encoder: OpaquePointer
-    /// Frames that it lags behind (OPUS_GET_LOOKAHEAD).
+    /// The encoder's delay in frames (OPUS_GET_LOOKAHEAD).
     let lookahead: Int
 
     init(rate: Int, bitrate: Int) throws {
@@ -172,7 +173,7 @@ private final class OpusHandle {
         self.encoder = encoder
         var lag: Int32 = 0
         waypost_opus_set(encoder, OPUS_SET_BITRATE_REQUEST, Int32(clamping: bitrate))
-        // Half of the default effort: no difference to be heard, a third of the time (measured).
+        // Half of the default complexity: no audible difference, a third of the time (measured).
         waypost_opus_set(encoder, OPUS_SET_COMPLEXITY_REQUEST, 5)
         waypost_opus_get(encoder, OPUS_GET_LOOKAHEAD_REQUEST, &lag)
         lookahead = Int(lag)
@@ -193,7 +194,7 @@ private final class OpusHandle {
     }
 }
 
-/// libopus refused, with its own message.
+/// An error of libopus, with its message.
 package struct OpusError: Error, CustomStringConvertible {
     var call: String
     var code: Int32

@@ -1,13 +1,14 @@
-// What samples say about a microphone: its level, whether there is any signal, whether it clips.
+// Measures a microphone's samples: level, signal, clipping.
 import Host
 
-/// Sums over samples, from which level and signal follow.
+/// Sums over samples that give level and signal.
 struct SampleSums: Equatable {
-    /// Below -100 dBFS, a third of a 16-bit step, no microphone is heard: each has more noise of its own.
+    /// Below -100 dBFS, a third of a 16-bit step, there is no signal: every microphone has more
+    /// noise.
     private static let noSignal = 1e-10
 
     private(set) var count = 0
-    /// In steps of 16 bits: exact for whole ones, of which a double holds the squares of 8 million.
+    /// In 16-bit steps; exact for integers, as a double holds 8 million squares.
     private var sum = 0.0
     private var squares = 0.0
 
@@ -17,7 +18,7 @@ struct SampleSums: Equatable {
         for sample in samples { add(Double(sample)) }
     }
 
-    /// Values whose full scale is 1.
+    /// Sums values with full scale 1.
     init(values: some Sequence<Float>) {
         for value in values { add(Double(value) * 32_768) }
     }
@@ -36,20 +37,21 @@ struct SampleSums: Equatable {
         return all
     }
 
-    /// The mean of the squares without the DC part, full scale 1; over `frames` if zeros fill up what was counted.
+    /// Returns the mean square without the DC part, full scale 1; over `frames` if zeros pad the
+    /// samples.
     func variance(over frames: Int? = nil) -> Double {
         let count = Double(max(1, frames ?? count))
         let mean = sum / count
         return max(0, squares / count - mean * mean) / (32_768 * 32_768)
     }
 
-    /// Something is heard: a line that stands at one value, whichever it is, has no signal.
+    /// True if there is a signal; a constant value, whatever it is, is not one.
     var hasSignal: Bool { variance() >= Self.noSignal }
 }
 
-/// What a device gave, before it was resampled and rounded: both take a quiet microphone's noise away.
+/// Sums of a device's raw samples: resampling and rounding remove a quiet microphone's noise.
 struct HeardSound {
-    /// A tenth of a second each, or less.
+    /// Sums over a tenth of a second each, or less.
     var blocks: [SampleSums] = []
     /// Frames at full scale.
     var clipped = 0
@@ -57,29 +59,29 @@ struct HeardSound {
     var frames: Int { blocks.reduce(0) { $0 + $1.count } }
 }
 
-/// Judges what a device delivers over seconds and minutes; a pure value, kept from one run to the next.
+/// Evaluates a device's signal over seconds and minutes; a pure value that outlives runs.
 struct SignalMonitor {
-    /// Without a signal for so long a device is started again: it may have been set up wrong.
+    /// A device without a signal for this long is restarted: it may have been set up wrong.
     static let silenceSeconds = 4
-    /// Without a signal for so long its microphone is dead, or muted.
+    /// A microphone without a signal for this long is dead or muted.
     static let deadSeconds = 300
-    /// More samples than this at full scale in a minute are clipping.
+    /// A share of full-scale samples in a minute above this is clipping.
     static let clippingShare = 0.01
 
     private var window = SampleSums()
     /// Seconds without a signal in a row, over all runs and in this one.
     private var silent = (inAll: 0.0, inRun: 0.0)
     private var minute = (frames: 0, clipped: 0)
-    /// The part of the samples at full scale in the last whole minute.
+    /// The share of full-scale samples in the last whole minute.
     private(set) var clipped = 0.0
 
-    /// Begins another run of the same device.
+    /// Starts another run of the same device.
     mutating func begin() {
         silent.inRun = 0
         window = SampleSums()
     }
 
-    /// Takes what the device gave at its own `rate`; a tenth of a second is judged at a time.
+    /// Adds a device's samples at its own `rate`; evaluates a tenth of a second at a time.
     mutating func hear(_ sound: HeardSound, rate: Int) {
         for block in sound.blocks {
             window = window + block
@@ -101,7 +103,7 @@ struct SignalMonitor {
 }
 
 extension SignalMonitor {
-    /// As a person is told of a microphone that has been dead for long.
+    /// Returns the message for a microphone that has long been dead.
     static func failure(of device: String) -> Failure {
         Failure(
             "\(device): no signal for \(deadSeconds / 60) minutes: muted, or a dead microphone; unmute it with "
@@ -111,7 +113,8 @@ extension SignalMonitor {
 }
 
 extension AudioSettings {
-    /// What is wrong with sound that is recorded all the same; `deviceRate`: frames per second of the device.
+    /// Describes problems of audio that is still recorded; `deviceRate` is the device's frames per
+    /// second.
     func concern(_ device: String, deviceRate: Int, clipped: Double) -> String? {
         var concerns: [String] = []
         if deviceRate < rate { concerns.append(Self.slowness(device, deviceRate, rate)) }

@@ -1,41 +1,41 @@
-// The sound cards that are here: names that last, and who uses them.
+// Lists the present sound cards, their permanent names and users.
 import CALSA
 import Glibc
 import Host
 
-/// A capture device that is here now.
+/// A present capture device.
 package struct AudioDevice: Sendable, Equatable {
-    /// For `audio.device`: lasts across restarts and other cards coming and going.
+    /// The name for `audio.device`: unchanged by restarts and by other cards that come and go.
     package var name: String
-    /// What the manufacturer calls it.
+    /// The manufacturer's name.
     package var title: String
-    /// Its number now, and its PCM's number on the card.
+    /// The card's current number, and the PCM's number on the card.
     package var card: Int
     package var pcm: Int
-    /// The port it is plugged into, for a USB device: `usb-1-1.3`.
+    /// A USB device's port: `usb-1-1.3`.
     package var port: String?
-    /// Frames a second that the hardware offers; empty when another program holds it.
+    /// Frames per second that the hardware supports; empty if another program holds it.
     package var rates: [Int]
-    /// Who holds it, if somebody does.
+    /// The program that holds the device, if any.
     package var owner: String?
 }
 
-/// Looks cards up in `/proc/asound`, `/sys/class/sound` and `/dev/snd`.
+/// Finds cards in `/proc/asound`, `/sys/class/sound` and `/dev/snd`.
 package struct SoundCards: Sendable {
     private let files: SystemFiles
 
-    /// `root`: a folder in place of `/`, for tests.
+    /// `root` replaces `/` in tests.
     package init(root: String = "") {
         files = SystemFiles(root: root)
     }
 
-    /// Where the devices' files appear.
+    /// The folder in which device files appear.
     var deviceFolder: String { files.root + "/dev" }
 
-    /// The ALSA name of a device as it is configured.
+    /// Returns the ALSA name of a configured device.
     ///
-    /// `usb-1-1.3` (a USB port) is looked up; any other name is libasound's own. Throws a Failure that names the
-    /// device when nothing is there.
+    /// Looks up a USB port (`usb-1-1.3`); any other name is libasound's own. Throws a `Failure`
+    /// with the device's name if the port is empty.
     func pcmName(of device: String) throws -> String {
         if let slave = DeviceName.slave(of: device) {
             return DeviceName.plugged(try pcmName(of: slave))
@@ -58,7 +58,7 @@ package struct SoundCards: Sendable {
         Failure("\(device): \(why); plug it in, or choose one that `waypost devices` lists")
     }
 
-    /// The lasting name of the one card that captures; nil when there is none, or a choice.
+    /// Returns the permanent name of the only card that captures; nil if there is none or a choice.
     func onlyCapture() -> String? {
         let capturing = cards().filter { !capturePCMs(of: $0).isEmpty }
         guard capturing.count == 1, let card = capturing.first,
@@ -67,7 +67,7 @@ package struct SoundCards: Sendable {
         return name(of: card, pcm)
     }
 
-    /// Every capture device of every card.
+    /// Returns every capture device of every card.
     package func devices() -> [AudioDevice] {
         cards().flatMap { card in
             capturePCMs(of: card).map { pcm in
@@ -84,7 +84,8 @@ package struct SoundCards: Sendable {
         }
     }
 
-    /// By the card's id; a card that has a twin by its port, for ids of twins (`Mic`, `Mic_1`) change places.
+    /// Returns the name by the card's id, or by port if a twin exists: ids of twins (`Mic`,
+    /// `Mic_1`) swap.
     private func name(of card: Int, _ pcm: Int) -> String {
         let twins = cards().filter {
             title(of: $0, isBrief: true) == title(of: card, isBrief: true)
@@ -94,7 +95,7 @@ package struct SoundCards: Sendable {
         return "hw:CARD=\(id)" + (pcm == 0 ? "" : ",DEV=\(pcm)")
     }
 
-    /// Who holds the hardware behind an ALSA name, as far as /proc/asound tells.
+    /// Returns the program that holds the hardware behind an ALSA name, if /proc/asound shows it.
     func owner(of name: String) -> String? {
         guard let colon = name.firstIndex(of: ":"), name[..<colon].hasSuffix("hw") else {
             return nil
@@ -121,7 +122,7 @@ package struct SoundCards: Sendable {
         return "\(program) (process \(pid))"
     }
 
-    /// Numbers of the cards, in order.
+    /// Returns the cards' numbers, in order.
     private func cards() -> [Int] {
         files.names(in: "/proc/asound").compactMap { Self.number(after: "card", in: $0) }.sorted()
     }
@@ -133,9 +134,9 @@ package struct SoundCards: Sendable {
         }.sorted()
     }
 
-    /// The card's long name, or its short one, as `/proc/asound/cards` has them.
+    /// Returns the card's long or short name in `/proc/asound/cards`.
     ///
-    /// There a line with number, id, driver and short name is followed by one with the long name.
+    /// A line with number, id, driver and short name precedes one with the long name.
     private func title(of card: Int, isBrief: Bool = false) -> String {
         let lines = (files.text("/proc/asound/cards") ?? "").split(separator: "\n")
         let at = lines.firstIndex { $0.drop { $0 == " " }.hasPrefix("\(card) [") }
@@ -144,7 +145,7 @@ package struct SoundCards: Sendable {
         return String(lines[at + 1].drop { $0 == " " })
     }
 
-    /// The USB port that a card hangs on: the last part of its path that has the form of one.
+    /// Returns the card's USB port: the last part of its path that looks like one.
     private func port(of card: Int) -> String? {
         guard let path = files.target("/sys/class/sound/card\(card)") else { return nil }
         let parts = path.split(separator: "/")
@@ -153,7 +154,7 @@ package struct SoundCards: Sendable {
         return ports.last.map { "usb-\($0)" }
     }
 
-    /// The usual rates that a device takes; empty when it cannot be opened.
+    /// Returns the usual rates that a device supports; empty if it cannot be opened.
     private static func rates(of name: String) -> [Int] {
         waypost_alsa_silence()
         var handle: OpaquePointer?

@@ -1,28 +1,28 @@
-// A short look at what a microphone hears, without recording it.
+// Measures a microphone briefly without recording it.
 import Host
 import Records
 
-/// Listens for `doctor`.
+/// Measures microphones for `doctor`.
 package enum SoundProbe {
-    /// What was heard.
+    /// The measured level.
     package struct Level: Sendable, Codable {
         package var device: String
         /// RMS without the DC part and the highest sample, dBFS.
         package var average: Double
         package var peak: Double
         package var hasSignal: Bool
-        /// The part of the samples at full scale.
+        /// The share of samples at full scale.
         package var clipped: Double
         /// Frames per second of the device.
         package var deviceRate: Int
 
-        /// What is wrong with sound that is recorded all the same.
+        /// Describes problems of audio that is still recorded.
         package func concern(_ settings: AudioSettings) -> String? {
             settings.concern(device, deviceRate: deviceRate, clipped: clipped)
         }
     }
 
-    /// Listens to the first device of `audio` that opens, for a second.
+    /// Listens for one second to the first device of `audio` that opens.
     package static func listen(
         to audio: AudioSettings,
         onLevel: (Double) -> Void
@@ -41,8 +41,8 @@ package enum SoundProbe {
 
     /// Listens to the first device that opens.
     ///
-    /// `onLevel` gets the RMS of each tenth of a second, in dBFS. Throws a Failure that names the devices and
-    /// says what to do.
+    /// `onLevel` gets the RMS of each tenth of a second, in dBFS. Throws a `Failure` with the
+    /// devices and a remedy.
     package static func listen(
         to devices: [String],
         rate: Int,
@@ -74,7 +74,7 @@ package enum SoundProbe {
             device: pcm.device,
             average: level(heard[...]),
             peak: SoundLevel.decibels(peak * peak),
-            // Many a device begins with a click.
+            // Many devices start with a click.
             hasSignal: given.blocks.suffix(given.blocks.count / 2).reduce(SampleSums(), +)
                 .hasSignal,
             clipped: Double(given.clipped) / Double(given.frames),

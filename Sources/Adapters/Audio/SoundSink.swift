@@ -1,19 +1,19 @@
-// Where the sound source puts its sound.
+// The destination of the audio source's segments.
 package import Host
 package import Records
 
-/// Where the audio source puts its sound: the queue, or what a test puts in its place.
+/// Receives the audio source's segments: the queue, or a test's replacement.
 package struct SoundSink: Sendable {
     package var newRunID: @Sendable () -> Int64
     package var begin: @Sendable (AudioRun) -> Void
     package var accept: @Sendable (Segment) -> Bool
-    /// Why no sound is taken now; nil while it is.
+    /// Returns why audio is refused now; nil while it is accepted.
     package var refusal: @Sendable () -> Failure?
     package var end: @Sendable (Int64) -> Void
-    /// When the sound ended that was recorded before this start of the source; nil where there is none.
+    /// Returns when the audio recorded before this start ended; nil if there is none.
     package var lastEnd: @Sendable () -> Stamp? = { nil }
     package var event: @Sendable (Event) -> Void
-    /// What no event of its own tells of.
+    /// Records losses that no event reports.
     package var lost: @Sendable (Loss) -> Void = { _ in }
 
     package init(

@@ -1,20 +1,20 @@
-// The beacon source: a controller or a capture, from bytes to sightings in the queue.
+// The beacon source: turns a controller's or a capture's bytes into sightings for the queue.
 package import Host
 package import Records
 package import StatusBoard
 
-/// What the beacon source has to do with beside sightings.
+/// Callbacks of the beacon source besides those for sightings.
 package struct BeaconHooks: Sendable {
-    /// Told once what is not as it was set: readings that cannot be had though there is a key, a scan that
-    /// bluetoothd has a part in; and why.
+    /// Gets one message per deviation from the settings: readings that cannot be read despite a
+    /// key, or a scan that bluetoothd shares.
     package var tell: @Sendable (String) -> Void = { _ in }
-    /// What was kept before this start of the source and may be heard once more.
+    /// Returns sightings stored before this start that may be heard again.
     package var recent: @Sendable () -> [Sighting] = { [] }
 
     package init() {}
 }
 
-/// Hears beacons until it is told to stop, whatever the controller does meanwhile.
+/// Receives advertisements until stopped; retries forever when the controller fails.
 package final class BeaconAdapter: Sendable {
     private let settings: BeaconSettings
     private let accept: @Sendable (Sighting) -> Bool
@@ -23,13 +23,14 @@ package final class BeaconAdapter: Sendable {
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
     private let hooks: BeaconHooks
-    /// Stands in for the machine in a test.
+    /// Replaces the machine's radios in a test.
     private let radios: (@Sendable () -> any RadioSource)?
     private let health: Wakeup
 
-    /// `hasRoom` holds a replay back while it is false; a controller is never asked to wait.
+    /// Creates the source without starting it.
     ///
-    /// `lose` is told of what was sent and never understood: dropped by the kernel, or damaged.
+    /// A replay pauses while `hasRoom` is false; a controller is never asked to wait. `lose`
+    /// records reports that were sent but not understood: dropped by the kernel, or damaged.
     package convenience init(
         settings: BeaconSettings,
         hooks: BeaconHooks = BeaconHooks(),
@@ -51,7 +52,7 @@ package final class BeaconAdapter: Sendable {
         )
     }
 
-    /// `radios` stands in for the machine in a test.
+    /// Creates a source whose radios come from `radios`, for tests.
     init(
         settings: BeaconSettings,
         hooks: BeaconHooks = BeaconHooks(),
@@ -73,12 +74,12 @@ package final class BeaconAdapter: Sendable {
         health = try Wakeup()
     }
 
-    /// Has silence judged, by this source's own thread.
+    /// Makes this source's own thread check for silence.
     ///
-    /// The one health timer of the gateway calls it; there is no other timer behind the freshness recovery.
+    /// Called by the gateway's only health timer; the silence recovery has no timer of its own.
     package func checkHealth() { health.signal() }
 
-    /// Blocks until `stop` is raised; a controller that fails is tried again for ever.
+    /// Blocks until `stop` is raised; a controller that fails is retried forever.
     package func run(until stop: StopSignal) {
         let name = settings.source.description
         let meter = SourceMeter(device: name, board: board)
@@ -105,7 +106,7 @@ package final class BeaconAdapter: Sendable {
         reception.meter.flush(clock.now())
     }
 
-    /// The controller of the settings; nil for a capture.
+    /// Returns the configured controller; nil for a capture.
     private func machine() -> (any RadioSource)? {
         switch settings.source {
         case .adapter(let number):
@@ -115,7 +116,7 @@ package final class BeaconAdapter: Sendable {
         }
     }
 
-    /// µs: a capture that goes on after more, or before what it had, is of a board whose clock was set meanwhile.
+    /// µs: a longer pause, or one below zero, means that the clock was set during the capture.
     private static let stepOfClock: Int64 = 86_400_000_000
 
     private func replay(
@@ -146,17 +147,19 @@ package final class BeaconAdapter: Sendable {
         )
     }
 
-    /// Waits until the queue can take more, which a capture can and the air cannot; true when stopped.
+    /// Waits until the queue has room, which a replay can do and live reception cannot; true when
+    /// stopped.
     private func waitForRoom(_ reception: inout Reception, _ stop: StopSignal) -> Bool {
         while !stop.isRaised, !hasRoom() {
             reception.update(nil, clock.now())
-            // The writer takes thousands of records in this time.
+            // The writer stores thousands of records in this time.
             _ = stop.sleep(for: .milliseconds(5))
         }
         return stop.isRaised
     }
 
-    /// Waits for the time of the next record, and tells the board meanwhile; true when stopped.
+    /// Waits for the time of the next record and keeps the status board up to date; true when
+    /// stopped.
     private func pause(
         until due: BootInstant,
         _ reception: inout Reception,

@@ -1,8 +1,9 @@
-// One run of the source on a controller: listen, judge silence, climb the recovery, come back from failures.
+// One run of the source on a controller: listens, checks for silence, recovers, and retries
+// failures.
 import Host
 import StatusBoard
 
-/// The life of a source that listens to a controller; lives on its thread.
+/// The state of a run on a controller; used by the source's thread only.
 struct BeaconSession {
     private let source: any RadioSource
     private let clock: any HostClock
@@ -12,9 +13,9 @@ struct BeaconSession {
     private var recovery: SilenceRecovery
     private var interference = Interference()
     private var retry = Retry()
-    /// A connection has been made since the last failure.
+    /// A connection has succeeded since the last failure.
     private var isOpen = false
-    /// How the next connection is to be made.
+    /// The recovery step with which to open the next connection.
     private var step = SilenceRecovery.Step.restart
 
     init(
@@ -35,26 +36,28 @@ struct BeaconSession {
     /// Blocks until stopped.
     mutating func run() {
         while !stop.isRaised {
-            // One that works and is opened anew has not been away: others may cause that every few seconds.
+            // A working controller that is reopened does not show "loading": other programs may
+            // cause that every few seconds.
             if !isOpen { reception.meter.loading() }
             do {
                 try connect()
             } catch  where stop.isRaised {
                 return
             } catch {
-                // An adapter that was there a moment ago may be back already.
+                // An adapter that was just there may be back already.
                 let isAbsent = error is NoAdapter && !isOpen
                 isOpen = false
                 if !isAbsent { step = recovery.failed(at: clock.now()) }
                 reception.meter.failed(failure(error))
-                // A missing adapter is told of when it comes; there is nothing to try until then.
+                // The monitor reports when a missing adapter appears; nothing can be retried
+                // before.
                 pause(isAbsent && source.watch != nil ? nil : retry.next())
             }
             if !stop.isRaised { reception.meter.restarted() }
         }
     }
 
-    /// Connects, and listens until something is to be opened anew.
+    /// Connects and listens until the connection must be reopened.
     private mutating func connect() throws {
         reception.begin()
         let radio = try source.open(step, until: stop) { reception.take($0) }
@@ -65,14 +68,16 @@ struct BeaconSession {
             reception.settle(radio.link)
         }
         try radio.start(until: stop) { reception.take($0) }
-        // Changes of the adapter that opening it caused are of no interest.
+        // Discards adapter changes that opening it caused.
         _ = source.watch?.changes()
         started(radio)
         try listen(to: radio)
     }
 
-    /// Our own scan is on: orders of other programs from before do not matter any more, nor do unreadable reports:
-    /// where there are no beacons no good one comes to end the error.
+    /// Handles the start of our own scan.
+    ///
+    /// Earlier orders of other programs no longer matter, nor do unreadable reports: without
+    /// beacons no good report would end that error.
     private mutating func started(_ radio: any Radio) {
         reception.meter.usable()
         _ = radio.link.takeForeignOrder()
@@ -87,7 +92,7 @@ struct BeaconSession {
             let now = clock.now()
             reception.update(radio.link, now)
             if let order = radio.link.takeForeignOrder() { interference.saw(order, at: now) }
-            // Opens everything anew: the other program may be one to share the adapter with.
+            // Reopens everything: the other program may be one to share the adapter with.
             if interference.isDue(at: now) { return }
             var entries = [radio.link.descriptor, stop.descriptor, health.descriptor].map {
                 PollEntry($0)
@@ -102,10 +107,10 @@ struct BeaconSession {
         }
     }
 
-    /// Takes all events that are there.
+    /// Handles all events that have arrived.
     private mutating func hear(_ radio: any Radio) throws {
         var saidAt = clock.now()
-        // A controller that never pauses must not keep a stop or the board waiting, nor make this thread one that hangs.
+        // A controller that never pauses must not delay a stop or the board, nor look like a hang.
         while !stop.isRaised, let event = try radio.link.receive() {
             let now = clock.now()
             if now - saidAt >= .seconds(1) {
@@ -120,7 +125,7 @@ struct BeaconSession {
         }
     }
 
-    /// What has become of the adapter.
+    /// Handles changes of the adapter; throws if it was removed or switched off.
     private func look() throws {
         for change in source.watch?.changes() ?? [] where change.adapter == source.adapter {
             switch change.kind {
@@ -134,7 +139,7 @@ struct BeaconSession {
         }
     }
 
-    /// Judges silence, and does what is to be done; true when that is to open all anew.
+    /// Checks for silence and applies the remedy; true when that is to reopen everything.
     private mutating func judge(_ radio: any Radio) throws -> Bool {
         health.clear()
         var now = clock.now()
@@ -161,7 +166,7 @@ struct BeaconSession {
         return false
     }
 
-    /// What it does, and what is unusual about it.
+    /// Describes the scan and anything unusual about it.
     private func detail(_ radio: any Radio, _ now: BootInstant) -> String {
         var detail = radio.detail
         if reception.truncated > 0 { detail += ", \(reception.truncated) reports cut short" }
@@ -172,7 +177,7 @@ struct BeaconSession {
         case nil: return detail
         case .restart: return detail + ", scan restarted"
         case .reset: return detail + ", controller reset"
-        case .reopen: return detail + ", controller reset and opened anew"
+        case .reopen: return detail + ", controller reset and reopened"
         }
     }
 
@@ -184,13 +189,13 @@ struct BeaconSession {
         let step =
             recovery.failedStarts < 3
             ? "it is tried again, and reset"
-            : "resets do not help: take its power away for a moment"
+            : "resets do not help; power it off and on"
         return Failure("\(named); \(step)")
     }
 
-    /// Waits before the next try; less if the adapter arrives.
+    /// Waits before the next attempt, or until the adapter arrives.
     ///
-    /// nil: until it does, or health is asked for.
+    /// nil waits until the adapter arrives or a health check is due.
     private func pause(_ delay: Duration?) {
         let timer = SystemClock()
         let end = delay.map { timer.now() + $0 }

@@ -1,20 +1,20 @@
-// What the beacon source is told.
+// The settings of the beacon source.
 package import Configuration
 package import Host
 package import Records
 
-/// What the beacon source needs to know (`[beacons]`).
+/// The settings of the beacon source (`[beacons]`).
 package struct BeaconSettings: Configurable {
     package var isEnabled = true
     package var source = BeaconOrigin.adapter(0)
-    /// Of a capture: 1 is its own pace, 0 as fast as it goes.
+    /// Pace of a replay: 1 is that of the capture, 0 as fast as possible.
     package var replaySpeed = 1.0
     package var scan = ScanSettings()
     package var allow: [String] = []
     package var deny: [String] = []
-    /// Sightings a second kept of each beacon.
+    /// Sightings stored per second and beacon.
     package var maxRate = 4.0
-    /// Also keeps what no decoder knows.
+    /// Also stores advertisements that no decoder knows.
     package var keepsUnknown = false
     /// Keys of encrypted BTHome devices, 16 bytes each.
     package var bindkeys: [BluetoothAddress: [UInt8]] = [:]
@@ -59,16 +59,16 @@ package struct BeaconSettings: Configurable {
     }
 }
 
-/// Where advertisements come from.
+/// The origin of advertisements.
 package enum BeaconOrigin: Sendable, Equatable, CustomStringConvertible {
     /// `hciN`: an adapter of this machine.
     case adapter(Int)
-    /// `btsnoop:PATH`: a capture that is replayed.
+    /// `btsnoop:PATH`: a capture to replay.
     case capture(path: String)
     /// `h4:HOST:PORT`: a controller over TCP.
     case controller(HostPort)
 
-    /// As the configuration has it; nil for anything else.
+    /// Parses the configured text; nil if it is not valid.
     init?(_ text: String) {
         if text.hasPrefix("btsnoop:") {
             let path = String(text.dropFirst(8))
@@ -115,17 +115,18 @@ extension ValueFormat where Value == [String] {
     ) { pattern in
         let bytes = pattern.utf8
         guard (1...128).contains(bytes.count), bytes.allSatisfy({ $0 > 32 && $0 < 127 }) else {
-            return "\"\(printable(pattern))\" is no pattern"
+            return "\"\(printable(pattern))\" is not a valid pattern"
         }
         guard pattern.hasPrefix("kind:"), !pattern.contains("*") else { return nil }
         let kinds = BeaconKind.allCases.map(\.name)
         if kinds.contains(String(pattern.dropFirst(5))) { return nil }
-        return "\"\(pattern)\" names no kind (\(kinds.joined(separator: ", ")))"
+        return "\"\(pattern)\" is not a known kind (\(kinds.joined(separator: ", ")))"
     }
 }
 
 extension ValueFormat where Value == [BluetoothAddress: [UInt8]] {
-    /// One key a call from the file, all of them at once from the environment; no message shows a key.
+    /// Reads one key per call from the file, all at once from the environment; no message shows a
+    /// key.
     fileprivate static let bindkeys = ValueFormat(
         allowed: "32 hexadecimal digits under an address, as \"A4:C1:38:00:00:01\" = \"…\"",
         read: { literal in
@@ -135,7 +136,7 @@ extension ValueFormat where Value == [BluetoothAddress: [UInt8]] {
             default: .failure(Mismatch("found \(literal.foundKind)"))
             }
         },
-        // Keys are secrets: `show` says how many there are instead.
+        // Keys are secrets: `show` prints their number instead.
         written: { _ in "{}" }
     )
 }
@@ -144,10 +145,10 @@ private typealias Bindkey = (BluetoothAddress, [UInt8])
 
 private func bindkey(_ address: String, _ key: String) -> Result<Bindkey, Mismatch> {
     guard let address = BluetoothAddress(address) else {
-        return .failure(Mismatch("stands under a name that is no address"))
+        return .failure(Mismatch("its name is not a Bluetooth address"))
     }
     guard let bytes = bytes(hex: key), bytes.count == 16 else {
-        return .failure(Mismatch("is no key of 16 bytes"))
+        return .failure(Mismatch("is not a key of 16 bytes"))
     }
     return .success((address, bytes))
 }

@@ -1,14 +1,14 @@
-// Partial reports to one fix an epoch.
+// Merges gpsd's partial reports into one fix per epoch.
 import Host
 import Records
 
-/// All that the reports of one epoch said.
+/// The merged contents of all reports of one epoch.
 struct MergedReport {
     var position: GPSReport.Position
-    /// When the first of them came.
+    /// When the first report arrived; the newest position, if the epoch has no time.
     var stamp: Stamp
 
-    /// nil without a mode or a place.
+    /// The fix; nil without a mode or a position.
     var fix: Fix? {
         guard let mode = Fix.Mode(rawValue: position.mode), let latitude = position.latitude,
             let longitude = position.longitude
@@ -24,21 +24,24 @@ struct MergedReport {
     }
 }
 
-/// Puts the reports of one epoch together (several TPVs with one time are normal).
+/// Merges the reports of one epoch (gpsd normally sends several TPVs with the same time).
 struct EpochMerger {
-    /// An epoch whose end no other report marks is over after this.
+    /// Timeout after which an epoch ends if no report of the next one has ended it.
     static let patience = Duration.milliseconds(1500)
-    /// Fixes that have come without a time for so long are kept without one: the receiver, or gpsd, knows none any more.
+    /// Fixes are stored without a time after this long without one: the GNSS receiver or gpsd has
+    /// lost it.
     static let timeless = Duration.seconds(10)
 
     private var open: MergedReport?
-    /// Since when fixes have come without a time; before long such a report belongs to an epoch and begins none.
+    /// Since when fixes have had no time.
+    ///
+    /// Until `timeless` has passed, such a report joins an open epoch but never begins one.
     private var timelessSince: BootInstant?
 
-    /// When the open epoch is over; nil when none is open.
+    /// When the open epoch times out; nil when none is open.
     var deadline: BootInstant? { open.map { $0.stamp.boot + Self.patience } }
 
-    /// Takes a report; returns the epoch that it ends.
+    /// Adds a report; returns the epoch that it ends.
     mutating func add(_ position: GPSReport.Position, at stamp: Stamp) -> MergedReport? {
         if var current = open, current.isJoined(by: position) {
             if position.time == nil, current.position.time == nil, position.hasPlace {
@@ -59,13 +62,13 @@ struct EpochMerger {
         return finish()
     }
 
-    /// Ends the open epoch if it is over.
+    /// Ends the open epoch if it has timed out.
     mutating func flush(now: BootInstant) -> MergedReport? {
         guard let deadline, now >= deadline else { return nil }
         return finish()
     }
 
-    /// Ends the open epoch: nothing more will come of it.
+    /// Ends the open epoch because no more reports of it will arrive.
     mutating func finish() -> MergedReport? {
         defer { open = nil }
         return open
@@ -73,7 +76,9 @@ struct EpochMerger {
 }
 
 extension MergedReport {
-    /// Whether a report is of this epoch; where there is no time, each place is of its own moment.
+    /// Returns whether a report belongs to this epoch.
+    ///
+    /// Without times, each position is an epoch of its own.
     fileprivate func isJoined(by report: GPSReport.Position) -> Bool {
         guard report.time == nil else { return report.time == position.time }
         return position.time != nil || !position.hasPlace || !report.hasPlace

@@ -1,48 +1,52 @@
-// Which fixes are not to be believed, and why.
+// Rejects implausible fixes, with a reason for `status`.
 import Host
 import Records
 
-/// Why a fix is not kept, in words for `status`.
+/// The reason why a fix is not stored.
 enum FixRefusal: Equatable {
     case late(Duration)
-    /// The receiver gives the same time again and again.
+    /// The GNSS receiver repeats the same time.
     case stuck(WallTime)
     /// A fix that lacks its latitude or longitude.
     case placeless
-    /// Latitude and longitude both 0: a receiver's memory before its first fix.
+    /// Latitude and longitude are both 0, as in a GNSS receiver's memory before its first fix.
     case nowhere
-    /// Metres of error.
+    /// The error estimate, in metres.
     case vague(Double)
-    /// Metres from the fix before.
+    /// The distance from the previous fix, in metres.
     case jump(Double)
 
     var message: String {
         switch self {
         case .late(let age): "fixes come \(age.milliseconds / 1000) s late"
-        case .stuck(let time): "receiver's time stands still at \(time.rfc3339)"
-        case .placeless: "receiver gives no latitude or no longitude"
-        case .nowhere: "receiver says latitude 0, longitude 0"
+        case .stuck(let time): "GNSS receiver's time is stuck at \(time.rfc3339)"
+        case .placeless: "GNSS receiver sends no latitude or no longitude"
+        case .nowhere: "GNSS receiver reports latitude 0, longitude 0"
         case .vague(let metres): "error estimate of \(Int(metres)) m"
         case .jump(let metres): "jump of \(Int(metres / 1000)) km"
         }
     }
 }
 
-/// Judges one fix after the other.
+/// Evaluates the fixes of one GNSS receiver in order.
 ///
-/// A wrong date alone is no reason: a receiver that is a week rollover behind knows its place all the same, and a
-/// fix is dated by when it came. Dates that agree with each other still tell which fixes waited somewhere.
+/// A wrong date alone does not reject a fix: after a week rollover the position is still right, and
+/// a fix is dated by its arrival. Differences between such dates still reveal fixes that were
+/// delayed.
 struct FixEvaluator {
-    /// A fix with a larger error says less than the site's own address; gpsd's estimate for the worst geometry
-    /// that receivers give a fix for (a dilution of 50) is just below.
+    /// Metres: a larger error says less than the site's postal address.
+    ///
+    /// gpsd's estimate for the worst geometry that receivers give a fix for (a dilution of 50) is
+    /// just below.
     static let accuracyLimit = 1000.0
     /// m/s: an airliner with the jet stream behind it.
     static let speedLimit = 350.0
-    /// Metres that a fix may be off beyond its error estimate.
+    /// Metres by which a fix may be off beyond its error estimate.
     static let slack = 100.0
-    /// Fixes that agree on a place that could not be reached are believed: then the one before was wrong.
+    /// After this many fixes that agree on an unreachable position, the previous position is
+    /// considered wrong.
     static let proof = 3
-    /// Degrees, some 1 m: what is closer to 0/0 is no place.
+    /// Degrees, about 1 m: closer to 0/0 is not a real position.
     private static let nowhere = 1e-5
 
     private var freshness = Freshness()
@@ -50,7 +54,7 @@ struct FixEvaluator {
     private var lastTime: WallTime?
     private var elsewhere: [Fix] = []
 
-    /// Why the fix is not to be kept; nil if it is good.
+    /// Evaluates a fix; returns why it is rejected, or nil if it is good.
     mutating func judge(_ fix: Fix, now: BootInstant) -> FixRefusal? {
         if let time = fix.receiverTime {
             defer { lastTime = time }

@@ -1,8 +1,8 @@
-// Which of the good fixes are kept.
+// Limits how often good fixes are stored.
 import Host
 import Records
 
-/// At most one fix an interval, and only after so many metres.
+/// Admits at most one fix per interval, and only after a minimum distance.
 struct FixLimit {
     private let interval: Duration
     private let minDistance: Double
@@ -15,7 +15,7 @@ struct FixLimit {
 
     mutating func admits(_ fix: Fix) -> Bool {
         if let last {
-            // A receiver's epochs come a little early or late: a tenth of a second is no reason to wait for the next.
+            // Epochs arrive slightly early or late; 100 ms early still counts as a full interval.
             guard fix.stamp.boot - last.stamp.boot >= interval - .milliseconds(100) else {
                 return false
             }

@@ -1,25 +1,26 @@
-// How old a fix is, by the receiver's time against the board's clock that is never stepped.
+// Measures a fix's delay: the GNSS receiver's time against the boot clock, which is never stepped.
 import Host
 
-/// Finds fixes that waited somewhere: in gpsd while it was stopped, in a socket while we were.
+/// Finds fixes that were delayed: in gpsd while it was stopped, or in a socket while we were.
 ///
-/// The receiver's time less the boot time is the same for all fixes that come at once. One that is behind the
-/// newest of the last two minutes by so much is as old. A receiver that corrects its time backwards (leap seconds)
-/// looks the same, but goes on to agree with itself while boot time passes, which a gulp of old fixes cannot.
+/// Fixes that arrive in one batch differ in receiver time minus boot time by their delays. A fix is
+/// as old as this difference is below the largest of the last two minutes. A receiver that steps
+/// its time back (leap seconds) looks the same, but goes on to agree with itself while boot time
+/// passes, which a batch of old fixes cannot.
 struct Freshness {
-    /// Older fixes are not kept.
+    /// Older fixes are not stored.
     static let limit = Duration.seconds(10)
-    /// Fixes that agree for so long are believed, whatever was before.
+    /// Fixes that agree for this long are believed, whatever came before.
     static let proof = Duration.seconds(10)
     private static let minute = Duration.seconds(60)
     private static let agreement: Int64 = 1000
 
-    /// Time less boot time, ms: the largest of this minute and of the one before.
+    /// Receiver time minus boot time, ms: the largest in this minute and in the previous one.
     private var largest: (now: Int64, before: Int64)?
     private var minuteBegan = BootInstant(nanoseconds: 0)
     private var late: (lead: Int64, since: BootInstant)?
 
-    /// How old a fix of `time` is that came at `boot`.
+    /// Returns the age of a fix with receiver time `time` that arrived at `boot`.
     mutating func age(of time: WallTime, at boot: BootInstant) -> Duration {
         let lead = time.milliseconds &- boot.milliseconds
         guard let largest else {
@@ -33,7 +34,7 @@ struct Freshness {
             return .zero
         }
         late = nil
-        // The clocks may drift apart: what was long ago counts no more.
+        // The clocks may drift apart, so values older than two minutes expire.
         if boot - minuteBegan >= Self.minute {
             self.largest = (lead, largest.now)
             minuteBegan = boot

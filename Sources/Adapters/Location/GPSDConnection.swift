@@ -1,25 +1,25 @@
-// The connection to gpsd, and libgps for what its lines say.
+// The connection to gpsd; libgps decodes its lines.
 import CGPSD
 import Glibc
 import Host
 
-/// Owns the connection and libgps's data.
+/// A connection to gpsd; owns the socket and libgps's data.
 ///
-/// libgps only unpacks lines: its `gps_open` blocks for minutes on a host that does not answer.
+/// libgps only decodes lines: its `gps_open` blocks for minutes on a host that does not answer.
 struct GPSDConnection: ~Copyable {
     private static let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)
 
     private let socket: Descriptor
     private let data: UnsafeMutablePointer<gps_data_t>
     private let name: String
-    /// What this gpsd calls `alt` is above mean sea level.
+    /// This gpsd's `alt` is above mean sea level.
     private var altIsMSL = false
-    /// Positions that were read from lines which libgps could not read to their end.
+    /// Positions from lines that libgps could not parse to the end.
     private(set) var damaged = 0
 
     /// Connects and asks for reports, in bounded time.
     ///
-    /// Throws a Failure that says what to do.
+    /// - Throws: A `Failure` with a remedy.
     init(host: String, port: UInt16, until stop: StopSignal) throws {
         let name = "gpsd at \(host):\(port)"
         let socket: Descriptor
@@ -35,9 +35,9 @@ struct GPSDConnection: ~Copyable {
             throw Failure("\(name): \(refusal?.reason ?? "\(error)"); \(advice)")
         }
         guard Self.watch(socket.number) else {
-            throw Failure("\(name): it took no WATCH request")
+            throw Failure("\(name): it did not accept the WATCH request")
         }
-        // Properties are set last: a throw after that would run deinit on a connection that never was.
+        // Properties are set last: a throw after that would run deinit without a connection.
         let data = UnsafeMutablePointer<gps_data_t>.allocate(capacity: 1)
         data.initialize(to: gps_data_t())
         self.name = name
@@ -59,7 +59,9 @@ struct GPSDConnection: ~Copyable {
             == request.count
     }
 
-    /// What has arrived, or nothing; throws when gpsd closed the connection.
+    /// Returns the bytes that have arrived, if any; does not block.
+    ///
+    /// Throws when gpsd has closed the connection.
     borrowing func read() throws -> ArraySlice<UInt8> {
         var buffer = [UInt8](repeating: 0, count: 8192)
         let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
@@ -72,7 +74,7 @@ struct GPSDConnection: ~Copyable {
         return []
     }
 
-    /// A line as a report; nil for a TPV that cannot be read.
+    /// Decodes a line; nil for a TPV that cannot be read.
     mutating func unpack(_ raw: [UInt8]) -> (report: GPSReport, device: String)? {
         let line = GPSDLine.normalized(raw, altIsMSL: altIsMSL)
         if let altIsMSL = GPSDLine.altIsMSL(line) { self.altIsMSL = altIsMSL }
@@ -94,7 +96,8 @@ struct GPSDConnection: ~Copyable {
         func finite(_ value: Double, _ range: ClosedRange<Double>) -> Double? {
             value.isFinite && range.contains(value) ? value : nil
         }
-        // A mode that there is not says nothing, lest it hides the others of its epoch.
+        // An out-of-range mode counts as unknown, so that it cannot mask valid reports of its
+        // epoch.
         var position = GPSReport.Position(mode: (0...3).contains(raw.mode) ? Int(raw.mode) : 0)
         if raw.seconds > 0, raw.seconds < 1 << 36 {
             let milliseconds = Int64(raw.seconds) * 1000 + Int64(raw.nanoseconds) / 1_000_000

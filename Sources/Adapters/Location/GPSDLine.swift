@@ -1,10 +1,11 @@
-// A look at a line of gpsd before libgps gets it.
+// Inspects and normalizes a line of gpsd before libgps gets it.
 import Host
 
-/// What of a line is understood here, without libgps.
+/// Reads the parts of a gpsd line that do not go through libgps.
 ///
-/// Only positions go to libgps: other classes would only be a way in for hostile bytes. It does not take
-/// `"activated":0` of a lost receiver, nor more than 140 satellites, so that receivers and skies are read here.
+/// Only positions go to libgps, to keep hostile bytes in other classes away from it. libgps does
+/// not accept `"activated":0` of a lost receiver, nor more than 140 satellites, so DEVICE and SKY
+/// objects are read here.
 enum GPSDLine {
     private static let position = Array("{\"class\":\"TPV\"".utf8)
     private static let sky = Array("{\"class\":\"SKY\"".utf8)
@@ -14,16 +15,18 @@ enum GPSDLine {
 
     static func isPosition(_ line: [UInt8]) -> Bool { line.starts(with: position) }
 
-    /// Whether libgps may unpack a position.
+    /// Returns whether libgps may unpack this position.
     ///
-    /// gpsd gives one class a line; with another behind a fault, gps_unpack of libgps 3.22 never returns.
+    /// gpsd sends one class per line. With a second class after a fault, gps_unpack of libgps 3.22
+    /// never returns.
     static func isReadable(_ line: [UInt8]) -> Bool {
         isWhole(line) && index(of: Array("\"class\":".utf8), in: line.dropFirst(2)) == nil
     }
 
-    /// A SKY object, and its receiver; nil for any other line.
+    /// Parses a SKY object and its receiver's path; nil for any other line.
     ///
-    /// gpsd 3.25 and later mostly sends the number of satellites used; others send a list of all, or neither.
+    /// gpsd 3.25 and later usually send the number of satellites used; others send a list of all
+    /// satellites, or neither.
     static func sky(_ line: [UInt8]) -> (report: GPSReport, device: String)? {
         guard isWhole(line), line.starts(with: sky) else { return nil }
         let device = texts(of: "device", in: line[...]).first ?? ""
@@ -39,9 +42,10 @@ enum GPSDLine {
         return (.sky(used: used), device)
     }
 
-    /// Whether the `alt` of this gpsd is above mean sea level, by its VERSION object; nil for any other line.
+    /// Reads from a VERSION object whether this gpsd's `alt` is above mean sea level; nil for any
+    /// other line.
     ///
-    /// From 3.19 on it is not defined, and `altMSL` or `altHAE` says which it is.
+    /// From 3.19 on `alt` is undefined, and `altMSL` or `altHAE` is explicit.
     static func altIsMSL(_ line: [UInt8]) -> Bool? {
         guard isWhole(line), line.starts(with: version),
             let release = texts(of: "release", in: line[...]).first
@@ -50,9 +54,10 @@ enum GPSDLine {
         return numbers.count == 2 && (numbers[0], numbers[1]) <= (3, 18)
     }
 
-    /// A DEVICE or DEVICES object; nil for any other line.
+    /// Parses a DEVICE or DEVICES object; nil for any other line.
     ///
-    /// gpsd up to 3.25 gives the path of a caster of corrections with its password, and status and events show paths.
+    /// Removes credentials: gpsd up to 3.25 includes the password in the path of an NTRIP caster,
+    /// and status and events show paths.
     static func receivers(_ line: [UInt8]) -> GPSReport? {
         guard isWhole(line) else { return nil }
         if line.starts(with: receivers) {
@@ -66,7 +71,7 @@ enum GPSDLine {
         return .receiver(path: withoutUser(path), isActive: isOpen(path, in: line))
     }
 
-    /// gpsd gives the time when it opened the receiver, and 0 or nothing once it has closed it.
+    /// Returns whether gpsd has a receiver open: `activated` is then a time, else 0 or missing.
     private static func isOpen(_ path: String, in line: [UInt8]) -> Bool {
         let fields = Array("\"path\":\"\(path)\"".utf8)
         guard let start = index(of: fields, in: line[...]) else { return false }
@@ -78,7 +83,7 @@ enum GPSDLine {
         line.last == UInt8(ascii: "}") && !line.contains(0)
     }
 
-    /// The values of every field `"name":"value"`, at most 16 of at most 127 bytes.
+    /// Returns the values of every field `"name":"value"`: at most 16, each cut at 127 bytes.
     private static func texts(of name: String, in line: ArraySlice<UInt8>) -> [String] {
         let field = Array("\"\(name)\":\"".utf8)
         var rest = line
@@ -101,10 +106,10 @@ enum GPSDLine {
 }
 
 extension GPSDLine {
-    /// The line as libgps expects it, whatever release of gpsd sent it.
+    /// Returns the line as libgps expects it, whichever release of gpsd sent it.
     ///
-    /// Blanks between its parts are dropped, times that are numbers (gpsd before 3.0) become text, and an `alt` that is
-    /// above mean sea level gets the name that says so.
+    /// Removes blanks between tokens, turns numeric times (gpsd before 3.0) into text, and renames
+    /// an `alt` above mean sea level to `altMSL`.
     static func normalized(_ line: [UInt8], altIsMSL: Bool) -> [UInt8] {
         var line = withoutBlanks(line)
         for name in ["time", "activated"] { rewriteTimes(",\"\(name)\":", in: &line) }
@@ -125,7 +130,7 @@ extension GPSDLine {
         }
     }
 
-    /// Seconds since 1970 to RFC 3339; a receiver that is not open has 0, which stays.
+    /// Rewrites seconds since 1970 as RFC 3339; the 0 of a receiver that is not open stays.
     private static func rewriteTimes(_ name: String, in line: inout [UInt8]) {
         let name = Array(name.utf8)
         var rest = line.startIndex

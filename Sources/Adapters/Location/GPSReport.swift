@@ -1,15 +1,15 @@
 // One report of gpsd as plain values.
 import Host
 
-/// What gpsd said in one line, checked: nothing in it is NaN or out of range.
+/// The validated contents of one gpsd line: never NaN or out of range.
 enum GPSReport: Equatable {
     /// A TPV object (gpsd_json(5)).
     case position(Position)
     /// A SKY object: satellites used in the solution.
     case sky(used: Int)
-    /// A DEVICES object: the receivers that gpsd knows, and those of them that it has open.
+    /// A DEVICES object: the GNSS receivers that gpsd knows, and which of them it has open.
     case receivers([String], open: [String])
-    /// A DEVICE object: a receiver that gpsd has opened, or lost.
+    /// A DEVICE object: a GNSS receiver that gpsd has opened or lost.
     case receiver(path: String, isActive: Bool)
     case other
 
@@ -32,10 +32,10 @@ enum GPSReport: Equatable {
 
         var hasPlace: Bool { latitude != nil && longitude != nil }
 
-        /// What this report leaves out, the other one fills in.
+        /// Adds the fields of another report of the same epoch.
         mutating func merge(_ other: Self) {
             mode = max(mode, other.mode)
-            // Without a time of its own it may be of a later moment.
+            // Without a time it may belong to a later epoch.
             if other.hasPlace, other.time != nil || !hasPlace {
                 latitude = other.latitude
                 longitude = other.longitude

@@ -1,8 +1,8 @@
-// A stream of bytes to lines of bounded length.
+// Splits a byte stream into lines of bounded length.
 
-/// Splits at line ends; a line over the limit is passed over as a whole and counted.
+/// Splits at line ends; skips and counts a line over the limit.
 struct LineSplitter {
-    /// A SKY object of a receiver that hears four constellations on several bands has up to 40 kB.
+    /// Bytes: a SKY object with four constellations on several bands has up to 40 kB.
     static let limit = 40_960
 
     private var partial: [UInt8] = []
@@ -10,7 +10,7 @@ struct LineSplitter {
     /// Lines that were too long.
     private(set) var overlong = 0
 
-    /// Calls `body` with each line that `bytes` completes, without its end.
+    /// Calls `body` with each line that `bytes` completes, without its line end.
     mutating func append(_ bytes: some Sequence<UInt8>, _ body: ([UInt8]) -> Void) {
         for byte in bytes {
             if byte == UInt8(ascii: "\n") {

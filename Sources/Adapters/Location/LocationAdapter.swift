@@ -1,12 +1,12 @@
-// The location source: gpsd's reports to fixes in the queue.
+// The location source: connects to gpsd and turns its reports into fixes for the queue.
 import Configuration
 package import Host
 package import Records
 package import StatusBoard
 
-/// Follows gpsd until it is told to stop, reconnecting for ever.
+/// Reads gpsd until stopped; reconnects forever.
 package final class LocationAdapter: Sendable {
-    /// gpsd is found again within 5 s of its return.
+    /// Retry delays; a returned gpsd is found within 5 s.
     private static let retrySteps = [1, 2, 5].map { Duration.seconds($0) }
 
     private let settings: LocationSettings
@@ -17,8 +17,8 @@ package final class LocationAdapter: Sendable {
     private let onFix: @Sendable (Fix) -> Void
     private let health: Wakeup
 
-    /// `onTime` gets a boot time and the receiver's time then, at each fix that three in a row agree on;
-    /// `onFix` each good fix, `accept` those that are to be kept.
+    /// `onTime` gets a boot time and the GNSS receiver's time then, at each fix once three in a row
+    /// agree on the time; `onFix` gets each good fix, `accept` the fixes to store.
     package init(
         settings: LocationSettings,
         board: Publisher<SourceReport>,
@@ -36,7 +36,7 @@ package final class LocationAdapter: Sendable {
         health = try Wakeup()
     }
 
-    /// Has the source judge whether gpsd has gone quiet; from any thread, every 30 s or so.
+    /// Makes the source check whether gpsd has gone silent; call from any thread, about every 30 s.
     package func checkHealth() { health.signal() }
 
     /// Blocks until `stop` is raised.
@@ -59,11 +59,11 @@ package final class LocationAdapter: Sendable {
                 session.connected(clock.now())
                 try follow(&connection, &session, until: stop)
             } catch {
-                // What a stop cuts short says nothing about gpsd.
+                // An error caused by our own stop does not concern gpsd.
                 if !stop.isRaised { session.failed(error) }
             }
             session.disconnected(clock.now())
-            // A gpsd that only accepts and hangs up is no success.
+            // A gpsd that only accepts and hangs up does not reset the backoff.
             if session.hasReported { retry.succeeded() }
             guard !stop.isRaised, !stop.sleep(for: retry.next()) else { break }
             session.restarted()
@@ -71,7 +71,7 @@ package final class LocationAdapter: Sendable {
         session.ended(clock.now())
     }
 
-    /// Returns when the connection is to be made anew; throws when it ended.
+    /// Reads the connection until it must be reopened; throws when it ended.
     private func follow(
         _ connection: inout GPSDConnection,
         _ session: inout LocationSession,

@@ -1,26 +1,28 @@
-// What the location source knows and tells: from gpsd's reports to kept fixes and a state on the board.
+// The state of the location source: handles gpsd's reports, stores fixes and updates the status
+// board.
 import Host
 import Records
 import StatusBoard
 
-/// The state of the source, without its connection; outlives each of them.
+/// The state of the source without its connection; outlives each connection.
 struct LocationSession {
-    /// Silence after which the connection is made anew.
+    /// Silence after which the source reconnects.
     static let silenceLimit = Duration.seconds(30)
-    /// Time without a position report after which gpsd is asked again; after twice of it, anew.
+    /// Time without a position report after which gpsd is asked again; after twice this, the source
+    /// reconnects.
     static let reportLimit = Duration.seconds(60)
 
-    /// Why the source is in error, and so what ends that.
+    /// The kind of error the source is in, which determines what ends it.
     enum Trouble: Equatable {
         /// Ends when gpsd names its receivers.
         case connection
-        /// Ends with a receiver.
+        /// Ends with a GNSS receiver.
         case noReceiver
         /// Ends with a position report.
         case silence
     }
 
-    /// What is to be done about a silence.
+    /// The remedy for a silence.
     enum Remedy: Equatable {
         case none
         case ask
@@ -34,26 +36,28 @@ struct LocationSession {
     private var meter: SourceMeter
     private var limit: FixLimit
     private var receivers = Receivers()
-    /// The one that is told of, and whether gpsd ever had it open.
+    /// The path of the GNSS receiver shown on the status board, and whether gpsd ever had it open.
     private var receiver = ""
     private var wasThere = false
     private(set) var trouble: Trouble?
     private var failure: Failure?
-    /// Why the last fix was not kept.
+    /// Why the last fix was not stored; nil if it was good.
     private var refusal: FixRefusal?
     private var refused = 0
-    /// When data came last that could not be used.
+    /// When unusable data last arrived.
     private var unusableAt = BootInstant(nanoseconds: 0)
     private var toldDropped = 0
-    /// A position report came in this connection.
+    /// A position report arrived on this connection.
     private(set) var hasReported = false
     private var hasAsked = false
-    /// gpsd 3.22 opens a receiver that is plugged in while clients watch only when one of them asks again.
+    /// gpsd 3.22 opens a GNSS receiver that is plugged in while clients watch only when one of them
+    /// asks again.
     private var mustAsk = false
-    /// When it is asked for one that was lost: a plug that shakes is back before gpsd can open it.
+    /// When to ask again for a lost receiver: a loose plug is back before gpsd can open it.
     private var askAt: BootInstant?
     private var asks = 0
-    /// Then its next word is waited for: nobody asks for a receiver that was taken away.
+    /// After this many requests, waits for gpsd instead of asking forever for a receiver that was
+    /// removed.
     private static let mostAsks = 5
     private var heardAt = BootInstant(nanoseconds: 0)
     private var reportedAt = BootInstant(nanoseconds: 0)
@@ -85,12 +89,12 @@ struct LocationSession {
         if trouble == nil { tell("connected, no report yet", now) }
     }
 
-    /// The connection could not be made, or ended.
+    /// Handles a connection that could not be made, or ended.
     mutating func failed(_ error: any Error) {
         fail(.connection, (error as? Failure) ?? Failure("\(settings.name): \(error)"))
     }
 
-    /// No more will come of this connection.
+    /// Finishes open epochs at the end of a connection.
     mutating func disconnected(_ now: BootInstant) {
         for outcome in receivers.flush(now: now, isAll: true) { take(outcome, now) }
     }
@@ -99,7 +103,8 @@ struct LocationSession {
 
     mutating func ended(_ now: BootInstant) { meter.flush(now) }
 
-    /// Until the next thing that is due without a byte from gpsd; nil when only bytes matter.
+    /// Returns the time until something is due without a byte from gpsd; nil when only bytes
+    /// matter.
     func delay(_ now: BootInstant) -> Duration? {
         let update = trouble == nil ? meter.updateDelay(now).map { now + $0 } : nil
         return [receivers.deadline, update, askAt].compactMap { $0 }.min().map {
@@ -107,18 +112,18 @@ struct LocationSession {
         }
     }
 
-    /// What is due now.
+    /// Does everything that is due now.
     mutating func update(_ now: BootInstant) {
         for outcome in receivers.flush(now: now) { take(outcome, now) }
         if let askAt, now >= askAt {
             mustAsk = trouble == .noReceiver
             planToAsk(now)
         }
-        // While there is trouble, an update would tell that there is none.
+        // During an error, an update would clear it from the board.
         if trouble == nil { meter.update(now) }
     }
 
-    /// Lines that were too long, or a position that libgps cannot read.
+    /// Counts lines that were too long, or a position that libgps cannot read.
     mutating func drop(_ lines: Int, _ now: BootInstant) {
         guard lines > 0 else { return }
         heardAt = now
@@ -126,7 +131,7 @@ struct LocationSession {
         isUnusable("its reports cannot be read", now)
     }
 
-    /// Lines of which only a part could be read; their positions are taken in all the same.
+    /// Counts lines that were only partly readable; their positions are still used.
     mutating func count(damaged lines: Int) {
         if lines > 0 { meter.drop(lines) }
     }
@@ -135,7 +140,7 @@ struct LocationSession {
         unusableAt = now
         let name = receiver.isEmpty ? settings.name : "\(settings.name), \(receiver)"
         let failure = Failure(
-            "\(name): nothing usable for a minute: \(reason); restart the receiver, "
+            "\(name): nothing usable for a minute: \(reason); restart the GNSS receiver, "
                 + "`gpspipe -w -n 20` shows what it sends"
         )
         meter.unusable(failure, at: now)
@@ -143,7 +148,7 @@ struct LocationSession {
 
     // MARK: Silence
 
-    /// Judges how long nothing was heard; called by the health timer.
+    /// Checks how long gpsd has been silent; called by the health timer.
     mutating func checkHealth(_ now: BootInstant) -> Remedy {
         if let failure, meter.report.dropped != toldDropped {
             toldDropped = meter.report.dropped
@@ -154,20 +159,20 @@ struct LocationSession {
                 fail(
                     .silence,
                     Failure(
-                        "\(settings.name): silent for \(Self.seconds(now - heardAt)); is a receiver plugged in, is gpsd stopped? `gpspipe -w -n 5`"
+                        "\(settings.name): silent for \(Self.seconds(now - heardAt)); is a GNSS receiver plugged in, is gpsd stopped? `gpspipe -w -n 5`"
                     )
                 )
             }
             return .reconnect
         }
-        // What comes and cannot be read has its own reason, and a new connection does not help.
+        // Unreadable data is reported with its own reason, and reconnecting does not help.
         guard trouble != .noReceiver, !meter.isUseless(at: now),
             now - reportedAt >= Self.reportLimit
         else { return .none }
         fail(
             .silence,
             Failure(
-                "\(settings.name): no position for \(Self.seconds(now - reportedAt)); is it set up for this receiver? `gpspipe -w`"
+                "\(settings.name): no position for \(Self.seconds(now - reportedAt)); is it set up for this GNSS receiver? `gpspipe -w`"
             )
         )
         defer { hasAsked = true }
@@ -181,7 +186,7 @@ struct LocationSession {
 
     // MARK: Reports
 
-    /// Whether gpsd is to be asked for reports again; once.
+    /// Returns whether to ask gpsd for reports again; clears the request.
     mutating func takeWish() -> Bool {
         defer { mustAsk = false }
         return mustAsk
@@ -199,43 +204,45 @@ struct LocationSession {
     }
 
     private mutating func take(receivers paths: [String], open: [String], _ now: BootInstant) {
-        guard let first = paths.first else { return missReceiver("has no receiver: plug one in") }
-        // gpsd has opened it again, and says so to nobody but who asks.
+        guard let first = paths.first else {
+            return missReceiver("has no GNSS receiver: plug one in")
+        }
+        // gpsd reports a reopened receiver only to a client that asks.
         if trouble == .noReceiver, let path = open.first {
             (receiver, wasThere) = (path, true)
-            return tell("receiver found, no report yet", now)
+            return tell("GNSS receiver found, no report yet", now)
         }
         if !paths.contains(receiver) { (receiver, wasThere) = (first, false) }
         wasThere = wasThere || open.contains(receiver)
-        if trouble == nil || trouble == .connection { tell("waiting for the receiver", now) }
+        if trouble == nil || trouble == .connection { tell("waiting for the GNSS receiver", now) }
     }
 
     private mutating func take(receiver path: String, _ isActive: Bool, _ now: BootInstant) {
         guard isActive else { return take(lost: path, now) }
         if trouble == .noReceiver { mustAsk = true }
-        // A second one is no news while the first is followed.
+        // Ignores a second receiver while the first is followed.
         guard receivers.followed == nil else { return }
         (receiver, wasThere) = (path, true)
-        if trouble != .silence { tell("receiver found, no report yet", now) }
+        if trouble != .silence { tell("GNSS receiver found, no report yet", now) }
     }
 
     private mutating func take(lost path: String, _ now: BootInstant) {
         receivers.lost(path)
         guard receiver.isEmpty || path == receiver else { return }
         if let other = receivers.followed {
-            // Its next report tells of it.
+            // The next report updates the board.
             (receiver, wasThere) = (other, true)
             return
         }
         missReceiver(
             wasThere
-                ? "has lost the receiver \(path): plug it in again"
-                : "cannot open the receiver \(path): is it plugged in?"
+                ? "has lost the GNSS receiver \(path): plug it in again"
+                : "cannot open the GNSS receiver \(path): is it plugged in?"
         )
         if askAt == nil { planToAsk(now) }
     }
 
-    /// After 1, 3, 7, 15 and 31 s.
+    /// Schedules the next request: after 1, 3, 7, 15 and 31 s.
     private mutating func planToAsk(_ now: BootInstant) {
         askAt = trouble == .noReceiver && asks < Self.mostAsks ? now + .seconds(1 << asks) : nil
         asks += 1
@@ -286,7 +293,7 @@ struct LocationSession {
     private mutating func describe(_ position: GPSReport.Position, _ now: BootInstant) {
         if position.mode < 2 {
             refusal = nil
-            // A receiver that has had no fix for a while is right to give none.
+            // A GNSS receiver that has had no fix for a while is right to give none.
             if now - unusableAt >= Receivers.patience { meter.usable() }
         }
         if let refusal { return tell("\(refusal.message): fixes not kept", now) }
@@ -311,7 +318,7 @@ struct LocationSession {
         meter.working(detail, device: device, now: now)
     }
 
-    /// Each reason is told once.
+    /// Publishes an error, once per reason.
     private mutating func fail(_ trouble: Trouble, _ failure: Failure) {
         guard trouble != self.trouble || failure != self.failure else { return }
         self.trouble = trouble

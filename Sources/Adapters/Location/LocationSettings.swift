@@ -1,14 +1,14 @@
-// What the location source is told.
+// The settings of the location source.
 package import Configuration
 package import Host
 
-/// What the location source needs to know (`[location]`).
+/// The settings of the location source (`[location]`).
 package struct LocationSettings: Configurable {
     package var isEnabled = true
     package var gpsd = HostPort(host: "localhost", port: 2947)
-    /// At most one fix is kept in this time.
+    /// At most one fix per interval is stored.
     package var interval = Duration.seconds(10)
-    /// Metres to move before another fix is kept.
+    /// Metres to move before another fix is stored.
     package var minDistance = 0.0
 
     package init() {}

@@ -1,25 +1,27 @@
-// When the time that a receiver gives is evidence for the board's clock.
+// Decides when a GNSS receiver's time is evidence for the gateway's clock.
 import Host
 import Records
 
-/// Believes a receiver's time once three 3D fixes in a row agree on it (gpsd_json(5), TPV `time`).
+/// Believes a GNSS receiver's time once three 3D fixes in a row agree on it (gpsd_json(5), TPV
+/// `time`).
 ///
-/// A receiver without a fix, or with a first one, gives times from its own battery clock, from before its
-/// last week rollover, or without the leap seconds. Its time never sets a clock here, it only dates records.
+/// Without a fix, or at its first one, a receiver may give times from its battery clock, from
+/// before its last week rollover, or without leap seconds. Its time never sets the system clock; it
+/// only dates records.
 struct ReceiverTime: Sendable {
     /// Fixes in a row that must agree.
     static let fixes = 3
-    /// How far they may be apart, against the boot's own clock.
+    /// Milliseconds by which they may differ, against the boot clock.
     static let agreement: Int64 = 1000
-    /// How far they must be apart at least: reports that waited somewhere come in one gulp, and agree.
+    /// Minimum spacing: delayed reports arrive in one batch, and agree.
     static let spacing = Duration.milliseconds(500)
 
-    /// The newest fixes: receiver's time against boot time.
+    /// The newest fixes: receiver time against boot time.
     private var recent: [Stamp] = []
 
-    /// Takes a fix that is believed; returns a boot time and the right wall time then, once known.
+    /// Adds a believed fix; returns a boot time and the right wall time then, once known.
     mutating func add(_ fix: Fix) -> Stamp? {
-        // The same time again is a late piece of the same epoch, or a receiver that stands still.
+        // The same time again is a late part of the same epoch, or a stuck receiver.
         guard let time = fix.receiverTime, time != recent.last?.wall else { return nil }
         guard fix.mode == .threeDimensional, ReceiverDates.sinceRelease.contains(time) else {
             forget()
@@ -33,10 +35,10 @@ struct ReceiverTime: Sendable {
         return agreed
     }
 
-    /// The receiver has no fix.
+    /// Forgets the fixes, because the receiver has lost its fix.
     mutating func forget() { recent.removeAll(keepingCapacity: true) }
 
-    /// The fix that came with the least delay, if enough of them agree.
+    /// The fix with the least delay, if enough fixes agree.
     private var agreed: Stamp? {
         guard recent.count == Self.fixes, let best = recent.max(by: { $0.lead < $1.lead }),
             let worst = recent.min(by: { $0.lead < $1.lead }),
@@ -47,6 +49,6 @@ struct ReceiverTime: Sendable {
 }
 
 extension Stamp {
-    /// Wall time less boot time in ms: the same at every moment, for a clock that is not stepped.
+    /// Wall time minus boot time in ms: constant for a clock that is not stepped.
     fileprivate var lead: Int64 { wall.milliseconds &- boot.milliseconds }
 }

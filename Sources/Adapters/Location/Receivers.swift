@@ -1,35 +1,37 @@
-// The receivers behind one gpsd: the epochs of each apart, and the one whose fixes are kept.
+// Tracks the GNSS receivers behind one gpsd and chooses the one whose fixes are stored.
 import Host
 import Records
 
-/// What came of an epoch of a receiver.
+/// The result of one epoch of a receiver.
 struct Outcome {
     /// A boot time and the right wall time then.
     var time: Stamp?
-    /// nil for a receiver that is not followed, and where there was no fix.
+    /// nil for a receiver that is not followed, or without a fix.
     var epoch: Epoch?
 }
 
-/// What came of a fix of the receiver that is followed.
+/// The result of a fix of the followed receiver.
 enum Epoch: Equatable {
     case good(Fix)
     case refused(FixRefusal)
 }
 
-/// Follows the best of the receivers; reports of two never make one fix.
+/// Follows the best GNSS receiver; never merges reports of two into one fix.
 ///
-/// Another one is followed when it has the better mode, when the one followed has no fix any more, or when it is
-/// clearly better for a while: two that are as good as each other must not take turns, metres apart.
+/// Switches to another receiver when that has the better mode, when the followed one loses its fix,
+/// or when the other is clearly better for a while. Two equally good receivers must not alternate,
+/// metres apart.
 struct Receivers {
-    /// gpsd itself has four devices as it is built.
+    /// gpsd by default supports four devices.
     static let limit = 8
-    /// Some receivers report once in ten seconds.
+    /// Time without a report after which a receiver counts as gone; some report every ten seconds.
     static let patience = Duration.seconds(12)
-    /// One that says that it has no fix is waited for so long: the sky under a bridge comes back.
+    /// How long to wait for a receiver that reports no fix: under a bridge the sky comes back.
     static let shadow = Duration.seconds(5)
-    /// How long each fix must be clearly better than those of the receiver that is followed.
+    /// How long every fix must be clearly better than those of the followed receiver.
     static let proof = Duration.seconds(10)
-    /// Satellites are told with the fix or a few seconds before; not all skies name them.
+    /// How long a satellite count is valid: SKY objects come with the fix or a few seconds before,
+    /// and not all have a count.
     static let skyLife = Duration.seconds(30)
 
     private struct Receiver {
@@ -37,23 +39,23 @@ struct Receivers {
         var time = ReceiverTime()
         var judge = FixEvaluator()
         var sky: (used: Int, at: BootInstant)?
-        /// Its newest fix that was believed; nil when it has none any more.
+        /// Its newest believed fix; nil once it has lost its fix.
         var good: Fix?
-        /// Since when its fixes are clearly better.
+        /// Since when its fixes have been clearly better.
         var betterSince: BootInstant?
         var heardAt: BootInstant
     }
 
     private var all: [String: Receiver] = [:]
-    /// The path of the receiver whose fixes are kept; empty for one that gpsd does not name.
+    /// The path of the receiver whose fixes are stored; empty if gpsd does not name it.
     private(set) var followed: String?
-    /// The one whose time counts, and when it told it last.
+    /// The receiver whose time counts, and when it last gave a time.
     private var timekeeper: (device: String, at: BootInstant)?
 
-    /// When the next open epoch is over.
+    /// When the next open epoch times out.
     var deadline: BootInstant? { all.values.compactMap(\.merger.deadline).min() }
 
-    /// Satellites that the followed receiver uses.
+    /// The number of satellites that the followed receiver uses.
     func satellites(at now: BootInstant) -> Int? {
         followed.flatMap { all[$0] }.flatMap { Self.satellites(of: $0, at: now) }
     }
@@ -64,7 +66,7 @@ struct Receivers {
 
     // MARK: Reports
 
-    /// A report that came at `stamp`; gives what came of an epoch that it ends.
+    /// Handles a report that arrived at `stamp`; returns the result of an epoch that it ends.
     mutating func take(
         _ position: GPSReport.Position,
         from device: String,
@@ -82,9 +84,11 @@ struct Receivers {
         return merged.map { judge($0, of: device, stamp.boot) } ?? Outcome()
     }
 
-    /// Whether the time of a receiver counts: that of the one followed, or of one other while it tells none.
+    /// Returns whether a receiver's time counts: that of the followed one, or of one other while
+    /// that gives none.
     ///
-    /// The best place may be that of a receiver which is a week rollover behind. Two others must not take turns, either.
+    /// The best position may come from a receiver that is a week rollover behind. Two others must
+    /// not alternate either.
     private mutating func isTimekeeper(
         _ device: String,
         at now: BootInstant,
@@ -99,7 +103,7 @@ struct Receivers {
         return true
     }
 
-    /// A sky that names no device is that of the receiver followed.
+    /// Stores a satellite count; one without a device belongs to the followed receiver.
     mutating func take(sky used: Int, from device: String, at now: BootInstant) {
         let path = device.isEmpty ? followed ?? "" : device
         var receiver = all[path] ?? new(at: now)
@@ -107,7 +111,7 @@ struct Receivers {
         all[path] = receiver
     }
 
-    /// What came of epochs that nothing more will be added to by `now`; `isAll`: of all that are open.
+    /// Returns the results of epochs that have timed out by `now`; of all open epochs if `isAll`.
     mutating func flush(now: BootInstant, isAll: Bool = false) -> [Outcome] {
         all.keys.sorted().compactMap { device in
             let merged = isAll ? all[device]?.merger.finish() : all[device]?.merger.flush(now: now)
@@ -115,7 +119,7 @@ struct Receivers {
         }
     }
 
-    /// A connection begins: what the one before left unfinished is over.
+    /// Drops unfinished epochs of the previous connection.
     mutating func connected() {
         for device in all.keys {
             all[device]?.merger = EpochMerger()
@@ -127,7 +131,7 @@ struct Receivers {
         timekeeper = nil
     }
 
-    /// gpsd has closed a receiver; another one with a fix is followed in its place.
+    /// Handles a receiver that gpsd has closed; follows another one with a fix.
     mutating func lost(_ device: String) {
         all[device]?.good = nil
         guard device == followed else { return }
@@ -136,7 +140,7 @@ struct Receivers {
             .max { Self.isWorse($0.value.good, $1.value.good) }?.key
     }
 
-    /// Room for one more: the one that was not heard for longest is forgotten.
+    /// Returns a new receiver's state; at the limit, evicts the one not heard for longest.
     private mutating func new(at now: BootInstant) -> Receiver {
         if all.count >= Self.limit,
             let oldest = all.filter({ $0.key != followed }).min(by: {
@@ -165,7 +169,7 @@ struct Receivers {
         }
         guard let fix = merged.fix else { return refused(.placeless, device) }
         if let reason = all[device]?.judge.judge(fix, now: now) { return refused(reason, device) }
-        // The time of a fix that is refused is no evidence.
+        // The time of a rejected fix is not evidence.
         let time = all[device]?.time.add(fix)
         return Outcome(
             time: isTimekeeper(device, at: now, isTelling: time != nil) ? time : nil,
@@ -177,7 +181,7 @@ struct Receivers {
         Outcome(epoch: device == followed ? .refused(reason) : nil)
     }
 
-    /// A good fix; nil if its receiver is not followed.
+    /// Returns a good fix; nil if its receiver is not followed.
     private mutating func choose(_ fix: Fix, of device: String) -> Epoch? {
         guard var receiver = all[device] else { return nil }
         defer { all[device] = receiver }
@@ -203,7 +207,7 @@ struct Receivers {
         return fix.stamp.boot - since >= Self.proof
     }
 
-    /// Half the error; where that is not known, three satellites more.
+    /// Returns whether the error is at most half, or, if unknown, three satellites more are used.
     private static func isClearlyBetter(_ fix: Fix, than other: Fix) -> Bool {
         if let error = fix.horizontalAccuracy, let theirs = other.horizontalAccuracy {
             return error <= theirs / 2

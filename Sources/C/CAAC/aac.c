@@ -4,7 +4,7 @@
 #include <vo-aacenc/cmnMemory.h>
 #include <vo-aacenc/voAAC.h>
 
-// The encoder keeps a pointer to it.
+// The encoder keeps a pointer to this.
 static VO_MEM_OPERATOR memory = {
     .Alloc = cmnMemAlloc, .Free = cmnMemFree, .Set = cmnMemSet, .Copy = cmnMemCopy, .Check = cmnMemCheck};
 
@@ -43,9 +43,10 @@ uint32_t waypost_aac_encode(
 
 void waypost_aac_close(waypost_aac *encoder) { functions().Uninit(encoder); }
 
-// 2^(x/y) in Q31, within the library. libvo-aacenc 0.1.3 also asks for x > 0, for which it indexes its table
-// with a negative number, and the process dies of ordinary sound. The linker puts this in its place
-// (--wrap in Package.swift), which needs the library as an archive; 1 is the most that Q31 can hold.
+// 2^(x/y) in Q31, inside the library. libvo-aacenc 0.1.3 also calls it with x > 0, indexes its
+// table with a negative number and crashes on ordinary audio. The linker replaces it with this one
+// (--wrap in Package.swift), which needs the library as an archive; 1 is the most that Q31 can
+// hold.
 int __real_voAACEnc_pow2_xy(int x, int y);
 int __wrap_voAACEnc_pow2_xy(int x, int y);
 

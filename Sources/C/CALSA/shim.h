@@ -7,5 +7,5 @@ static inline void waypost_alsa_quiet(const char *file, int line, const char *fu
     (void)file, (void)line, (void)function, (void)error, (void)format;
 }
 
-/// libasound prints to standard error on its own; its handler is variadic, so the silencer must be C.
+/// Stops libasound from printing to standard error; the handler is variadic, so it must be in C.
 static inline void waypost_alsa_silence(void) { snd_lib_error_set_handler(waypost_alsa_quiet); }

@@ -1,4 +1,5 @@
-// The same rows into SQLite from C: same pragmas, same rhythm of commits, one prepared statement.
+// Inserts the same rows into SQLite from C: same pragmas, same commit intervals, one prepared
+// statement.
 #include "waypost_baseline.h"
 
 #include <sqlite3.h>

@@ -6,19 +6,20 @@
 #include <bluetooth/hci.h>
 #include <bluetooth/hci_lib.h>
 
-// Macros with sizes in them and sockaddr casts, which Swift cannot import.
+// Wrappers for macros with sizes and for sockaddr casts, which Swift cannot import.
 
 static inline int waypost_hci_up(int socket, int adapter) { return ioctl(socket, HCIDEVUP, adapter); }
 
 static inline int waypost_hci_down(int socket, int adapter) { return ioctl(socket, HCIDEVDOWN, adapter); }
 
-/// `adapter` is HCI_DEV_NONE for what concerns none or all of them.
+/// Binds an HCI socket; `adapter` is HCI_DEV_NONE for events of no or any adapter.
 static inline int waypost_hci_bind(int socket, uint16_t adapter, uint16_t channel) {
     struct sockaddr_hci address = {.hci_family = AF_BLUETOOTH, .hci_dev = adapter, .hci_channel = channel};
     return bind(socket, (struct sockaddr *)&address, sizeof address);
 }
 
-/// Only what scanning needs: command complete, command status, LE meta, and the commands of others.
+/// Receives only what scanning needs: command complete, command status, LE meta, and others'
+/// commands.
 static inline int waypost_hci_filter(int socket) {
     struct hci_filter filter;
     hci_filter_clear(&filter);
@@ -30,7 +31,7 @@ static inline int waypost_hci_filter(int socket) {
     return setsockopt(socket, SOL_HCI, HCI_FILTER, &filter, sizeof filter);
 }
 
-/// The numbers of the adapters that are there; how many of them were written, or -1.
+/// Writes the numbers of the present adapters; returns their count, or -1.
 static inline int waypost_hci_adapters(int socket, uint16_t *numbers, int limit) {
     struct {
         struct hci_dev_list_req head;
@@ -42,7 +43,7 @@ static inline int waypost_hci_adapters(int socket, uint16_t *numbers, int limit)
     return count;
 }
 
-/// How many connections an adapter has, or -1.
+/// Returns the number of connections of an adapter, or -1.
 static inline int waypost_hci_connections(int socket, uint16_t adapter) {
     struct {
         struct hci_conn_list_req head;
@@ -51,7 +52,7 @@ static inline int waypost_hci_connections(int socket, uint16_t adapter) {
     return ioctl(socket, HCIGETCONNLIST, &list) < 0 ? -1 : list.head.conn_num;
 }
 
-/// Only what the kernel tells of adapters: added, removed, up, down.
+/// Receives only the kernel's adapter events: added, removed, up, down.
 static inline int waypost_hci_filter_adapters(int socket) {
     struct hci_filter filter;
     hci_filter_clear(&filter);

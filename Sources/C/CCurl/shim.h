@@ -1,4 +1,4 @@
-// libcurl: curl_easy_setopt and getinfo are variadic, so one inline per kind of argument.
+// libcurl: curl_easy_setopt and getinfo are variadic, so there is one inline per type of argument.
 #pragma once
 #include <curl/curl.h>
 #include <linux/sockios.h>
@@ -41,7 +41,7 @@ static inline CURLcode waypost_curl_set_trace(CURL *handle, waypost_curl_trace v
     return curl_easy_setopt(handle, CURLOPT_DEBUGFUNCTION, value);
 }
 
-/* Bytes that the kernel has still to send, or to see acknowledged, on the sockets of the transfers under way. */
+/// Returns the bytes not yet sent by the kernel, or not acknowledged, on active transfers' sockets.
 static inline long waypost_curl_unsent(CURLM *multi) {
     fd_set reading, writing, failing;
     int highest = -1, count = 0;
@@ -55,10 +55,11 @@ static inline long waypost_curl_unsent(CURLM *multi) {
     return sum;
 }
 
-/// The version of libcurl that runs, as 0xMMmmpp.
+/// Returns the version of the loaded libcurl as 0xMMmmpp.
 static inline unsigned waypost_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
 
-/// A field of the server's own certificate as CURLINFO_CERTINFO has it (`Expire date:`); null without one.
+/// Returns a field of the server's certificate as CURLINFO_CERTINFO has it (`Expire date:`), or
+/// NULL.
 static inline const char *waypost_curl_certificate(CURL *handle, const char *field) {
     struct curl_certinfo *info = NULL;
     if (curl_easy_getinfo(handle, CURLINFO_CERTINFO, &info) != CURLE_OK || !info || info->num_of_certs < 1) return NULL;

@@ -1,11 +1,11 @@
-// libFLAC: samples into FLAC frames.
+// libFLAC: encodes samples into FLAC frames.
 #pragma once
 #include <FLAC/stream_encoder.h>
 
-// In the library for its own command-line tool, and in no public header.
+// Exported for the library's command-line tool, but not in a public header.
 FLAC__bool FLAC__stream_encoder_set_do_md5(FLAC__StreamEncoder *encoder, FLAC__bool value);
 
-/// The library's own words for a state of the encoder; an array of incomplete size is not imported.
+/// Returns the name of an encoder state; Swift does not import an array of incomplete size.
 static inline const char *waypost_flac_state(const FLAC__StreamEncoder *encoder) {
     return FLAC__stream_encoder_get_resolved_state_string(encoder);
 }

@@ -1,4 +1,4 @@
-// Linux calls that Swift's Glibc module leaves out or cannot import (variadic, macro constants).
+// Linux calls that Swift's Glibc module lacks or cannot import (variadic, macro constants).
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
@@ -28,18 +28,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/// mallopt(3): one heap for all threads.
+/// Makes all threads share one heap (mallopt(3)).
 static inline void waypost_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
 
-/// prctl is variadic; this is the one use: the name `ps -L` and `top -H` show.
+/// Sets the thread name that `ps -L` and `top -H` show; prctl is variadic.
 static inline int waypost_name_thread(const char *name) {
     return prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
 }
 
-/// The name of the calling thread, at most 15 bytes and a zero.
+/// Writes the name of the calling thread: at most 15 bytes and a zero.
 static inline int waypost_thread_name(char name[16]) { return prctl(PR_GET_NAME, (unsigned long)name, 0, 0, 0); }
 
-/// Waits for the end of a thread at most so long; one that has not ended is detached (ETIMEDOUT).
+/// Joins a thread with a timeout; a thread that has not ended is detached (ETIMEDOUT).
 static inline int waypost_join_or_detach(pthread_t thread, int64_t nanoseconds) {
     struct timespec end;
     clock_gettime(CLOCK_MONOTONIC, &end);
@@ -51,7 +51,7 @@ static inline int waypost_join_or_detach(pthread_t thread, int64_t nanoseconds) 
     return code;
 }
 
-/// A descriptor that becomes readable when CLOCK_REALTIME jumps (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
+/// Returns a descriptor that becomes readable when CLOCK_REALTIME is stepped (timerfd_create(2)).
 static inline int waypost_watch_clock_steps(void) {
     int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (fd < 0) return -errno;
@@ -64,13 +64,13 @@ static inline int waypost_watch_clock_steps(void) {
     return fd;
 }
 
-/// The kernel's bound on the error of the wall clock in microseconds (adjtimex(2)), or -errno.
+/// Returns the kernel's bound on the wall clock's error in microseconds (adjtimex(2)), or -errno.
 static inline long waypost_clock_maxerror(void) {
     struct timex state = {0};
     return adjtimex(&state) < 0 ? -errno : state.maxerror;
 }
 
-/// A timer on CLOCK_BOOTTIME that is not armed yet: suspend counts, steps of the wall clock do not.
+/// Returns an unarmed timer on CLOCK_BOOTTIME: counts suspend, ignores wall clock steps.
 static inline int waypost_boottime_timer(void) {
     int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return fd < 0 ? -errno : fd;
@@ -81,7 +81,7 @@ static inline int waypost_arm_timer(int fd, int64_t nanoseconds) {
     return timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, 0) < 0 ? -errno : 0;
 }
 
-/// Blocks the signals that a daemon answers, in this thread and those it starts; a descriptor to read them from.
+/// Blocks the signals that a daemon handles, in this thread and its children; returns a signalfd.
 static inline int waypost_take_signals(void) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -94,20 +94,21 @@ static inline int waypost_take_signals(void) {
     return fd < 0 ? -errno : fd;
 }
 
-/// The next signal on such a descriptor; 0 when there is none.
+/// Returns the next signal on such a descriptor; 0 if there is none.
 static inline int waypost_next_signal(int fd) {
     struct signalfd_siginfo info;
     return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
-/// pipe2(2) with both ends closed in programs that are started; of GNU alone.
+/// pipe2(2), a GNU extension, with both ends closed in child processes.
 static inline int waypost_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
 
-/// Starts a program as another user, with `output` as its standard output; its process number, or -errno.
+/// Starts a program as another user, `output` being its standard output; returns its pid, or
+/// -errno.
 ///
-/// It has no other input or output and a session of its own: it cannot type on the terminal of whoever started it.
-/// The child does nothing between fork(2) and execve(2) that a program with threads may not do. It ends with whoever
-/// started it.
+/// It has no other input or output and a new session, so it cannot type on the caller's terminal.
+/// Between fork(2) and execve(2) the child makes only calls that are safe in a program with
+/// threads. It is killed when its parent ends.
 static inline pid_t waypost_start_as(const char *program, uid_t user, gid_t group, const gid_t *groups, size_t count,
                                      int output, char *const words[], char *const variables[]) {
     pid_t child = fork();
@@ -122,13 +123,14 @@ static inline pid_t waypost_start_as(const char *program, uid_t user, gid_t grou
     _exit(127);
 }
 
-/// socket(2) with nothing in the upper halves of its registers: an optimised caller may leave the next field of a struct there,
-/// and systemd's RestrictAddressFamilies= compares all 64 bits (EAFNOSUPPORT for a family that it allows).
+/// socket(2) with the upper halves of its registers cleared: an optimised caller may leave the next
+/// field of a struct there, and systemd's RestrictAddressFamilies= compares all 64 bits
+/// (EAFNOSUPPORT for an allowed family).
 static inline int waypost_socket(int family, int type, int protocol) {
     return (int)syscall(SYS_socket, (long)family, (long)type, (long)protocol);
 }
 
-/// The next connection to a listening socket, not passed on to children, or -errno.
+/// Accepts the next connection, close-on-exec; returns it, or -errno.
 static inline int waypost_accept(int fd) {
     int number = accept(fd, 0, 0);
     if (number < 0) return -errno;
@@ -136,7 +138,7 @@ static inline int waypost_accept(int fd) {
     return number;
 }
 
-/// The user that connected to a Unix socket (unix(7), SO_PEERCRED); nobody's number where that is not known.
+/// Returns the user that connected to a Unix socket (unix(7), SO_PEERCRED); UINT32_MAX if unknown.
 static inline uint32_t waypost_peer_user(int fd) {
     struct { int32_t process; uint32_t user, group; } peer = {0, UINT32_MAX, UINT32_MAX};
     socklen_t size = sizeof peer;
@@ -144,7 +146,8 @@ static inline uint32_t waypost_peer_user(int fd) {
     return peer.user;
 }
 
-/// SO_RCVBUF beyond the system's limit (needs CAP_NET_ADMIN), else up to it; the bytes got, or -errno.
+/// Sets SO_RCVBUF beyond the system's limit (needs CAP_NET_ADMIN), else up to it; returns the size,
+/// or -errno.
 static inline int waypost_set_receive_buffer(int fd, int bytes) {
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0 &&
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) != 0)
@@ -154,7 +157,7 @@ static inline int waypost_set_receive_buffer(int fd, int bytes) {
     return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &size) == 0 ? got : -errno;
 }
 
-/// A socket on which the kernel tells of interfaces and addresses as they change (rtnetlink(7)), or -errno.
+/// Returns a socket for the kernel's events of interfaces and addresses (rtnetlink(7)), or -errno.
 static inline int waypost_network_events(void) {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
     if (fd < 0) return -errno;
@@ -170,7 +173,7 @@ static inline int waypost_network_events(void) {
     return fd;
 }
 
-/// The next datagram of such a socket, or -errno; 0 bytes of one that another process sent.
+/// Receives the next datagram of such a socket; -errno, or 0 if another process sent it.
 static inline ssize_t waypost_receive_from_kernel(int fd, uint8_t *bytes, size_t size) {
     struct sockaddr_nl from = {0};
     socklen_t length = sizeof from;
@@ -179,7 +182,8 @@ static inline ssize_t waypost_receive_from_kernel(int fd, uint8_t *bytes, size_t
     return from.nl_pid == 0 ? count : 0;
 }
 
-/// A descriptor that becomes readable when a file in a folder was written, replaced or given other rights, or -errno.
+/// Returns a descriptor that is readable when a file in a folder is written, replaced or changes
+/// its attributes; or -errno.
 static inline int waypost_watch_folder(const char *folder) {
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0) return -errno;
@@ -192,7 +196,8 @@ static inline int waypost_watch_folder(const char *folder) {
     return fd;
 }
 
-/// A descriptor that becomes readable when a file appears in a folder or is given other rights, or -errno.
+/// Returns a descriptor that is readable when a file appears in a folder or changes its attributes;
+/// or -errno.
 static inline int waypost_watch_arrivals(const char *folder) {
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0) return -errno;
@@ -204,10 +209,10 @@ static inline int waypost_watch_arrivals(const char *folder) {
     return fd;
 }
 
-/// Gives the calling thread, and what it starts, a network of its own (CLONE_NEWNET); for tests. 0, or -errno.
+/// Moves the calling thread and its children to a new network namespace, for tests; 0, or -errno.
 static inline int waypost_own_network(void) {
     return syscall(SYS_unshare, 0x40000000L) < 0 ? -errno : 0;
 }
 
-/// Waits until everything of the file system that a descriptor is on is on the disk (syncfs(2)); 0, or -1 with errno.
+/// Flushes the file system of a descriptor to disk (syncfs(2)); 0, or -1 with errno.
 static inline int waypost_sync_file_system(int fd) { return (int)syscall(SYS_syncfs, fd); }

@@ -1,4 +1,4 @@
-// libmicrohttpd: starting it and asking after a connection are variadic, so an inline for each use.
+// libmicrohttpd: starting it and querying a connection are variadic, so each use has an inline.
 #pragma once
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-/// What one server may cost.
+/// The limits of one server.
 struct waypost_http_bounds {
     size_t connection_memory;   // bytes: header and read buffer of one connection
     unsigned int connections;   // at once; more wait in the backlog of the listening socket
@@ -18,8 +18,10 @@ struct waypost_http_bounds {
     unsigned int idle_seconds;  // a connection without a byte for so long is closed
 };
 
-/// One thread that serves all connections of a listening socket, which is closed with it; null when it cannot start.
-/// By poll: its epoll is edge-triggered, and learns of an end that came with the last bytes only when the time is out.
+/// Starts one thread that serves all connections of a listening socket and closes it at the end;
+/// NULL on failure.
+/// It uses poll: with edge-triggered epoll, the library notices an end that came with the last
+/// bytes only at the timeout.
 static inline struct MHD_Daemon *waypost_http_start(int listener, struct waypost_http_bounds bounds,
                                                     MHD_AccessHandlerCallback handle,
                                                     MHD_RequestCompletedCallback completed,
@@ -35,14 +37,14 @@ static inline struct MHD_Daemon *waypost_http_start(int listener, struct waypost
                             MHD_OPTION_END);
 }
 
-/// Its enumerations reach Swift under names that depend on the compiler.
+/// Converts a flag to the library's enumeration, whose name in Swift depends on the compiler.
 static inline enum MHD_Result waypost_http_result(int is_done) { return is_done ? MHD_YES : MHD_NO; }
 
 static inline int waypost_http_is_closed(enum MHD_ConnectionNotificationCode code) {
     return code == MHD_CONNECTION_NOTIFY_CLOSED;
 }
 
-/// A field of the header, or null.
+/// Returns a header field, or NULL.
 static inline const char *waypost_http_field(struct MHD_Connection *connection, const char *name) {
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
@@ -54,54 +56,55 @@ static inline enum MHD_Result waypost_http_keep_last(void *last, enum MHD_ValueK
     return MHD_YES;
 }
 
-/// The value of the last of several fields with this name in the header, or null.
+/// Returns the value of the last of several header fields with this name, or NULL.
 static inline const char *waypost_http_last_field(struct MHD_Connection *connection, const char *name) {
     const char *last[2] = {name, NULL};
     MHD_get_connection_values(connection, MHD_HEADER_KIND, waypost_http_keep_last, last);
     return last[1];
 }
 
-/// A response with a copy of these bytes, or null.
+/// Creates a response with a copy of these bytes, or NULL.
 static inline struct MHD_Response *waypost_http_response(const void *bytes, size_t count) {
     return MHD_create_response_from_buffer(count, (void *)bytes, MHD_RESPMEM_MUST_COPY);
 }
 
-/// A response without an end of its own, or null: `read` gives what is next, `forget` the context back.
+/// Creates an endless response, or NULL: `read` supplies the next bytes, `forget` releases the
+/// context.
 static inline struct MHD_Response *waypost_http_stream(MHD_ContentReaderCallback read,
                                                        MHD_ContentReaderFreeCallback forget, void *context) {
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read, context, forget);
 }
 
-/// What is sent and not acknowledged for so long ends the connection (tcp(7)).
+/// Ends the connection if sent bytes are not acknowledged for so long (tcp(7)).
 static inline void waypost_http_limit_silence(int socket, unsigned int milliseconds) {
     setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
 }
 
-/// Whether the other end has closed it, and nothing of what it sent before is unread.
+/// Returns true if the other end has closed the socket and everything it sent was read.
 static inline int waypost_http_is_shut(int socket) {
     char byte;
     ssize_t count = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/// False where the connection takes no answer now.
+/// Queues a response; returns false if the connection cannot be answered now.
 static inline int waypost_http_queue(struct MHD_Connection *connection, unsigned int status, struct MHD_Response *response) {
     return MHD_queue_response(connection, status, response) == MHD_YES;
 }
 
-/// The connection's socket, or -1.
+/// Returns the connection's socket, or -1.
 static inline int waypost_http_socket(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     return info ? (int)info->connect_fd : -1;
 }
 
-/// Bytes of the request line and the header.
+/// Returns the size of the request line and the header.
 static inline size_t waypost_http_header_size(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     return info ? info->header_size : 0;
 }
 
-/// The client's address in numbers; an empty text where there is none.
+/// Writes the client's numeric address; an empty string without one.
 static inline void waypost_http_address(struct MHD_Connection *connection, char text[INET6_ADDRSTRLEN]) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *address = info ? info->client_addr : NULL;
@@ -112,5 +115,5 @@ static inline void waypost_http_address(struct MHD_Connection *connection, char 
         inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, INET6_ADDRSTRLEN);
 }
 
-/// A second descriptor of a socket, not passed on to children, or -1.
+/// Returns a second descriptor of a socket, close-on-exec, or -1.
 static inline int waypost_http_keep(int socket) { return fcntl(socket, F_DUPFD_CLOEXEC, 0); }

@@ -1,4 +1,4 @@
-// libopus: opus_encoder_ctl is variadic, so one inline per kind of argument.
+// libopus: opus_encoder_ctl is variadic, so there is one inline per type of argument.
 #pragma once
 #include <opus/opus.h>
 

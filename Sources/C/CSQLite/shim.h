@@ -1,4 +1,4 @@
-// SQLite. SQLITE_TRANSIENT is a cast that Swift cannot import, so binding copies goes through here.
+// SQLite. SQLITE_TRANSIENT is a cast that Swift cannot import, so binding copies goes through C.
 #pragma once
 #include <sqlite3.h>
 
@@ -9,7 +9,7 @@ static inline int waypost_bind_blob(sqlite3_stmt *statement, int index, const vo
     return bytes == 0 ? sqlite3_bind_zeroblob(statement, index, 0)
                       : sqlite3_bind_blob(statement, index, data, bytes, SQLITE_TRANSIENT);
 }
-// The file of a database that is open, past all that SQLite knows of it.
+// The file object of an open database, for access that bypasses SQLite.
 static inline sqlite3_file *waypost_file(sqlite3 *database) {
     sqlite3_file *file = 0;
     sqlite3_file_control(database, 0, SQLITE_FCNTL_FILE_POINTER, &file);
@@ -24,9 +24,10 @@ static inline int waypost_cut_file(sqlite3 *database, long long bytes) {
     int code = file ? file->pMethods->xTruncate(file, bytes) : SQLITE_CANTOPEN;
     return code == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : code;
 }
-// The journal of a database in WAL mode, with zeros at its end up to so many bytes. What SQLite reads of it ends at its own last frame.
+// Extends the WAL with zeros to so many bytes. SQLite reads it only up to its last valid frame.
 static inline int waypost_lengthen_journal(sqlite3 *database, long long bytes) {
-    // A page of the cache at a time: larger pieces become larger pages, and a commit dirties the whole of one.
+    // One page of the page cache at a time: larger writes create larger pages, and a commit
+    // dirties a whole one.
     static const char zeros[4096];
     sqlite3_file *file = 0;
     sqlite3_file_control(database, 0, SQLITE_FCNTL_JOURNAL_POINTER, &file);
@@ -41,7 +42,7 @@ static inline int waypost_lengthen_journal(sqlite3 *database, long long bytes) {
     }
     return code;
 }
-// sqlite3_db_config is variadic: closing then neither checkpoints nor deletes the journal.
+// sqlite3_db_config is variadic. After this call, closing neither checkpoints nor deletes the WAL.
 static inline int waypost_keep_journal(sqlite3 *database) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
 }

@@ -1,3 +1,3 @@
-// libspeexdsp: its resampler.
+// libspeexdsp: the resampler.
 #pragma once
 #include <speex/speex_resampler.h>

@@ -1,4 +1,4 @@
-// Reads TOML by toml++ and keeps a flat list of keys; no exception leaves this file.
+// Parses TOML with toml++ into a flat list of keys; no exception leaves this file.
 #include "waypost_toml.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ struct Failure {
 
 waypost_toml_text view(const std::string &text) { return {text.data(), text.size()}; }
 
-/// A part of a path as TOML would write it (TOML 1.0, "Keys").
+/// Returns a part of a path as TOML writes it (TOML 1.0, "Keys").
 std::string written(std::string_view key) {
     auto bare = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -169,8 +169,9 @@ void *run(void *argument) {
     return nullptr;
 }
 
-/// Parses on a thread of its own: toml++ recurses once a part of a dotted key without a limit, so
-/// `a.a.a.…` would overflow an ordinary stack. 1 kB of stack for each byte of the file is plenty.
+/// Parses on a separate thread with a large stack: toml++ recurses once per part of a dotted key,
+/// without a limit, so `a.a.a.…` would overflow an ordinary one. 1 kB per byte of the file is
+/// plenty.
 bool parse_on_own_stack(Job &job) {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return false;

@@ -1,4 +1,4 @@
-// zlib: deflateInit2 and inflateInit2 are macros.
+// zlib: deflateInit2 and inflateInit2 are macros, which Swift cannot import.
 #pragma once
 #include <zlib.h>
 

@@ -1,3 +1,3 @@
-// zstd.
+// libzstd.
 #pragma once
 #include <zstd.h>

@@ -1,4 +1,4 @@
-// A budget of bytes that is right as a number and will not do.
+// Warns of a daily budget that is valid but too small for the rest of the configuration.
 import Audio
 import Beacons
 import Configuration
@@ -8,17 +8,17 @@ import Records
 import Upload
 
 extension Configuration {
-    /// What header and answer of a batch come to with our own receiver.
+    /// Bytes of header and answer per batch with `waypost-receiver`.
     private static let request: Int64 = 500
 
-    /// Why `upload.daily_budget` is too small for the rest of the configuration; nil where it is not, or not set.
+    /// Why `upload.daily_budget` is too small for the rest of the configuration; nil if not.
     var budgetAdvice: String? {
         guard let budget = upload.dailyBudget else { return nil }
         let streams = [beacons.isEnabled, location.isEnabled].count { $0 } + userStreams.count
         let headers = Int64(86_400 / upload.interval.inSeconds * Double(streams)) * Self.request
         if headers > budget / 2 {
             return "upload.daily_budget is \(sizeText(budget)), and uploads every "
-                + "\(durationText(upload.interval)) cost \(roughSize(headers)) a day for their headers alone; "
+                + "\(durationText(upload.interval)) cost \(roughSize(headers)) per day for their headers alone; "
                 + "raise it, or upload.interval"
         }
         guard audio.isEnabled, chunkBytes > budget / 4 else { return nil }
@@ -26,7 +26,7 @@ extension Configuration {
             + "\(roughSize(chunkBytes)): it may find no room; raise it, or lower audio.chunk or audio.bitrate"
     }
 
-    /// Of a chunk's file.
+    /// The size of a chunk's file.
     private var chunkBytes: Int64 {
         let seconds = audio.chunk.inSeconds
         return switch audio.codec {

@@ -1,4 +1,4 @@
-// All settings of the gateway: those of each part, and its own.
+// All settings of the gateway.
 package import Audio
 package import Beacons
 package import Configuration
@@ -9,7 +9,7 @@ package import Queue
 package import Records
 package import Upload
 
-/// All settings, one property a section of the file (waypost.toml(5)).
+/// All settings, one property per section of the file (waypost.toml(5)).
 package struct Configuration: Configurable {
     /// `auto`, or the id to use; `DeviceID.resolve` gives the effective one.
     package var deviceID = "auto"
@@ -23,17 +23,17 @@ package struct Configuration: Configurable {
     package var streams = StreamNames()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
-    /// `metrics.textfile`: where Prometheus finds the figures.
+    /// `metrics.textfile`: the path of the metrics for Prometheus.
     package var metricsTextfile: String?
-    /// `led.name`: what shows how the gateway is; `auto`, `off` or a name in /sys/class/leds.
+    /// `led.name`: the LED that shows the state; `auto`, `off` or a name in /sys/class/leds.
     package var led = "auto"
-    /// `import.stick`: whether a stick may bring a configuration and secrets; only the device's own file says so.
+    /// `import.stick`: a stick may bring a configuration and secrets; set only in the device file.
     package var allowsSticks = true
     package var logLevel = LogLevel.info
 
     package init() {}
 
-    /// The least grave message that is still logged.
+    /// The lowest severity that is logged.
     package enum LogLevel: String, Sendable, CaseIterable {
         case error
         case warning
@@ -79,14 +79,15 @@ package struct Configuration: Configurable {
             + streams.violations.map { $0.within("streams") } + sharedWireNames
     }
 
-    /// The name of any stream on the wire, the user's included.
+    /// Returns the wire name of any stream, including those of users.
     package func wire(of stream: Stream) -> String {
         userStreams.first { $0.name == stream.name }?.wire ?? streams[stream.name]
     }
 
     // MARK: From the file
 
-    /// Reads and checks a file, or the one from a card that stands in for it, together with the environment.
+    /// Reads and checks a file, or the imported one that replaces it, together with the
+    /// environment.
     ///
     /// Throws all errors at once.
     package static func load(
@@ -115,11 +116,11 @@ package struct Configuration: Configurable {
             if own.fileSetsOthers {
                 let message =
                     "is not read, except for \(StickPermission.key): \(path), which came from a card, "
-                    + "stands in for it"
+                    + "replaces it"
                 loaded.warnings.append(ConfigurationProblem(place: asked, message: message))
             }
         }
-        // Keys of the environment are none of the file's.
+        // Keys from the environment are not in the file.
         if case .environment = loaded.origins["beacons.bindkeys"] { return loaded }
         if !loaded.values.beacons.bindkeys.isEmpty, file.mode & 0o007 != 0 {
             let name = printable(path, limit: 4096)
@@ -131,9 +132,9 @@ package struct Configuration: Configurable {
         return loaded
     }
 
-    /// Checks the bytes of a file together with the environment; `file` is its name in messages.
+    /// Checks the bytes of a file with the environment; `file` is its name in messages.
     ///
-    /// Throws all errors at once; `isFromCard`: keys that a card or a stick cannot set are errors, too.
+    /// Throws all errors at once. `isFromCard`: also rejects keys that a card or stick cannot set.
     package static func check(
         _ bytes: [UInt8],
         file: String,
@@ -153,9 +154,9 @@ package struct Configuration: Configurable {
         }
     }
 
-    /// What is right of a file that is wrong or cannot be read: enough to find the gateway that runs with an earlier one.
+    /// Returns the valid parts of an invalid or unreadable file, enough to find a running gateway.
     ///
-    /// nil where none runs.
+    /// nil if none runs.
     package static func ofRunningGateway(
         path: String,
         environment: [String: String]
@@ -172,7 +173,7 @@ package struct Configuration: Configurable {
         let message =
             switch error.code {
             case ENOENT:
-                "there is no such file; `waypost config default > \(path)` makes one"
+                "the file does not exist; `waypost config default > \(path)` makes one"
             case EACCES:
                 "cannot be read: \(error.reason); run as root or as a member of the group waypost"
             default: "cannot be read: \(error.reason)"
@@ -182,24 +183,24 @@ package struct Configuration: Configurable {
 
     // MARK: As text
 
-    /// The file that `waypost config default` prints: every key, its default and what it may be.
+    /// The file that `waypost config default` prints: every key, its default and allowed values.
     package static var defaultText: String {
         """
-        # Configuration of Waypost. Each key stands here with its default; a key without one is
+        # Configuration of Waypost. Each key is listed with its default; a key without one is
         # commented out. Check a change with `waypost config check`.
         # The environment overrides a key: WAYPOST_UPLOAD_ENDPOINT is upload.endpoint.
 
         """ + table.commented
     }
 
-    /// The list of keys in waypost.toml(5), in scdoc(5).
+    /// The list of keys in waypost.toml(5), in scdoc(5) format.
     package static var manual: String { table.manual }
 }
 
 package typealias LoadedConfiguration = Loaded<Configuration>
 
 extension Loaded<Configuration> {
-    /// What `waypost config show` prints: the effective values as TOML, each with where it came from.
+    /// The output of `waypost config show`: the effective values as TOML, each with its origin.
     package var shown: String { Configuration.table.shown(self) }
 }
 
@@ -208,7 +209,8 @@ extension ValueFormat where Value == String {
         "\"auto\", \"off\", or a name in /sys/class/leds",
         parse: { text in
             BoardLED.isName(text)
-                ? .success(text) : .failure(Mismatch("\"\(printable(text))\" is no name of an LED"))
+                ? .success(text)
+                : .failure(Mismatch("\"\(printable(text))\" is not a valid LED name"))
         },
         written: { $0 }
     )

@@ -1,24 +1,24 @@
-// Streams and their names on the wire: the gateway's own, and those of the user.
+// Wire names of the gateway's streams, and the streams that users declare.
 package import Configuration
 import Host
 import Records
 
-/// `[streams]`: names on the wire of the gateway's own streams.
+/// `[streams]`: wire names of the gateway's own streams.
 package struct StreamNames: Configurable {
-    /// By the stream's own name.
+    /// Wire names, by the stream's own name.
     private var names = Dictionary(
         uniqueKeysWithValues: StreamList().kinds.map { ($0.stream.name, $0.wire) }
     )
 
     package init() {}
 
-    /// By the stream's own name; of one that is not built in that itself.
+    /// The wire name, by the stream's own name; a stream that is not built in has that name itself.
     package subscript(name: String) -> String {
         get { names[name] ?? name }
         set { names[name] = newValue }
     }
 
-    /// In the order of their numbers.
+    /// Names in the order of the streams' numbers.
     static let inOrder = StreamList().streams.sorted { $0.number < $1.number }.map(\.name)
 
     package static var keys: [Key<Self>] {
@@ -28,7 +28,7 @@ package struct StreamNames: Configurable {
         }
     }
 
-    /// No two streams have one name.
+    /// Reports streams that share a wire name.
     package var violations: [Violation] {
         let all = StreamList().streams.map(\.name)
         return all.indices.flatMap { later in
@@ -43,15 +43,15 @@ package struct StreamNames: Configurable {
     }
 }
 
-/// `[stream.weather]`: what other programs may put into the queue under a name (waypost-protocol(7)).
+/// `[stream.weather]`: a stream that other programs may write to (waypost-protocol(7)).
 package struct UserStream: Sendable, Equatable {
-    /// As programs name it.
+    /// The name that programs use.
     package var name: String
-    /// On the wire.
+    /// The wire name.
     package var wire: String
-    /// Records a second.
+    /// Records per second.
     package var maxRate = 100.0
-    /// Of a record's JSON object, without blanks between its parts.
+    /// The size limit of a record's JSON object, without blanks between its parts.
     package var maxRecordBytes = 16_000
 
     package init(name: String) {
@@ -59,7 +59,7 @@ package struct UserStream: Sendable, Equatable {
         wire = name
     }
 
-    /// As many as may be declared.
+    /// The most streams that may be declared.
     package static let limit = 32
 
     @KeyBuilder<Self> private static var keys: [Key<Self>] {
@@ -89,19 +89,19 @@ package struct UserStream: Sendable, Equatable {
         make: { UserStream(name: $0) }
     )
 
-    /// Why a name is none for a stream; nil where it is one.
+    /// Returns why a stream name is not valid; nil if it is.
     @Sendable package static func problem(withName name: String) -> String? {
         if StreamNames.inOrder.contains(name) { return "\(name) is a stream of the gateway's own" }
         let isSafe = name.utf8.allSatisfy { (97...122).contains($0) || $0.isDigit || $0 == 95 }
         guard (1...32).contains(name.utf8.count), isSafe else {
-            return "\"\(printable(name))\" is no name for a stream"
+            return "\"\(printable(name))\" is not a valid stream name"
         }
         return nil
     }
 }
 
 extension Configuration {
-    /// No stream of the user has the name of another one.
+    /// Reports user streams that have another stream's wire name.
     var sharedWireNames: [Violation] {
         var owners: [String: String] = [:]
         for name in StreamNames.inOrder { owners[streams[name]] = "streams.\(name)" }

@@ -1,13 +1,13 @@
-// The other end of the control socket, for the field commands.
+// The client of the control socket, used by the field commands.
 import CLinux
 import Glibc
 import Host
 
-/// Why the daemon cannot be asked: three things that must not be taken for one another.
+/// Why the daemon cannot be asked: one of three cases that need different remedies.
 package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The socket is for others; whether a daemon runs may be known all the same.
+    /// This user may not open the socket. `isRunning` may be known from the lock all the same.
     case noRight(path: String, isRunning: Bool?)
-    /// It runs, and says nothing.
+    /// The daemon is running but does not answer.
     case silent(path: String, pid: Int)
     case gone(path: String)
 
@@ -17,14 +17,14 @@ package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible
             "\(path): this user may not ask waypost, only root and the group waypost may; "
                 + "`sudo waypost …`, or `sudo usermod -aG waypost $USER` and log in again"
         case .silent(let path, let pid):
-            "waypost runs (process \(pid)) but does not answer at \(path); "
-                + "`journalctl -u waypost` may tell why, `sudo systemctl restart waypost` starts it anew"
+            "waypost is running (process \(pid)) but does not answer at \(path); "
+                + "see `journalctl -u waypost`, or restart it: `sudo systemctl restart waypost`"
         case .gone(let path):
             "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
         }
     }
 
-    /// nil where nobody can tell.
+    /// nil if unknown.
     package var isRunning: Bool? {
         switch self {
         case .noRight(_, let isRunning): isRunning
@@ -34,11 +34,11 @@ package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible
     }
 }
 
-/// A connection to the daemon; asks one thing at a time.
+/// A connection to the daemon that sends one request at a time.
 package final class ControlClient {
-    /// A daemon answers within a second; this is for a machine that is busy with everything else.
+    /// The default timeout, longer than the second that a daemon needs, for busy machines.
     package static let patience = Duration.seconds(5)
-    /// All that a command which shows the state waits for: such a command ends within a second.
+    /// The timeout of commands that show the state, so that they end within a second.
     package static let statusPatience = Duration.milliseconds(800)
 
     private let answerBy: BootInstant
@@ -46,12 +46,12 @@ package final class ControlClient {
     private let path: String
     private let stateDirectory: String
     private var input = LineBuffer()
-    /// The daemon has closed it.
+    /// True once the daemon has closed the connection.
     package private(set) var isClosed = false
 
-    /// Connects, or says in a second why not.
+    /// Connects, or throws within a second.
     ///
-    /// `patience`: for connecting and one request without a time of its own, together.
+    /// `patience`: the timeout for connecting and one request without its own timeout, together.
     package init(
         _ configuration: Configuration,
         patience: Duration = ControlClient.patience
@@ -80,9 +80,9 @@ package final class ControlClient {
         }
     }
 
-    /// Connects to a daemon that answers now: what it is asked next may take long without being in vain.
+    /// Connects and checks that the daemon answers, so that a long request is not sent in vain.
     ///
-    /// Throws ControlRefusal within two seconds where none answers.
+    /// Throws ControlRefusal within two seconds if none answers.
     package static func answering(_ configuration: Configuration) throws -> ControlClient {
         let client = try ControlClient(configuration, patience: .seconds(2))
         _ = try client.status()
@@ -95,14 +95,16 @@ package final class ControlClient {
         return status
     }
 
-    /// Asks, and waits for the reply; without a `timeout` for what is left of the client's patience.
+    /// Sends a request and waits for the reply.
     ///
-    /// Throws ControlRefusal when none came, and a Failure with the daemon's message when it refuses.
+    /// Without a `timeout` it waits for the rest of the client's patience.
+    ///
+    /// Throws ControlRefusal if no reply came, and a Failure with the daemon's message on refusal.
     package func ask(_ request: ControlRequest, timeout: Duration? = nil) throws -> ControlReply {
         let line = request.json + [10]
         let isSent = send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
         let left = timeout ?? max(.zero, answerBy - SystemClock().now())
-        // A daemon that turns this one away says why, and closes without having heard it.
+        // A daemon with too many clients sends the reason and closes without reading the request.
         guard let reply = next(timeout: isSent ? left : .zero) else {
             throw timeout == nil ? lost(by: answerBy) : lost
         }
@@ -110,10 +112,10 @@ package final class ControlClient {
         return reply
     }
 
-    /// Why no reply came.
+    /// The reason why no reply came.
     package var lost: ControlRefusal { lost(by: SystemClock().now() + Self.patience) }
 
-    /// Waits for a while, because a daemon that stops closes its clients before it is gone.
+    /// Waits for the process to end: a stopping daemon closes its clients before it exits.
     private func lost(by deadline: BootInstant) -> ControlRefusal {
         var refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
         while isClosed, refusal.isRunning == true, SystemClock().now() < deadline {
@@ -124,7 +126,7 @@ package final class ControlClient {
         return refusal
     }
 
-    /// The next line; nil when the daemon is gone or nothing came in time (nil: for ever).
+    /// Returns the next reply; nil if the daemon is gone or on timeout (nil: no timeout).
     package func next(timeout: Duration?) -> ControlReply? {
         let clock = SystemClock()
         let deadline = timeout.map { clock.now() + $0 }

@@ -1,38 +1,39 @@
-// A client that is connected to the control socket, from the server's side.
+// A client connected to the control socket, as the server sees it.
 import CLinux
 import Glibc
 import Host
 
-/// Requests come in, replies go out; neither ever waits, and what waits of either is bounded.
+/// Receives requests and sends replies without blocking, in bounded buffers.
 ///
-/// Belongs to the thread of the server.
+/// Used only by the server's thread.
 final class ControlConnection {
-    /// Bytes of a request, and of replies that are not read.
+    /// Limits in bytes: of one request, and of unread replies.
     private static let requestLimit = 4096
     private static let replyLimit = 4 << 20
 
-    /// What its last request waits for; no other is read before.
+    /// The state of the last request; the next one is read once it is answered.
     indirect enum Waiting {
         case nothing
         /// Work on another thread.
         case work
-        /// A publication of the status with this number or a later one, which the reply is sent with; from the deadline
-        /// on, the newest one that there is. nil: a reply with nothing else in it.
+        /// Waits for status publication `number` or a later one, or for the deadline.
+        ///
+        /// The reply is sent with the newest status then. nil: a reply with the status alone.
         case status(ControlReply?, number: Int, deadline: BootInstant)
     }
 
-    /// Never used again, unlike the number of a descriptor.
+    /// A unique id; descriptor numbers are reused.
     let id: Int
-    /// Who connected.
+    /// The user id of the client.
     let user: UInt32
     let socket: Descriptor
     var waiting = Waiting.nothing
-    /// Wants the status after each change.
+    /// The client wants the status after each change.
     var isWatching = false
     private var input = LineBuffer()
     private var outgoing = OutgoingBytes()
     private(set) var lastMoved: BootInstant
-    /// Since when it has read none of the replies that wait.
+    /// The time since which the client has read none of its pending replies.
     var stalledSince: BootInstant? { outgoing.stalledSince }
     private var isGone = false
 
@@ -43,18 +44,18 @@ final class ControlConnection {
         lastMoved = now
     }
 
-    /// Neither asks nor watches.
+    /// True if the client has no pending request or reply and does not watch.
     var isIdle: Bool {
         guard case .nothing = waiting else { return false }
         return !isWatching && outgoing.isEmpty
     }
 
-    /// Its program went away, or sends what is no request.
+    /// True if the client disconnected, or broke a limit.
     var isOver: Bool { isGone }
 
     var hasRoom: Bool { outgoing.isEmpty }
 
-    /// There may be another request in what was received.
+    /// True if the receive buffer may hold another request.
     var hasMore: Bool {
         guard case .nothing = waiting else { return false }
         return input.isUnread
@@ -71,11 +72,11 @@ final class ControlConnection {
         }
         lastMoved = now
         input.append(bytes.prefix(count))
-        // One that sends more while it waits for a reply has room for one more request; beyond that it is cut off.
+        // While it waits for a reply, a client may send one more request, not more.
         if input.count > Self.requestLimit { isGone = true }
     }
 
-    /// The next request, if the one before is answered.
+    /// Returns the next request, if the one before is answered.
     func nextLine() -> [UInt8]? {
         guard case .nothing = waiting, !isGone, let line = input.next(limit: Self.requestLimit)
         else { return nil }
@@ -91,7 +92,7 @@ final class ControlConnection {
         if outgoing.count > Self.replyLimit { isGone = true }
     }
 
-    /// Sends what there is, as far as the client takes it.
+    /// Sends as much as the socket accepts.
     func send(now: BootInstant) {
         switch outgoing.send(on: socket, now: now) {
         case .moved: lastMoved = now

@@ -1,20 +1,22 @@
-// What the thread of the control socket does, turn by turn.
+// The event loop of the control socket.
 import Glibc
 import Host
 
-/// The state of the thread: who is connected, and what each waits for.
+/// Polls the control socket and its clients, and holds the state of each connection.
+///
+/// Used only by the socket's thread.
 final class ControlLoop {
     private let server: ControlServer
     private let clock = SystemClock()
     private var clients: [ControlConnection] = []
     private var lastID = 0
-    /// Something changed that watchers have not been sent yet; sent no earlier than `pushableAt`.
+    /// A change was not pushed to watchers yet; it is pushed no earlier than `pushableAt`.
     private var isOwed = false
     private var pushableAt = BootInstant(nanoseconds: 0)
     private var push: (number: Int, deadline: BootInstant)?
-    /// The process has no descriptors left: nobody is let in until then.
+    /// No connection is accepted until then, because the process has no descriptors left.
     private var closedUntil: BootInstant?
-    /// The status as of this turn, and the reply that has it alone.
+    /// The status of this turn, and the encoded reply that holds nothing else.
     private var report: StatusReport?
     private var reportLine: [UInt8]?
 
@@ -22,7 +24,7 @@ final class ControlLoop {
 
     init(_ server: ControlServer) { self.server = server }
 
-    /// Waits until there is something to do, and does it.
+    /// Runs one iteration: polls, then handles all events.
     func turn(_ stop: StopSignal) {
         let entries = pollAll(stop)
         let now = clock.now()
@@ -36,7 +38,7 @@ final class ControlLoop {
             client.receive(now: now)
         }
         settle(now)
-        // One request of each client in a turn: a client with many requests does not keep the others waiting.
+        // One request per client and turn, so that a client with many does not delay the others.
         for client in clients { if let line = client.nextLine() { obey(line, client, now) } }
         server.watched(clients.contains { $0.isWatching })
         answerStatus(now)
@@ -58,7 +60,7 @@ final class ControlLoop {
         return entries
     }
 
-    /// Until something is due by itself; nil while nothing is.
+    /// Returns the time until the next deadline; nil if there is none.
     private func timeout(_ now: BootInstant) -> Duration? {
         if clients.contains(where: \.hasMore) { return .zero }
         var next = clients.compactMap(deadline)
@@ -67,7 +69,9 @@ final class ControlLoop {
         return next.min().map { max(.zero, $0 - now) }
     }
 
-    /// When a client is answered, or let go, whatever happens; nil while it waits for work that has no limit.
+    /// Returns when a client is answered or disconnected at the latest.
+    ///
+    /// nil while it waits for work without a timeout.
     private func deadline(of client: ControlConnection) -> BootInstant? {
         if let stalled = client.stalledSince { return stalled + limits.stall }
         switch client.waiting {
@@ -100,7 +104,7 @@ final class ControlLoop {
         }
     }
 
-    /// Replies to the clients whose work was done on another thread, if they are still there.
+    /// Replies to clients whose work has finished on another thread, if still connected.
     private func settle(_ now: BootInstant) {
         for finished in server.takeFinished() {
             isOwed = true
@@ -117,7 +121,7 @@ final class ControlLoop {
 
     // MARK: Status
 
-    /// The reply goes out with the status as soon as there is one of now.
+    /// Queues a reply that is sent with the next status published from now on.
     private func awaitStatus(
         _ client: ControlConnection,
         _ reply: ControlReply?,
@@ -157,7 +161,7 @@ final class ControlLoop {
         if watchers.contains(where: { !$0.hasRoom && $0.stalledSince != nil }) { isOwed = true }
     }
 
-    /// A reply with the status of this turn; made once, however many clients ask for nothing else.
+    /// Returns a reply with the status of this turn; encoded once for all clients without `reply`.
     private func statusLine(_ reply: ControlReply?) -> [UInt8] {
         if reply == nil, let reportLine { return reportLine }
         let report = report ?? server.status.report()
@@ -175,7 +179,7 @@ final class ControlLoop {
         if !server.listener.acceptAll({ welcome($0, now) }) { closedUntil = now + .seconds(1) }
     }
 
-    /// Where there is no room, for anybody or for this user, the client that has been idle for longest is let go.
+    /// Adds a client; at the limit, of this user or of all, evicts the longest idle one.
     private func welcome(_ number: Int32, _ now: BootInstant) {
         lastID += 1
         let client = ControlConnection(number, id: lastID, now: now)

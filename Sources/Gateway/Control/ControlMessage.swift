@@ -1,4 +1,4 @@
-// What goes over the control socket: one JSON object a line each way, requests of one shape, replies of one shape.
+// The messages of the control socket: requests and replies, one JSON object per line.
 import Host
 import JSON
 package import Upload
@@ -7,9 +7,11 @@ package import Upload
 package struct ControlRequest: Codable, Sendable, Equatable {
     package enum Command: String, Codable, Sendable, CaseIterable {
         case status
-        /// The status now, and again after each change, until the client goes.
+        /// Sends the status now and after each change, until the client disconnects.
         case watch
-        /// Uploads what is due; the status after each change until it is over. `argument`: `overBudget`, or nothing.
+        /// Starts a sync and sends the status after each change until it ends.
+        ///
+        /// `argument`: `overBudget`, or absent.
         case sync
         case reload
         /// `argument`: the name of a source.
@@ -22,13 +24,13 @@ package struct ControlRequest: Codable, Sendable, Equatable {
         case drop = "quarantine drop"
         /// `argument`: as `ResendRequest` writes it.
         case resend
-        /// `argument`: its name.
+        /// `argument`: the survey's name.
         case surveyStart = "survey start"
         case surveyStop = "survey stop"
         case surveyList = "survey list"
     }
 
-    /// Of a sync: whatever it costs of the day's budget.
+    /// The argument of a sync that ignores the daily budget.
     package static let overBudget = "over budget"
 
     package var command: Command
@@ -39,7 +41,7 @@ package struct ControlRequest: Codable, Sendable, Equatable {
         self.argument = argument
     }
 
-    /// nil for anything else.
+    /// Parses a line; nil if it is not a request.
     init?(line: [UInt8]) {
         guard let request = try? JSONInput.decode(Self.self, from: line) else { return nil }
         self = request
@@ -49,17 +51,17 @@ package struct ControlRequest: Codable, Sendable, Equatable {
     var json: [UInt8] { encodedJSON(self) }
 }
 
-/// A reply; what it does not tell of is absent.
+/// A reply; only the fields that apply are present.
 package struct ControlReply: Codable, Sendable {
-    /// Why nothing was done.
+    /// The reason why nothing was done.
     package var error: String?
-    /// What was asked for is done to its end; false after a `sync` that left something.
+    /// True if the request completed; false after a `sync` that left records.
     package var done: Bool?
     package var status: StatusReport?
-    /// What a `sync` has come to.
+    /// The result of a `sync`.
     package var sync: SyncResult?
     package var quarantine: QuarantinePage?
-    /// Records and batches that were requeued or dropped, or that are to be sent again.
+    /// Counts of requeued, dropped or resent batches and records.
     package var changed: QuarantineChange?
     package var survey: SurveyReply?
 

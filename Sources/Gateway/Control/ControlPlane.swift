@@ -1,26 +1,26 @@
-// What the running gateway does for the field commands.
+// The control plane: executes field commands in the running gateway.
 import Host
 import Queue
 import Upload
 
-/// What the gateway lends to the commands; none of it may block but `restart`.
+/// The gateway's functions that commands call; only `restart` may block.
 struct ControlActions: Sendable {
-    /// Starts a sync, and calls back when it is over: with nil where there is nowhere to upload to.
+    /// Starts a sync and calls back when it ends; with nil if no server is configured.
     var sync: @Sendable (_ isOverBudget: Bool, @escaping @Sendable (SyncResult?) -> Void) -> Void
     var reload: @Sendable () -> Void
-    /// Opens a source anew, which may wait for its device; returns why that was not possible.
+    /// Restarts a source, which may wait for its device; returns an error message or nil.
     var restart: @Sendable (SourceName) -> String?
     var configuration: @Sendable () -> Configuration
 }
 
-/// The control socket, and a thread each for what the queue is asked and for restarts.
+/// Runs the control socket, and one worker thread each for queue requests and restarts.
 final class ControlPlane: Sendable {
     private let server: ControlServer
     let thread: StoppableThread
     private let questions: Worker
     private let restarts: Worker
 
-    /// `inside`: what the commands are done with; nil while the gateway starts.
+    /// `inside`: returns the queue and the actions; nil while the gateway starts.
     init(
         path: String,
         status: StatusPublication,
@@ -55,13 +55,15 @@ final class ControlPlane: Sendable {
         thread = try StoppableThread("control") { server.run(until: $0) }
     }
 
-    /// Something changed that watchers want to see.
+    /// Pushes the status to watchers.
     func changed() { server.changed() }
 
-    /// Has the socket's thread go round once.
+    /// Wakes the socket's thread once.
     func ask() { server.wakeup.signal() }
 
-    /// Work that is under way goes on, and is answered to nobody; false when the socket's thread hangs.
+    /// Stops the threads; running work continues, but its reply is discarded.
+    ///
+    /// Returns false if the socket's thread hangs.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
         questions.stop()
         restarts.stop()

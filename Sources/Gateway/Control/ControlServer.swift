@@ -1,26 +1,26 @@
-// The control socket: field commands ask, and are always answered at once.
+// The server of the control socket, which answers field commands without delay.
 import CLinux
 import Glibc
 import Host
 import Synchronization
 
-/// Serves the socket on one thread, which waits for nothing but its clients: see `ControlLoop`.
+/// Serves the control socket on one thread that blocks only in poll; see `ControlLoop`.
 final class ControlServer: Sendable {
     struct Limits: Sendable {
         var clients = 256
-        /// Of one user, so that the programs of one leave room for another's: root's, mostly.
+        /// The limit per user, so that one user's programs leave room for others, mostly root's.
         var clientsOfOneUser = 224
-        /// A client that asks nothing for so long is let go.
+        /// A client that sends no request for this long is disconnected.
         var idle = Duration.seconds(60)
-        /// A client that does not read its replies is waited for so long.
+        /// A client that reads no replies for this long is disconnected.
         var stall = Duration.seconds(10)
-        /// The status is answered after this at the latest, with what was published last.
+        /// The status is sent after this at the latest, as last published.
         var patience = Duration.milliseconds(500)
-        /// At most so often is a change pushed to those who watch.
+        /// The shortest interval between two pushes to watchers.
         var pushInterval = Duration.milliseconds(250)
     }
 
-    /// Does anything but telling the status; must not block, and calls back once, on any thread.
+    /// Executes any request but `status`; must not block; calls back once, on any thread.
     typealias Perform =
         @Sendable (ControlRequest, _ done: @escaping @Sendable (ControlReply) -> Void) -> Void
 
@@ -29,12 +29,12 @@ final class ControlServer: Sendable {
     let status: StatusPublication
     let wakeup: Wakeup
     private let perform: Perform
-    /// There are clients that watch; without them a change need not wake the thread.
+    /// True if any client watches; otherwise a change need not wake the thread.
     private let isWatched = Atomic(false)
     private let hasChanged = Atomic(false)
     private let finished = StateBox([Finished]())
 
-    /// What came of a request that was done aside.
+    /// The reply to a request that was executed on another thread.
     struct Finished: Sendable {
         /// The client's id.
         var client: Int
@@ -64,7 +64,7 @@ final class ControlServer: Sendable {
         listener.remove()
     }
 
-    /// Something changed that watchers want to see.
+    /// Pushes the status to watchers; thread-safe.
     func changed() {
         guard isWatched.load(ordering: .acquiring) else { return }
         hasChanged.store(true, ordering: .releasing)

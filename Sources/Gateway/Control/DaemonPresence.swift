@@ -1,14 +1,16 @@
-// Whether a daemon lives, by the lock that it holds as long as it does.
+// Detects a running daemon by the lock that it holds.
 import CLinux
 import Glibc
 import Host
 
-/// What the lock on the state directory tells (flock(2)): a socket may be left over from a daemon that died.
+/// The state of the lock on the state directory (flock(2)).
+///
+/// The socket is not enough: a daemon that died may have left it.
 enum DaemonPresence: Equatable {
-    /// `pid`: the process that took the lock; 0 where it cannot be known.
+    /// `pid`: the process that took the lock; 0 if unknown.
     case running(pid: Int)
     case gone
-    /// The directory cannot be looked at.
+    /// The directory cannot be read.
     case unknown
 
     init(stateDirectory path: String) {
@@ -17,12 +19,12 @@ enum DaemonPresence: Equatable {
             self = errno == ENOENT || errno == ENOTDIR ? .gone : .unknown
             return
         }
-        // Anybody may read this, and it disturbs nobody.
+        // Readable by every user, and takes no lock.
         if let pid = Self.holder(DeviceNumber(figures.st_dev), figures.st_ino) {
             self = .running(pid: pid)
             return
         }
-        // A file system may have other numbers there: try, for an instant, and shared.
+        // Some file systems show other numbers there: try a shared lock for an instant.
         do {
             let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
             let isFree = flock(directory.number, LOCK_SH | LOCK_NB) == 0
@@ -32,7 +34,7 @@ enum DaemonPresence: Equatable {
         }
     }
 
-    /// From `/proc/locks` (proc(5)): `2: FLOCK  ADVISORY  WRITE 6630 fe:00:16220884 0 EOF`.
+    /// Finds the owner in `/proc/locks` (proc(5)): `2: FLOCK ADVISORY WRITE 6630 fe:00:162 0 EOF`.
     private static func holder(_ device: DeviceNumber, _ inode: UInt) -> Int? {
         let text = SmallText.read("/proc/locks", limit: 1 << 20) ?? ""
         for line in text.split(separator: "\n") {

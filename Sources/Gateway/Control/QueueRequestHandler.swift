@@ -1,9 +1,9 @@
-// What commands ask of the queue, or change in it.
+// Field commands on the queue: the daemon's side and the command's.
 import Host
 import Queue
 import Records
 
-/// Does on a queue what was asked for; waits for the writer.
+/// Executes a request on the queue; blocks until the writer has done it.
 struct QueueRequestHandler: Sendable {
     let queue: Queue
     let configuration: Configuration
@@ -25,7 +25,7 @@ struct QueueRequestHandler: Sendable {
             case .surveyStop: reply.survey = try SurveyHandler(queue: queue).stop()
             case .surveyList: reply.survey = try SurveyReply(try queue.reader())
             case .status, .watch, .sync, .reload, .restart:
-                reply = ControlReply(error: "\(request.command.rawValue) is not the queue's")
+                reply = ControlReply(error: "\(request.command.rawValue) is not a queue command")
             }
         } catch let refusal as SurveyRefusal {
             return ControlReply(error: "\(refusal)")
@@ -38,13 +38,15 @@ struct QueueRequestHandler: Sendable {
     }
 }
 
-/// The command's side: asks the daemon if it runs; questions that change nothing are answered without it, too.
+/// The command's side: asks the daemon, or reads the database if no daemon runs.
+///
+/// Only the daemon changes the queue.
 package final class QueueQuestions {
     let configuration: Configuration
 
     package init(_ configuration: Configuration) { self.configuration = configuration }
 
-    /// All batches in quarantine, oldest first.
+    /// Returns all batches in quarantine, oldest first.
     ///
     /// Throws a Failure or ControlRefusal that says what to do.
     package func quarantine() throws -> [QuarantinePage.Entry] {
@@ -69,13 +71,13 @@ package final class QueueQuestions {
         }
     }
 
-    /// The survey that goes on.
+    /// Returns the running survey.
     package func survey() throws -> SurveyReply {
         guard let client = try daemon() else { return try offline { try SurveyReply($0) } }
         return try client.ask(.init(.surveyList), timeout: .seconds(60)).survey ?? SurveyReply()
     }
 
-    /// Has the daemon change something; the figures of a large survey take their time.
+    /// Has the daemon change something; a large survey may take minutes.
     package func change(_ request: ControlRequest) throws -> ControlReply {
         do {
             return try ControlClient.answering(configuration).ask(request, timeout: .seconds(600))
@@ -87,7 +89,7 @@ package final class QueueQuestions {
         }
     }
 
-    /// nil where none runs.
+    /// Connects to the daemon; nil if none runs.
     private func daemon() throws -> ControlClient? {
         do {
             return try ControlClient.answering(configuration)
@@ -101,7 +103,7 @@ package final class QueueQuestions {
         do {
             return try body(try Reader(path: path))
         } catch {
-            let unread = "\(error); waypost does not run, and this is where its queue would be"
+            let unread = "\(error); waypost is not running, and its queue is expected at this path"
             throw DatabaseRights.refusal(path, after: error) ?? Failure(unread)
         }
     }

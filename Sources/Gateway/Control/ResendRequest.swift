@@ -1,13 +1,13 @@
-// What `waypost resend` asks of the running gateway.
+// The request of `waypost resend` and its handler in the gateway.
 package import Host
 import Queue
 import Records
 
-/// Uploaded records that are to be sent again.
+/// Selects uploaded records to send again.
 package struct ResendRequest: Sendable, Equatable {
-    /// Its name, here or on the wire; nil: all streams.
+    /// The stream's own name or its wire name; nil: all streams.
     package var stream: String?
-    /// When they were uploaded; `until` is not included.
+    /// The time of the upload; `until` is excluded.
     package var since: WallTime
     package var until: WallTime?
 
@@ -17,14 +17,14 @@ package struct ResendRequest: Sendable, Equatable {
         self.until = until
     }
 
-    /// As it goes over the control socket.
+    /// The request for the control socket.
     package var control: ControlRequest {
         let end = until.map { "\($0.milliseconds)" } ?? "-"
         let words = ["\(since.milliseconds)", end] + [stream].compactMap { $0 }
         return ControlRequest(.resend, words.joined(separator: " "))
     }
 
-    /// nil for anything that `control` did not make.
+    /// Parses an argument made by `control`; nil for anything else.
     init?(argument: String) {
         let words = argument.split(separator: " ", maxSplits: 2).map { String($0) }
         guard words.count >= 2, let since = Int64(words[0]) else { return nil }
@@ -38,12 +38,12 @@ package struct ResendRequest: Sendable, Equatable {
     }
 }
 
-/// Marks what is to be sent again; waits for the writer.
+/// Marks records to send again; blocks until the writer has done it.
 struct ResendHandler: Sendable {
     let queue: Queue
     let configuration: Configuration
 
-    /// Throws a Failure for a stream that is not there.
+    /// Throws a Failure for an unknown stream.
     func resend(_ argument: String) throws -> QuarantineChange {
         guard let request = ResendRequest(argument: argument) else {
             throw Failure(

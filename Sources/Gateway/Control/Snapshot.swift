@@ -1,15 +1,15 @@
-// The status as the daemon left it on the disk, for when it cannot be asked.
+// The status snapshot on disk, shown when the daemon cannot be asked.
 import CLinux
 import Glibc
 import Host
 import Queue
 import Records
 
-/// Where `status` comes from when the daemon is dead.
+/// Reads and writes the status snapshot.
 package enum Snapshot {
     static let fileName = "status.json"
 
-    /// What can be told where the daemon cannot be asked: its last report, or one that knows nothing.
+    /// Returns the daemon's last report, or an empty one, marked as critical.
     package static func report(
         _ configuration: Configuration,
         _ refusal: ControlRefusal,
@@ -36,15 +36,16 @@ package enum Snapshot {
         return report
     }
 
-    /// Whether a daemon left a report here.
+    /// Returns whether a daemon left a report here.
     package static func isThere(_ configuration: Configuration) -> Bool {
         read(configuration) != nil
     }
 
-    /// The newest report that the daemon left in one of its directories.
+    /// Returns the newest report that the daemon left in one of its directories.
     ///
-    /// The runtime directory has one of each tick, the state directory that of the last stop alone. When they were
-    /// written does not tell which is newer: the clock may have gone back with the last boot.
+    /// The one in the runtime directory is written on each tick, the one in the state directory
+    /// only at a stop. Their times are not compared: the clock may have gone back with the last
+    /// boot.
     private static func read(_ configuration: Configuration) -> StatusReport? {
         let directories = [configuration.runtimeDirectory, configuration.stateDirectory]
         for directory in directories {
@@ -58,7 +59,7 @@ package enum Snapshot {
         return nil
     }
 
-    /// Before the first start, or with its files gone; looks at no disk.
+    /// Returns an empty report, for before the first start or without files; reads no disk.
     static func nothing(_ configuration: Configuration, version: String) -> StatusReport {
         StatusReport(
             version: version,
@@ -84,7 +85,7 @@ package enum Snapshot {
         )
     }
 
-    /// Replaces the snapshot in one step, so that no reader sees half of it.
+    /// Replaces the snapshot atomically.
     static func write(_ json: [UInt8], to directory: String, as name: String = fileName) {
         try? SmallFile.replace("\(directory)/\(name)", json, mode: 0o644, isSynced: false)
     }

@@ -1,19 +1,20 @@
-// The status as it was last published: from memory, whatever the disk does.
+// Publishes the status from memory, so that a slow disk delays no reader.
 import Host
 import Synchronization
 
-/// Has the figures gathered on a thread of its own when somebody asks, and tells the state with the newest ones.
+/// Gathers the stored figures on its own thread on request, and composes reports with the newest.
 ///
-/// Only that thread reads the database, so a disk or a library that hangs delays nobody else.
+/// Only that thread reads the database, so a hung disk or library delays nobody else.
+/// Thread-safe.
 final class StatusPublication: Sendable {
     private struct State: Sendable {
         var figures: StoredFigures?
-        /// Publications count from 1: asked for, begun, published.
+        /// Numbers of the last publication requested, begun and published; they count from 1.
         var asked = 0
         var begun = 0
         var published = 0
         var begunAt: BootInstant?
-        /// Called after each publication; the key is the number that `onPublished` returned.
+        /// Called after each publication; keyed by the number that `onPublished` returned.
         var listeners: [Int: @Sendable () -> Void] = [:]
         var lastListener = 0
     }
@@ -25,7 +26,10 @@ final class StatusPublication: Sendable {
     private let wanted: Wakeup
     private let signal: StopSignal
 
-    /// `compose` makes a report of memory and the figures; `waiting`: how long newer ones have been waited for.
+    /// Creates a publication without starting its thread.
+    ///
+    /// `compose` makes a report from memory and the figures; `waiting`: the time since newer
+    /// figures were requested.
     init(
         clock: any HostClock = SystemClock(),
         gather: @escaping @Sendable () -> StoredFigures?,
@@ -40,14 +44,14 @@ final class StatusPublication: Sendable {
 
     /// Starts the thread.
     func start() throws {
-        // Not joined: it may hang in a disk, and a stop waits for nobody.
+        // Not joined: it may hang on a disk, and a stop must not wait for it.
         try OwnThread("status") { self.run() }.detach()
     }
 
-    /// The last word of its thread.
+    /// The last heartbeat of its thread.
     var word: Heartbeat.Word { signal.life.word }
 
-    /// No publication begins after it.
+    /// Stops the thread; no publication begins after this.
     func stop() { signal.raise() }
 
     private func run() {
@@ -82,7 +86,7 @@ final class StatusPublication: Sendable {
         for tell in listeners { tell() }
     }
 
-    /// Asks for a publication that begins after now; returns its number.
+    /// Requests a publication that begins after now; returns its number.
     func ask() -> Int {
         let number = state.update { state in
             state.asked = state.begun + 1
@@ -95,7 +99,7 @@ final class StatusPublication: Sendable {
     /// The number of the newest publication.
     var number: Int { state.value.published }
 
-    /// Calls `body`, which must not block, after each publication on the thread that made it.
+    /// Calls `body`, which must not block, after each publication on the publishing thread.
     @discardableResult func onPublished(_ body: @escaping @Sendable () -> Void) -> Int {
         state.update { state in
             state.lastListener += 1
@@ -106,13 +110,13 @@ final class StatusPublication: Sendable {
 
     private func forget(_ listener: Int) { state.update { $0.listeners[listener] = nil } }
 
-    /// The state now, with the figures of the newest publication; never blocks.
+    /// Returns the current status with the newest published figures; never blocks.
     func report() -> StatusReport {
         let (figures, begunAt) = state.update { ($0.figures, $0.begunAt) }
         return compose(figures, begunAt.map { clock.now() - $0 })
     }
 
-    /// The state now with figures of now, if these can be had in time.
+    /// Returns the current status, with fresh figures if they arrive within `limit`.
     func fresh(within limit: Duration) -> StatusReport {
         guard let published = try? Wakeup() else { return report() }
         let listener = onPublished { published.signal() }

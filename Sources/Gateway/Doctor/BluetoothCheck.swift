@@ -1,4 +1,4 @@
-// The radio: is there an adapter, is it blocked, may it be used.
+// Checks the Bluetooth adapter: present, not blocked, permitted.
 import Beacons
 import CLinux
 import Configuration
@@ -46,12 +46,14 @@ struct BluetoothCheck {
         }
     }
 
-    /// A controller over TCP takes one host at a time: what the gateway hears is the better test.
+    /// The reception of a running gateway, or nil.
+    ///
+    /// A controller over TCP accepts one host at a time, so this is a better test than connecting.
     private var heard: String? {
         guard let source = input.report?.sources["beacons"], source.state == "loaded" else {
             return nil
         }
-        return "the gateway hears \(source.ratePerS) beacons a second"
+        return "the gateway receives \(source.ratePerS) beacons per second"
     }
 
     // MARK: An adapter of this machine
@@ -100,7 +102,7 @@ struct BluetoothCheck {
     /// CAP_NET_ADMIN is bit 12, CAP_NET_RAW 13 (linux/capability.h).
     private static let needed: UInt64 = 1 << 12 | 1 << 13
 
-    /// Of the gateway, or of what is run now where it does not run.
+    /// Checks the capabilities of the gateway, or of this process if it is not running.
     private var rights: Finding {
         let pid = input.report.map { "\($0.daemon.pid)" }
         let who = pid == nil ? "you have" : "the gateway has"
@@ -120,7 +122,7 @@ enum Adapters {
         files.names(in: "/sys/class/bluetooth").filter { $0.hasPrefix("hci") && !$0.contains(":") }
     }
 
-    /// `hard` or `soft` where rfkill blocks the adapter.
+    /// Returns `hard` or `soft` if rfkill blocks the adapter, else nil.
     static func block(of adapter: String, _ files: SystemFiles) -> String? {
         for entry in files.names(in: "/sys/class/rfkill") {
             let folder = "/sys/class/rfkill/\(entry)"

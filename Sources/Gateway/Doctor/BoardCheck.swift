@@ -1,4 +1,4 @@
-// What a board in the field stands or falls with: its card's files, its supply, its temperature, and the last upload.
+// Checks a board's boot files, power supply, temperature and last upload.
 import CLinux
 import Glibc
 import Host
@@ -29,20 +29,20 @@ struct BoardCheck {
         guard files.exists(Self.boot) else { return [] }
         let wanted = "/etc/systemd/system/multi-user.target.wants/waypost-import.service"
         guard files.isThere(wanted) else {
-            let what = "what lies in \(Self.boot) is not taken over at a boot"
+            let what = "files in \(Self.boot) are not imported at boot"
             let next = "`sudo systemctl enable waypost-import waypost-enroll`"
             return [.warn(part, what, next: next)]
         }
         let left = CardFile.allCases.filter(\.isSecret).filter(lies)
         guard left.isEmpty else {
             let names = left.map(\.rawValue).joined(separator: ", ")
-            let next = "the next boot takes it over; or delete it: `sudo rm \(Self.boot)/NAME`"
-            return [.warn(part, "\(names) on the card is open to whoever takes it", next: next)]
+            let next = "the next boot imports it; or delete it: `sudo rm \(Self.boot)/NAME`"
+            return [.warn(part, "\(names) is readable by anyone who has the card", next: next)]
         }
-        return [.ok(part, "nothing is wrong with what lies in \(Self.boot)")]
+        return [.ok(part, "no problems in \(Self.boot)")]
     }
 
-    /// When the server last took something, on the clock that is never stepped; nil where this boot's clock cannot tell.
+    /// The last accepted batch, on the monotonic clock; nil if unknown or the wall clock is behind.
     private var lastUpload: BootInstant? {
         let now = clock.stamp()
         guard let last = lastSuccess, !isAhead(last, of: now.wall) else { return nil }
@@ -53,7 +53,7 @@ struct BoardCheck {
         input.report?.upload.lastSuccessAt.flatMap { WallTime(rfc3339: $0) }
     }
 
-    /// A date of an earlier boot, on a board without a clock of its own: nobody has told it the time yet.
+    /// Returns whether a date is in the future: without an RTC, the time is unknown after a boot.
     private func isAhead(_ date: WallTime, of now: WallTime) -> Bool {
         date.milliseconds - now.milliseconds > 60_000
     }
@@ -64,7 +64,7 @@ struct BoardCheck {
             do {
                 return try CardSecret.find(in: text, of: file) != nil
             } catch {
-                // What cannot be taken over may be one all the same.
+                // An invalid file may be a secret all the same.
                 return true
             }
         }
@@ -72,7 +72,7 @@ struct BoardCheck {
 
     // MARK: Supply
 
-    /// Bits of the firmware's flags: now, and since the boot 16 higher.
+    /// Bits of the firmware's flags: the current state, and 16 bits higher the one since boot.
     private enum Throttled {
         static let underVoltage: UInt32 = 1
         static let slowed: UInt32 = 1 << 1 | 1 << 2 | 1 << 3
@@ -103,7 +103,7 @@ struct BoardCheck {
         return [.ok("power", "the voltage of the supply was never too low since the boot")]
     }
 
-    /// Of a Raspberry Pi's firmware, in Raspberry Pi's own kernels.
+    /// The firmware's flags, which only Raspberry Pi's own kernels show.
     private var firmwareFlags: UInt32? {
         let folder = "/sys/devices/platform"
         for soc in files.names(in: folder) where soc.hasPrefix("soc") {
@@ -116,7 +116,7 @@ struct BoardCheck {
         return nil
     }
 
-    /// The same of the kernel's driver raspberrypi-hwmon, which any kernel may have.
+    /// The undervoltage alarm of the driver raspberrypi-hwmon, which any kernel may have.
     private var voltageAlarm: Bool? {
         for name in files.names(in: "/sys/class/hwmon") {
             let folder = "/sys/class/hwmon/\(name)"
@@ -128,7 +128,7 @@ struct BoardCheck {
 
     // MARK: Temperature
 
-    /// A Raspberry Pi slows down at 80 °C; near that a hot day does it.
+    /// Checks the temperature: a Raspberry Pi slows down at 80 °C.
     private var temperature: Finding? {
         let degrees = files.names(in: "/sys/class/thermal").filter { $0.hasPrefix("thermal_zone") }
             .compactMap { files.text("/sys/class/thermal/\($0)/temp").flatMap { Int($0) } }
@@ -145,7 +145,9 @@ struct BoardCheck {
 
     // MARK: Uploads
 
-    /// By the gateway's own word; what waits for its first sync, or for a clock, is no fault yet.
+    /// Checks the last upload in the gateway's report.
+    ///
+    /// Records that wait for the first sync, or for a set clock, are not a failure.
     private var upload: Finding? {
         guard let report = input.report, report.daemon.running == true,
             let target = input.configuration.upload.target
@@ -159,12 +161,12 @@ struct BoardCheck {
                 : .warn("upload", "nothing was uploaded to \(target) yet; \(waiting)", next: next)
         }
         guard !isAhead(last, of: clock.wall()) else {
-            let what = "the last good one was \(last.rfc3339), later than it is by this clock"
+            let what = "the last successful one was \(last.rfc3339), later than this clock's time"
             return pending == 0 ? nil : .warn("upload", "\(what); \(waiting)", next: next)
         }
         let seconds = max(0, (clock.wall().milliseconds - last.milliseconds) / 1000)
         let late = 3 * input.configuration.upload.interval.milliseconds / 1000
-        let message = "the last good one was \(span(Int(seconds))) ago; \(waiting)"
+        let message = "the last successful one was \(span(Int(seconds))) ago; \(waiting)"
         guard pending > 0, seconds > max(late, 600) else { return .ok("upload", message) }
         return seconds > 86_400
             ? .fail("upload", message, next: next) : .warn("upload", message, next: next)

@@ -1,10 +1,10 @@
-// The card, as the kernel speaks of it: errors in its log, and file systems that it made read-only.
+// Checks the card for errors in the kernel log, and for file systems that became read-only.
 import CLinux
 import Glibc
 import Host
 
 struct CardCheck {
-    /// What its drivers and file systems write about a medium that fails.
+    /// Messages that drivers and file systems log for a failing medium.
     private static let marks = [
         "I/O error, dev ", "Buffer I/O error", "EXT4-fs error", "FAT-fs (", "F2FS-fs (",
         "critical medium error", "Medium Error", "mmc0: error", "mmc1: error", "mmc0: Timeout",
@@ -46,7 +46,7 @@ struct CardCheck {
         ]
     }
 
-    /// File systems that ought to be writable, by /etc/fstab, and are not.
+    /// File systems that are writable in /etc/fstab and now mounted read-only.
     private var madeReadOnly: [String] {
         let wanted = table("/etc/fstab").filter { !$0.options.contains("ro") }.map(\.folder)
         let mounted = table("/proc/self/mounts")
@@ -64,14 +64,14 @@ struct CardCheck {
         }
     }
 
-    /// Whether a message names a disk on which nothing of the system is: a stick, or an image that somebody looks into.
+    /// Returns whether a message names a disk without parts of the system: a stick or an image.
     private static func isAboutAnother(_ message: Substring, than own: Set<String>) -> Bool {
         let words = message.split { !$0.isASCII || !($0.isLetter || $0.isNumber) }
         guard let named = words.lazy.compactMap(disk).first else { return false }
         return own.isEmpty ? named.hasPrefix("loop") : !own.contains(named)
     }
 
-    /// The disks with the folders of fstab(5), with the root and with what is collected.
+    /// The disks that hold the folders of fstab(5), the root and the state directory.
     private var ownDisks: Set<String> {
         let folders = table("/etc/fstab").map(\.folder) + ["/", "/data"]
         let state = input.configuration.stateDirectory + "/"
@@ -86,7 +86,7 @@ struct CardCheck {
         )
     }
 
-    /// The disk that a name of the kernel is, or is a part of: `mmcblk0` of `mmcblk0p2`, `sda` of `sda1`.
+    /// Returns the disk of a kernel device name: `mmcblk0` for `mmcblk0p2`, `sda` for `sda1`.
     private static func disk(_ name: Substring) -> String? {
         for kind in ["mmcblk", "nvme", "loop"] where name.hasPrefix(kind) {
             let rest = name.dropFirst(kind.count).prefix { $0 != "p" }
@@ -99,9 +99,9 @@ struct CardCheck {
         return String(letters)
     }
 
-    /// Messages of the kernel since the boot, as far as it remembers; nil where they cannot be read.
+    /// The kernel's messages since boot, as far as it keeps them; nil if they cannot be read.
     ///
-    /// Each is `PRIORITY,NUMBER,TIME,FLAGS;TEXT` (dev-kmsg); a read gives one, and none waits.
+    /// Each is `PRIORITY,NUMBER,TIME,FLAGS;TEXT` (dev-kmsg); one per read, which does not block.
     private var kernelLog: [Substring]? {
         let number = open(files.root + "/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard number >= 0 else { return nil }
@@ -110,7 +110,7 @@ struct CardCheck {
         var block = [UInt8](repeating: 0, count: 8192)
         while bytes.count < 8 << 20 {
             let count = read(log.number, &block, block.count)
-            // EPIPE: some were overwritten meanwhile; the next read goes on behind them.
+            // EPIPE: some were overwritten in the meantime; the next read continues behind them.
             if count < 0, errno == EPIPE || errno == EINTR { continue }
             guard count > 0 else { break }
             bytes += block.prefix(count)

@@ -1,4 +1,4 @@
-// Is the time right, and who says so.
+// Checks that the clock is synchronized, and by which source.
 import Host
 
 struct ClockCheck {
@@ -35,20 +35,20 @@ struct ClockCheck {
             ]
         }
         if input.report?.clock.state == "synced" {
-            return [.ok("clock", "synced by the receiver behind gpsd; \(who)")]
+            return [.ok("clock", "synced by the GNSS receiver behind gpsd; \(who)")]
         }
         return [
             .warn(
                 "clock",
-                "not synced since this boot (\(who)): records are dated when it is",
+                "not synced since this boot (\(who)): records get their dates once it is",
                 next: client == nil
-                    ? "`sudo timedatectl set-ntp true`, or give gpsd a receiver with a view of the sky"
+                    ? "`sudo timedatectl set-ntp true`, or give gpsd a GNSS receiver with a view of the sky"
                     : "check the network: `timedatectl status`"
             )
         ]
     }
 
-    /// By what each leaves in /run while it is at work.
+    /// The NTP client, found by the file that each has in /run while it is running.
     private var client: String? {
         let marks = [
             ("/run/systemd/timesync", "systemd-timesyncd"), ("/run/chrony/chronyd.pid", "chrony"),

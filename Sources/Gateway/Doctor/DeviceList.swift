@@ -1,19 +1,19 @@
-// `devices`: what could be used here now.
+// The list of `waypost devices`: hardware that can be used now.
 import Audio
 import Host
 import JSON
 import Location
 
-/// Bluetooth adapters, capture devices and gpsd's receivers.
+/// Bluetooth adapters, capture devices, gpsd's GNSS receivers and other serial adapters.
 package struct DeviceList: Codable, Sendable {
     package struct Adapter: Codable, Sendable {
         package var name: String
-        /// `hard` or `soft` where rfkill blocks it.
+        /// `hard` or `soft` if rfkill blocks it.
         @OrNull package var blocked: String?
     }
 
     package struct Microphone: Codable, Sendable {
-        /// For `audio.device`; the same after a restart and in any order of plugging in.
+        /// The value for `audio.device`; stable over restarts and the order of plugging in.
         package var name: String
         package var title: String
         @OrNull package var port: String?
@@ -29,12 +29,12 @@ package struct DeviceList: Codable, Sendable {
     package var bluetooth: [Adapter]
     package var sound: [Microphone]
     package var gpsd: [Receiver]
-    /// Why gpsd's are not known.
+    /// Why gpsd's receivers are not known.
     @OrNull package var gpsdError: String?
-    /// May be receivers; gpsd is told nothing of them.
+    /// Serial adapters that may be GNSS receivers and that gpsd does not use.
     package var serial: [SerialAdapter]
 
-    /// Looks for at most some seconds, most of them for gpsd.
+    /// Collects the list; blocks for a few seconds, mostly for gpsd.
     package init(_ configuration: Configuration, root: String = "") {
         let files = SystemFiles(root: root)
         bluetooth = Adapters.names(files).map {
@@ -83,8 +83,8 @@ package struct DeviceList: Codable, Sendable {
     private var unclaimed: String {
         guard let first = serial.first else { return "" }
         let lines = serial.map { "\($0.path)  \($0.chip) \($0.product), port \($0.port)" }
-        let advice = "is one of them a receiver? sudo waypost devices --write-rule \(first.port)"
-        return "\n" + block("SERIAL ADAPTERS THAT GPSD IS NOT TOLD OF", lines + [advice])
+        let advice = "is one a GNSS receiver? sudo waypost devices --write-rule \(first.port)"
+        return "\n" + block("SERIAL ADAPTERS THAT GPSD DOES NOT USE", lines + [advice])
     }
 
     private func line(_ device: Microphone) -> String {

@@ -1,4 +1,4 @@
-// Room, rights and the database.
+// Checks free space, permissions and the database.
 import CLinux
 import Configuration
 import Glibc
@@ -26,7 +26,7 @@ struct DiskCheck {
         return [room, memory, rights(figures), database].compactMap { $0 }
     }
 
-    /// What waits for its upload is to outlast a power cut.
+    /// Fails if the state directory is in memory, where a power cut loses pending records.
     private var memory: Finding? {
         let mounts = input.files.text("/proc/self/mounts", limit: 1 << 18) ?? ""
         return memoryTrouble(directory, mounts).map { trouble in
@@ -62,13 +62,13 @@ struct DiskCheck {
             return .fail("disk", small, next: "use a larger one, or lower `storage.critical_free`")
         }
         if free < Int64(limits.criticalFree) {
-            return .fail("disk", "\(message): no sound is recorded any more", next: advice)
+            return .fail("disk", "\(message): audio is not recorded any more", next: advice)
         }
         if free < Int64(limits.warnFree) { return .warn("disk", message, next: advice) }
         return .ok("disk", message)
     }
 
-    /// Where the service is another user than the folder's owner, nothing can be stored.
+    /// Fails if the gateway runs as another user than the folder's owner: it cannot store anything.
     private func rights(_ figures: stat) -> Finding? {
         let pid = input.report?.daemon.pid
         var process = stat()
@@ -92,7 +92,7 @@ struct DiskCheck {
             )
         }
         var figures = stat()
-        // Whoever the directory belongs to may have put a link or a pipe there, and root would follow it.
+        // The directory's owner may have put a link or a pipe there, and root would follow it.
         guard lstat(path, &figures) != 0 || figures.st_mode & S_IFMT == S_IFREG else {
             return .fail(
                 "database",
@@ -104,14 +104,14 @@ struct DiskCheck {
             return .warn("database", "\(path) cannot be read by you", next: "`sudo waypost doctor`")
         }
         switch DatabaseProbe(path, limit: .seconds(3)) {
-        case .sound: return .ok("database", "\(path) is sound")
+        case .sound: return .ok("database", "\(path) is intact")
         case .unfinished:
-            return .ok("database", "\(path) opens; nothing wrong in what 3 s were enough to read")
+            return .ok("database", "\(path) opens; no damage found in 3 s, not all of it was read")
         case .damaged(let message):
             return .fail(
                 "database",
                 "\(path) is damaged: \(message)",
-                next: "restart the service: it sets the database aside and saves what can be read"
+                next: "restart the service: it quarantines the database and saves readable records"
             )
         case .held(let message):
             return .warn(

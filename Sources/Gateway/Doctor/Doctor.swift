@@ -1,35 +1,35 @@
-// `doctor`: looks at each part that a field device needs, all at once, each for a limited time.
+// `waypost doctor`: checks each part of a field device concurrently, each with a timeout.
 import Audio
 import Host
 import StatusBoard
 
-/// Runs the checks.
+/// Runs all checks.
 package struct Doctor: Sendable {
     private let input: DoctorInput
     private let onLevel: @Sendable (Double) -> Void
 
-    /// `onLevel`: gets the level of sound ten times a second while it is listened to, in dBFS.
+    /// `onLevel` is called with the sound level in dBFS, ten times per second while listening.
     package init(_ input: DoctorInput, onLevel: @escaping @Sendable (Double) -> Void = { _ in }) {
         self.input = input
         self.onLevel = onLevel
     }
 
-    /// One part, the time that it has, and what to do when that was not enough.
+    /// A check of one part, its timeout, and the remedy for a timeout.
     struct Check: Sendable {
         var part: String
         var limit: Duration
         var next: String
-        /// Tells each finding as it is made: what is known before a hang counts.
+        /// Reports each finding as it is made, so that those before a hang count.
         var look: @Sendable (_ tell: (Finding) -> Void) -> Void
 
-        /// The finding if the check did not end in time.
+        /// The finding for a timeout.
         fileprivate var hangs: Finding {
             let seconds = Double(limit.milliseconds) / 1000
             return .fail(part, "did not answer in \(seconds) s", next: next)
         }
     }
 
-    /// Blocks for as long as the check with the longest limit has; what is not done in time is a finding itself.
+    /// Runs all checks and blocks at most for the longest timeout; a timeout is a finding.
     package func examine() throws -> Examination {
         Examination(version: input.version, checks: try Self.findings(of: checks))
     }
@@ -38,7 +38,7 @@ package struct Doctor: Sendable {
         let results = StateBox(checks.map { _ in Result() })
         let done = try Wakeup()
         for (index, check) in checks.enumerated() {
-            // Never joined: one that hangs must not keep the command from its end.
+            // Never joined: a hung check must not block the command.
             _ = try OwnThread(check.part) {
                 check.look { finding in results.update { $0[index].findings.append(finding) } }
                 results.update { $0[index].isDone = true }
@@ -47,7 +47,7 @@ package struct Doctor: Sendable {
         }
         let clock = SystemClock()
         let began = clock.now()
-        // Until each is done or out of its time.
+        // Until each check is done or has timed out.
         while let left = zip(checks, results.value).filter({ !$1.isDone }).map(\.0.limit).max(),
             clock.now() - began < left
         {
@@ -65,7 +65,7 @@ package struct Doctor: Sendable {
         var isDone = false
     }
 
-    /// All at once, each with time enough for what it waits for and half a second more.
+    /// All checks; each timeout is half a second longer than what the check itself waits for.
     var checks: [Check] {
         let (input, onLevel) = (input, onLevel)
         return [
@@ -89,12 +89,12 @@ package struct Doctor: Sendable {
 
     private static let disk = "look at the disk: `dmesg | tail`"
     private static let card = "look at the card: `dmesg | tail`"
-    /// Only looking a name up has no limit of its own.
+    /// The remedy for a DNS lookup, which alone has no timeout.
     private static let resolver = "no answer from the name server? `resolvectl status`"
 }
 
 extension Doctor.Check {
-    /// One whose findings come all together.
+    /// Creates a check that returns all findings at once.
     fileprivate init(
         _ part: String,
         _ seconds: Double,

@@ -1,28 +1,28 @@
-// What the checks of the doctor are told.
+// The input of the checks of `waypost doctor`.
 import Glibc
 import Host
 import HTTP
 import Upload
 
-/// What the checks are told: one for all of them, for code that copies it would be in each.
+/// The input shared by all checks; a class, so that no check contains code that copies it.
 package final class DoctorInput: Sendable {
     package let configuration: Configuration
-    /// That of the command, but for proxies, which are those of the gateway.
+    /// The command's environment with the gateway's proxies.
     package let environment: [String: String]
     package let version: String
-    /// The executable that listens as the service's user where root asks; nil: this process listens itself.
+    /// The executable that listens as the service's user if run by root; nil: this process listens.
     let program: String?
-    /// A folder in place of `/`, for what is looked up in files.
+    /// A folder in place of `/` for files.
     package let root: String
     var files: SystemFiles { SystemFiles(root: root) }
-    /// The gateway's own report; nil while it cannot be asked.
+    /// The gateway's report; nil if it cannot be asked.
     let report: StatusReport?
-    /// Why it cannot be.
+    /// Why the gateway cannot be asked.
     let refusal: ControlRefusal?
 
-    /// Asks the gateway; or `report`: what it has said.
+    /// Asks the gateway for its report, unless given as `report`.
     ///
-    /// `program`: this executable, which is started once more for what root must not do.
+    /// `program`: this executable, which is started again for work that root must not do.
     package init(
         _ configuration: Configuration,
         environment: [String: String],
@@ -48,8 +48,9 @@ package final class DoctorInput: Sendable {
         self.environment = Self.withProxies(ofProcess: report?.daemon.pid ?? 0, own)
     }
 
-    /// Uploads go through the proxies that the gateway's environment names; without a gateway, or the right to read its
-    /// environment, through those of the command.
+    /// Returns the environment with the gateway's proxies, as uploads use them.
+    ///
+    /// Without a gateway, or the right to read its environment, those of the command stay.
     private static func withProxies(
         ofProcess pid: Int,
         _ own: [String: String]
@@ -68,14 +69,14 @@ package final class DoctorInput: Sendable {
         return environment
     }
 
-    /// Has this process, and libcurl in it, use the gateway's proxies; while it has no other thread.
+    /// Sets the gateway's proxies in this process, for libcurl; call before any thread starts.
     package func useProxies() {
         for name in ServerProbe.Proxy.variables {
             if let value = environment[name] { setenv(name, value, 1) } else { unsetenv(name) }
         }
     }
 
-    /// The secrets that systemd gives to the service, for a person who may read them.
+    /// Adds systemd's credential store, if this user may read the service's secrets.
     private static func withCredentials(_ environment: [String: String]) -> [String: String] {
         let store = "/etc/credstore"
         let isThere = [Token.credential, StoreKeys.credential].contains {
@@ -85,6 +86,6 @@ package final class DoctorInput: Sendable {
             ? ["CREDENTIALS_DIRECTORY": store].merging(environment) { $1 } : environment
     }
 
-    /// It answers within a second; with this and the longest check it is all done in 8 s.
+    /// The timeout for the gateway's report; with the longest check everything is done in 8 s.
     static let patience = Duration.seconds(2)
 }

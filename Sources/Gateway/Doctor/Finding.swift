@@ -1,8 +1,8 @@
-// What `doctor` finds, as text and as JSON.
+// The findings of `waypost doctor`, as text and as JSON.
 import Host
 import JSON
 
-/// One thing that was looked at.
+/// The result of one check.
 package struct Finding: Codable, Sendable, Equatable {
     package enum State: String, Codable, Sendable {
         case ok
@@ -10,11 +10,11 @@ package struct Finding: Codable, Sendable, Equatable {
         case fail
     }
 
-    /// What was looked at, in a word: `bluetooth`.
+    /// The checked part in a word: `bluetooth`.
     package var part: String
     package var state: State
     package var what: String
-    /// What to do; nothing where nothing is wrong.
+    /// The remedy; nil if nothing is wrong.
     @OrNull package var next: String?
 
     static func ok(_ part: String, _ what: String) -> Finding {
@@ -30,7 +30,7 @@ package struct Finding: Codable, Sendable, Equatable {
     }
 }
 
-/// All that was found.
+/// All findings.
 package struct Examination: Codable, Sendable {
     package var version: String
     package var state: StatusReport.Health
@@ -46,7 +46,7 @@ package struct Examination: Codable, Sendable {
     /// One JSON object on one line.
     package var json: [UInt8] { encodedJSON(self) }
 
-    /// A line each, what to do under it; at most 80 columns where words allow.
+    /// Returns a line per finding with its remedy below, wrapped at 80 columns.
     package func text(isColoured: Bool) -> String {
         let counts = [Finding.State.fail, .warn].compactMap { state -> String? in
             let count = checks.filter { $0.state == state }.count

@@ -1,13 +1,13 @@
-// A rule that gives whatever is plugged into a USB port to gpsd.
+// Writes a udev rule that gives the device in a USB port to gpsd.
 import Glibc
 package import Host
 
-/// Writes such rules: `waypost devices --write-rule PORT`.
+/// The rules of `waypost devices --write-rule PORT`.
 package enum GNSSRule {
-    /// After gpsd's own (60), and before ours (70), which starts the gateway for what gpsd is given.
+    /// After gpsd's own (60), before ours (70), which starts the gateway for gpsd's devices.
     private static let name = "65-waypost-gnss.rules"
 
-    /// The interface that a port names: an adapter with one has it as its first.
+    /// Returns the interface of a port; without one in the name it is the first.
     static func interface(of port: String) -> String {
         port.contains(":") ? port : "\(port):1.0"
     }
@@ -22,16 +22,16 @@ package enum GNSSRule {
             """
     }
 
-    /// Adds the rule of a port; returns what was done, a line each, and the serial port that is there now.
+    /// Adds a port's rule; returns a line per step done, and the serial device that is there now.
     ///
-    /// Throws a Failure that names what is wrong.
+    /// Throws a Failure with a remedy.
     package static func write(
         _ port: String,
         root: String = ""
     ) throws(Failure) -> (lines: [String], device: String?) {
         guard isPort(port) else {
             throw Failure(
-                "\"\(printable(port))\" is no USB port, such as 1-1.3; `waypost devices` lists those in use"
+                "\"\(printable(port))\" is not a USB port such as 1-1.3; `waypost devices` lists those in use"
             )
         }
         let files = SystemFiles(root: root)
@@ -55,11 +55,11 @@ package enum GNSSRule {
                 }
             throw Failure("\(path): \(error.reason); \(advice)")
         }
-        let now = here.map { "\($0.chip) at \($0.path)" } ?? "nothing that is known, now"
+        let now = here.map { "\($0.chip) at \($0.path)" } ?? "no known adapter now"
         return (["\(path): what is plugged into \(port) goes to gpsd (\(now))"], here?.path)
     }
 
-    /// `1-1.3`, `1-1.3:1.1`: bus, ports of hubs, interface.
+    /// Returns whether a text is like `1-1.3` or `1-1.3:1.1`: bus, ports of hubs, interface.
     private static func isPort(_ text: String) -> Bool {
         let halves = text.split(separator: ":", omittingEmptySubsequences: false)
         guard halves.count <= 2, text.utf8.count <= 40 else { return false }

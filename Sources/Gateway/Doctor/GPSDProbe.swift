@@ -1,11 +1,11 @@
-// A short talk with gpsd, beside the gateway's own.
+// Asks gpsd for its state, over a separate connection from the gateway's.
 import CLinux
 import Configuration
 import Glibc
 import Host
 import JSON
 
-/// What gpsd says of itself in a few seconds (gpsd_json(5)).
+/// The state of gpsd and its GNSS receivers, as reported within a few seconds (gpsd_json(5)).
 struct GPSDProbe {
     struct Receiver: Decodable {
         var path: String?
@@ -23,12 +23,12 @@ struct GPSDProbe {
 
     private(set) var release: String?
     private(set) var receivers: [Receiver] = []
-    /// A report of the position came, and the best of its kind: 1 no fix, 2, 3.
+    /// The best mode of all position reports: 1 no fix, 2, 3; nil if none came.
     private(set) var mode: Int?
 
-    /// Listens until there is a fix, or no longer than `limit`.
+    /// Listens until there is a fix, or until `limit`.
     ///
-    /// Throws what connecting says.
+    /// Throws if connecting fails.
     init(_ address: HostPort, limit: Duration, wantsFix: Bool = true) throws {
         let stop = try StopSignal()
         let clock = SystemClock()
@@ -53,7 +53,7 @@ struct GPSDProbe {
                 take(Array(text[..<end]))
                 text.removeSubrange(...end)
             }
-            // No line of gpsd is longer than 10 kB: what is, is not gpsd.
+            // gpsd's lines are at most 10 kB: anything longer is not gpsd.
             guard text.count < 32 << 10 else { break }
         }
     }
@@ -67,7 +67,7 @@ struct GPSDProbe {
                 Receiver(path: $0.path.map(withoutUser), driver: $0.driver)
             }
         case "DEVICE":
-            // gpsd tells the receiver's type only now, or the receiver was just plugged in.
+            // gpsd reports the receiver's type only now, or the receiver was just plugged in.
             let path = line.path.map(withoutUser)
             receivers.removeAll { $0.path == path }
             receivers.append(Receiver(path: path, driver: line.driver))

@@ -1,9 +1,9 @@
-// gpsd, its receiver and its fix.
+// Checks gpsd, its GNSS receiver and the fix.
 import Host
 import Location
 
 struct LocationCheck {
-    /// A receiver reports each second; the rest of the time is for one that gpsd has just opened.
+    /// Seconds to wait for a fix: a receiver reports each second, one just opened takes longer.
     private static let patience = 5
 
     let input: DoctorInput
@@ -23,7 +23,7 @@ struct LocationCheck {
         }
         guard let release = look.release else {
             return [
-                .fail("gpsd", "what answers at \(address) is not gpsd", next: "check location.gpsd")
+                .fail("gpsd", "the server at \(address) is not gpsd", next: "check location.gpsd")
             ]
         }
         return [.ok("gpsd", "gpsd \(release) at \(address)"), receiver(look)]
@@ -40,7 +40,7 @@ struct LocationCheck {
         }
         return .fail(
             "receiver",
-            "gpsd has none, and is not told of the \(adapter.chip) at \(adapter.path)",
+            "gpsd has none, and does not use the \(adapter.chip) at \(adapter.path)",
             next: "if that is the receiver: `sudo waypost devices --write-rule \(adapter.port)`"
         )
     }
@@ -54,7 +54,7 @@ struct LocationCheck {
         guard let mode = look.mode else {
             return .fail(
                 "receiver",
-                "\(all) says nothing",
+                "\(all) sends nothing",
                 next: "check its cable and speed: `gpsmon`; then `sudo systemctl restart gpsd`"
             )
         }

@@ -1,22 +1,22 @@
-// Serial adapters on USB that may be receivers, and that gpsd is told nothing of.
+// Finds USB serial adapters that may be GNSS receivers and that gpsd does not use.
 import Glibc
 import Host
 
-/// A serial port of an adapter on USB.
+/// A serial port of a USB adapter.
 package struct SerialAdapter: Codable, Sendable, Equatable {
     /// `/dev/ttyUSB0`.
     package var path: String
     /// The USB port, and the interface of adapters with several: `1-1.3`, `1-1.4:1.1`.
     package var port: String
-    /// The chip, as makers of receivers name it: `PL2303`.
+    /// The chip, as makers of GNSS receivers name it: `PL2303`.
     package var chip: String
-    /// What it says of itself.
+    /// Manufacturer and product name from its USB descriptor.
     package var product: String
 }
 
-/// Looks them up in /sys.
+/// Finds serial adapters in /sys.
 struct SerialAdapters {
-    /// Chips that are in receivers and in much else, so that Debian's rules for gpsd (60-gpsd.rules) leave them out.
+    /// Chips in GNSS receivers and much else, which Debian's 60-gpsd.rules therefore omits.
     private static let chips: [(vendor: String, products: Set<String>, name: String)] = [
         ("067b", ["2303", "23a3", "23c3", "23d3"], "PL2303"),
         ("0403", ["6001", "6010", "6011", "6014", "6015"], "FTDI"),
@@ -30,7 +30,7 @@ struct SerialAdapters {
         self.files = files
     }
 
-    /// Those that no rule gives to gpsd, and that it has not from anywhere else.
+    /// Returns the adapters that no rule gives to gpsd and that it does not know otherwise.
     func unclaimed(knownToGPSD paths: [String]) -> [SerialAdapter] {
         let rules = self.rules
         let known = Set(paths.map { files.target($0) ?? $0 })
@@ -68,14 +68,14 @@ struct SerialAdapters {
         )
     }
 
-    /// The folder of the USB device in /sys, as it can be opened.
+    /// Returns the absolute path of the USB device's folder in /sys.
     private func path(of parts: ArraySlice<Substring>) -> String? {
         let below = parts.drop { $0 == ".." }
         let path = below.first == "devices" ? "/sys/" : "/"
         return below.isEmpty ? nil : path + below.joined(separator: "/")
     }
 
-    /// Lines of rules that give something to gpsd.
+    /// Lines of udev rules that give a device to gpsd.
     private var rules: [Substring] {
         ["/usr/lib/udev/rules.d", "/lib/udev/rules.d", "/etc/udev/rules.d"].flatMap { folder in
             files.names(in: folder).filter { $0.hasSuffix(".rules") }.flatMap { name in

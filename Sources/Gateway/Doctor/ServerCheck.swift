@@ -1,4 +1,4 @@
-// The server: its name, the way to it, its certificate, and whether it knows this device.
+// Checks the server: DNS, connection, certificate, and whether it accepts this device.
 import Configuration
 import Host
 import HTTP
@@ -6,9 +6,9 @@ import StatusBoard
 import Upload
 
 struct ServerCheck {
-    /// For all that is asked of it.
+    /// The timeout for all requests together.
     private static let patience = Duration.seconds(5)
-    /// A certificate is renewed a month before its end; half of that is late.
+    /// Days before the end of a certificate that are a warning; renewal is due a month before.
     private static let late = 14
 
     let input: DoctorInput
@@ -35,7 +35,7 @@ struct ServerCheck {
         input.report.flatMap(Self.waiting).map(tell)
     }
 
-    /// What is in order at the server and waits all the same.
+    /// Returns a finding if uploads wait for quiet hours or a budget, or nil.
     static func waiting(_ report: StatusReport) -> Finding? {
         if let end = report.upload.quietUntil {
             let what = "nothing is sent before \(end) (upload.quiet); `waypost sync` does not wait"
@@ -59,7 +59,7 @@ struct ServerCheck {
         return settings
     }
 
-    /// Name and connection, and the end of the certificate's life; one that is refused is told of by `certificate`.
+    /// Checks DNS and the connection; returns the certificate's end, which `certificate` verifies.
     private func reach(_ target: String, _ endpoint: Endpoint) -> (Finding, WallTime?) {
         let settings = settings(target)
         let proxy = ServerProbe.proxy(
@@ -81,7 +81,7 @@ struct ServerCheck {
         }
     }
 
-    /// The name of the server is the proxy's to look up.
+    /// Checks the connection through a proxy, which does the DNS lookup.
     private func reach(
         _ host: String,
         through proxy: ServerProbe.Proxy,
@@ -130,7 +130,7 @@ struct ServerCheck {
         return [.ok("certificate", "verified, good until \(date)")]
     }
 
-    /// The secret, and what is to be said of its file.
+    /// Reads the secret; returns it with the finding about its file.
     private func readToken() -> (String?, Finding) {
         do {
             switch upload.destination {
@@ -176,7 +176,7 @@ struct ServerCheck {
             switch try Enrolment.verify(settings, token: token, until: StopSignal()) {
             case .accepted: return .ok("token", "the server knows this device")
             case .cannotBeAsked:
-                return .ok("token", "there; the server cannot be asked for it, uploads will tell")
+                return .ok("token", "present; the server cannot verify it, uploads will show")
             }
         } catch {
             let failure = (error as? Failure) ?? Failure("\(error)")

@@ -1,4 +1,4 @@
-// The program as a service: unit, rules, user, and whether it runs.
+// Checks the service: running, unit, udev rules, user.
 import CLinux
 import Glibc
 import Host
@@ -24,7 +24,7 @@ struct ServiceCheck {
             }
             return .fail(
                 "gateway",
-                "does not run: nothing answers at \(input.configuration.socketPath)",
+                "not running: nothing answers at \(input.configuration.socketPath)",
                 next: isInstalled
                     ? "`systemctl start waypost`, then `journalctl -u waypost`" : "`waypost run`"
             )

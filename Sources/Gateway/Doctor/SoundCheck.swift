@@ -1,4 +1,4 @@
-// A second of what the microphone hears.
+// Checks the microphone by listening for a second.
 import Audio
 import Host
 import StatusBoard
@@ -35,7 +35,7 @@ struct SoundCheck {
         return .ok("sound", message)
     }
 
-    /// What the gateway says of a device that it has: nobody else can listen.
+    /// The gateway's report on a device that it holds, so that no other process can listen.
     private var held: Finding? {
         guard let source = input.report?.sources["audio"] else { return nil }
         let what = "\(source.device) is held by the gateway"

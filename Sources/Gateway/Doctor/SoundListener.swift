@@ -1,13 +1,13 @@
-// Listening for `doctor` with no more rights than the service has.
+// Listens to the microphone for `doctor` with the service's permissions.
 import Audio
 import CLinux
 import Glibc
 import Host
 import JSON
 
-/// Listens to a microphone, in a process of the service's user where root asks.
+/// Listens to a microphone; run by root, it does so in a process of the service's user.
 ///
-/// libasound reads configuration and loads plugins; with root's rights it does so for nobody.
+/// libasound reads configuration and loads plugins, which must not run as root.
 struct SoundListener {
     let input: DoctorInput
 
@@ -27,7 +27,7 @@ struct SoundListener {
         return try SoundReport.read(from: output.number, onLevel: onLevel)
     }
 
-    /// Starts this program as another user; returns its process number.
+    /// Starts this program as another user; returns its pid.
     private func start(
         _ program: String,
         _ audio: AudioSettings,
@@ -57,7 +57,7 @@ struct SoundListener {
         return process
     }
 
-    /// The groups of a user: `audio` gives it the devices.
+    /// Returns a user's groups; `audio` gives access to the devices.
     private static func groups(of ids: FileOwner) -> [gid_t] {
         guard let user = getpwuid(ids.user) else { return [ids.group] }
         var groups = [gid_t](repeating: ids.group, count: 64)
@@ -69,7 +69,7 @@ struct SoundListener {
     }
 }
 
-/// What the process that listens writes: a level on each line, then what was heard, or why nothing was.
+/// The output of the listening process: a level per line, then the result or an error.
 package enum SoundReport {
     private struct Line: Codable {
         var level: Double?
@@ -78,7 +78,7 @@ package enum SoundReport {
         var code: String?
     }
 
-    /// Listens and writes each line to `write`; this is all that the process does.
+    /// Listens and passes each line to `write`; the process does nothing else.
     package static func send(
         devices: [String],
         rate: Int,
@@ -99,7 +99,7 @@ package enum SoundReport {
         }
     }
 
-    /// A figure of another user's process, as one that can be shown.
+    /// Clamps a figure from another user's process to a plausible range.
     private static func shown(_ level: Double) -> Double { min(max(level, -200), 200) }
 
     private static func shown(_ heard: SoundProbe.Level) -> SoundProbe.Level {
@@ -109,7 +109,7 @@ package enum SoundReport {
         return heard
     }
 
-    /// Nothing of what is read can steer a terminal.
+    /// Reads the result of the listening process, without terminal control characters.
     static func read(
         from output: Int32,
         onLevel: (Double) -> Void

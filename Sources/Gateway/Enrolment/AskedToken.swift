@@ -1,34 +1,35 @@
-// The token that this device asks a server for, until it has it.
+// Stores the token that this device requests from a server, so that the request is idempotent.
 import Configuration
 import Glibc
 import Host
 import HTTP
 import Upload
 
-/// Made here and stored before the server is asked: a server that has used the code up gives this token again, where its
-/// answer was lost on the way or in a power cut.
+/// The token that the device asks for in exchange for a code, stored before the request.
 ///
-/// What it gave is kept here, too, until it is stored where it counts.
+/// If the answer is lost on the network or in a power cut, a retry asks for the same token, and the
+/// server grants it although the code is used up. The granted token is stored here, too, until it
+/// is stored in its final file.
 struct AskedToken {
     private static let fileName = "asked-token"
-    /// Behind a token that the server has given.
+    /// Follows a token that the server has granted.
     private static let mark = "\ngiven\n"
 
     let configuration: Configuration
-    /// Whom the file belongs to; nil: whoever makes it.
+    /// The owner of the file; nil: the process's user.
     var owner: FileOwner?
 
     private var path: String { "\(configuration.stateDirectory)/\(Self.fileName)" }
 
-    /// What a server gives for a code: this token, or, from one that knows no such wish, one of its own.
+    /// Exchanges a code for a token: this one, or one that the server chooses.
     ///
-    /// Throws a Failure with what the server or the network said, a SystemError where the token cannot be stored.
+    /// Throws a Failure from server or network, a SystemError if the token cannot be stored.
     func exchange(_ code: String, for device: String, _ transport: TransportSettings) throws
         -> String
     {
         let question = "\(transport.endpoint)\n\(code)\n"
         let kept = kept(question)
-        // The code is used up: whatever became of the token since, there is no other one for it.
+        // The code is used up: it gives no other token.
         if let kept, kept.hasSuffix(Self.mark) { return String(kept.dropLast(Self.mark.count)) }
         let given = try Enrolment.exchange(
             code: code,
@@ -41,10 +42,10 @@ struct AskedToken {
         return given
     }
 
-    /// What the server gave is stored in its place.
+    /// Deletes the file, once the granted token is stored in its final place.
     func forget() { unlink(path) }
 
-    /// What was asked for before, or has been given.
+    /// Returns the token that was requested or granted before, for the same server and code.
     private func kept(_ question: String) -> String? {
         guard let text = SmallText.read(path, followsLink: false), text.hasPrefix(question) else {
             return nil
@@ -53,7 +54,7 @@ struct AskedToken {
         return kept.hasSuffix(Self.mark) || kept.utf8.count == 64 ? String(kept) : nil
     }
 
-    /// A new one of 256 random bits.
+    /// Makes and stores a new token of 256 random bits.
     private func make(_ question: String) throws -> String {
         // The system's generator is getrandom(2).
         let token = hex((0..<32).map { _ in UInt8.random(in: .min ... .max) })

@@ -1,13 +1,13 @@
-// Changes single keys in the text of a configuration, and leaves the rest as a person wrote it.
+// Changes single keys in the text of a configuration and leaves the rest as it is.
 import Host
 
-/// The text of a file; whoever edits checks what it says afterwards.
+/// The text of a configuration under edit; the caller must parse the result to check it.
 struct ConfigurationEdit {
-    /// Without their ends; from a FAT card each may have a return at its end.
+    /// Lines without line feeds; those from a FAT card may end with a carriage return.
     private var lines: [String]
 
     init(_ text: String) {
-        // By bytes: a return and a line feed are one Character.
+        // By bytes, because CR LF is one Character.
         lines = text.utf8.split(separator: 10, omittingEmptySubsequences: false).map {
             String(decoding: $0, as: UTF8.self)
         }
@@ -15,7 +15,7 @@ struct ConfigurationEdit {
 
     var text: String { lines.joined(separator: "\n") }
 
-    /// Puts a text in place of the key's value; of a key that is commented out, or not there, in its section.
+    /// Sets the key to a text; replaces a commented-out key, or adds the key to its section.
     mutating func set(_ key: String, to value: String, in section: String) {
         let quoted = value.replacing(text: "\\", with: "\\\\").replacing(text: "\"", with: "\\\"")
         let line = "\(key) = \"\(quoted)\""
@@ -23,7 +23,7 @@ struct ConfigurationEdit {
         if let place = root.firstIndex(where: { Self.isKey("\(section).\(key)", $0[...]) }) {
             return replace(place, "\(section).\(line)")
         }
-        // A section that has keys here cannot have a header, too.
+        // A section with dotted keys at the top cannot have a header, too.
         if let place = root.lastIndex(where: { Self.isKey(of: section, $0) }) {
             return lines.insert("\(section).\(line)" + Self.end(of: lines[place]), at: place + 1)
         }
@@ -59,7 +59,7 @@ struct ConfigurationEdit {
             && line.dropFirst(key.count).first { $0 != " " && $0 != "\t" } == "="
     }
 
-    /// `section.key = …`, whatever the key.
+    /// Returns whether a line is `section.key = …`, for any key.
     private static func isKey(of section: String, _ line: String) -> Bool {
         trimmed(line).prefix { $0 != "=" && $0 != "#" }.hasPrefix("\(section).")
     }

@@ -1,11 +1,11 @@
-// Nothing is collected for a device that its server does not know (`upload.required`).
+// Blocks collecting until the server has accepted this device (`upload.required`).
 import Glibc
 import Host
 import Queue
 import Records
 import Upload
 
-/// A file in the state directory that names the endpoint which has accepted this device.
+/// The file in the state directory that names the endpoint which has accepted this device.
 struct EnrolmentMark {
     static let fileName = "enrolled"
 
@@ -13,12 +13,12 @@ struct EnrolmentMark {
 
     init(stateDirectory: String) { path = "\(stateDirectory)/\(Self.fileName)" }
 
-    /// nil without a mark, or where the disk does not answer; "" in one of an older Waypost, which named none.
+    /// nil without a file or on a disk error; "" in a file of an older Waypost, which named none.
     private var endpoint: String? {
         SmallText.read(path, followsLink: false).map { String($0.prefix { !$0.isNewline }) }
     }
 
-    /// Whether this endpoint has accepted the device, as far as can be known.
+    /// Returns whether this endpoint has accepted the device; true if the file cannot be read.
     func names(_ target: String) -> Bool {
         guard let endpoint else { return access(path, F_OK) == 0 || errno != ENOENT }
         return endpoint.isEmpty || endpoint == target
@@ -26,13 +26,13 @@ struct EnrolmentMark {
 
     /// Stores the endpoint that has accepted this device.
     ///
-    /// `owner`: whom the file then belongs to. Throws a Failure that says what to do.
+    /// `owner`: the new owner of the file. Throws a Failure with a remedy.
     func write(_ target: String, owner: FileOwner? = nil) throws(Failure) {
         do {
             try SmallFile.replace(path, Array("\(target)\n".utf8), mode: 0o644, owner: owner)
         } catch {
             throw Failure(
-                "the server accepted this device, but that cannot be noted: \(path): \(error.reason); "
+                "the server accepted this device, but that cannot be stored: \(path): \(error.reason); "
                     + "it is asked again at the next start",
                 code: error.code == ENOSPC || error.code == EDQUOT ? .storageFull : nil
             )
@@ -43,7 +43,7 @@ struct EnrolmentMark {
 extension Configuration {
     var enrolmentMark: EnrolmentMark { EnrolmentMark(stateDirectory: stateDirectory) }
 
-    /// Why nothing may be collected yet; nil where it may.
+    /// Why nothing may be collected yet; nil if collecting is allowed.
     var whyNotCollecting: String? {
         guard upload.isRequired else { return nil }
         guard let target = upload.target else {
@@ -53,7 +53,7 @@ extension Configuration {
     }
 }
 
-/// Refuses records of other programs as long as the sources may not collect.
+/// An intake sink that refuses records of other programs while the sources may not collect.
 struct EnrolledSink: IntakeSink {
     let queue: any IntakeSink
     let whyNot: @Sendable () -> String?

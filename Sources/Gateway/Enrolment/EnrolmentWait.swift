@@ -1,4 +1,4 @@
-// A gateway that waits until its endpoint accepts the device.
+// Waits until the endpoint accepts the device.
 import Host
 import HTTP
 import Queue
@@ -6,14 +6,14 @@ import Records
 import StatusBoard
 import Upload
 
-/// Asks the endpoint once an interval, and sooner where it was not the server that said no.
+/// Asks the endpoint once per interval, and sooner after failures other than a refusal.
 ///
-/// Where it cannot be asked, the first events that it accepts show it.
+/// If the endpoint cannot be asked, the first events that it accepts count.
 struct EnrolmentWait: Sendable {
     let destination: DestinationSettings
     let mark: EnrolmentMark
     let interval: Duration
-    /// There is a new reason to try.
+    /// Signalled to retry now.
     let wakeup: Wakeup
     let board: GatewayBoard
     let queue: Queue
@@ -27,14 +27,14 @@ struct EnrolmentWait: Sendable {
     func run(until stop: StopSignal) -> Bool {
         let start = clock.now()
         var events: Subscription?
-        // Nothing is collected meanwhile, and an interval may be days.
+        // Retry often: nothing is collected until then, and an interval may be days.
         var retry = Retry([10, 30, 60, 120, 300, 900, 3600].map { min(.seconds($0), interval) })
         while !stop.isRaised {
             var pause = interval
             if events != nil, hasSentEvents(since: start) { return accepted() }
             do {
                 let answer = try destination.verify(until: stop) { traffic in
-                    // It waits for the writer's thread, which is watched itself.
+                    // Suspends the heartbeat: this thread blocks on the writer, which has its own.
                     stop.life.rests()
                     try? queue.perform { try $0.note(traffic) }
                     budget.spend(traffic)
@@ -45,14 +45,14 @@ struct EnrolmentWait: Sendable {
                 case .cannotBeAsked: break
                 }
             } catch {
-                // A stop ends a request, too.
+                // A stop also aborts a request.
                 if stop.isRaised { return false }
                 tell(error)
                 if (error as? Failure)?.code != .tokenRefused { pause = retry.next() }
             }
             var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
             _ = stop.wait(for: &entries, timeout: pause)
-            // What changed may be half of what was missing: the rest comes in seconds.
+            // A change may be the first of several: reset the backoff to retry soon.
             if entries[1].isReady { retry.succeeded() }
             wakeup.clear()
         }
@@ -75,10 +75,10 @@ struct EnrolmentWait: Sendable {
         log.warning("enrolment", ["why": failure.description])
     }
 
-    /// Makes an event that can be accepted, and wakes this thread when it was.
+    /// Queues an event, and wakes this thread once the server has accepted it.
     private func followEvents() -> Subscription {
         log.info(
-            "the server cannot be asked for this device: its first accepted events will tell",
+            "the server cannot verify this device: it is enrolled once the server accepts its events",
             ["endpoint": endpoint]
         )
         queue.accept(

@@ -1,4 +1,4 @@
-// `waypost enroll`: from a URL and a token, or a code, to a gateway that may collect.
+// Implements `waypost enroll`: verifies a token or code and configures the gateway with it.
 import CLinux
 import Configuration
 import Glibc
@@ -6,13 +6,13 @@ import Host
 import HTTP
 import Upload
 
-/// Enrols this device, and writes down what the gateway needs for it.
+/// Enrols this device, and stores its token, endpoint and configuration.
 package struct Onboarding {
-    /// What a person was given.
+    /// The proof that a person was given for the device: a token or a code.
     package enum Proof: Sendable {
         /// A file that holds the device token.
         case tokenFile(String)
-        /// Good for one exchange for a token.
+        /// A code that can be exchanged once for a token.
         case code(String)
     }
 
@@ -20,23 +20,24 @@ package struct Onboarding {
     private let environment: [String: String]
     private let version: String
 
-    /// `path`: of the configuration, which is made if it is not there.
+    /// `path`: the configuration file, which is made if missing.
     package init(configuration path: String, environment: [String: String], version: String) {
-        // The token lies beside it, and its path is written into it.
+        // Absolute, because the token lies beside it and its path is written into it.
         self.path = absolute(Configuration.inForce(path))
         self.environment = environment
         self.version = version
     }
 
-    /// Returns what was done, a line each.
+    /// Enrols at `endpoint`; returns one line per step done.
     ///
-    /// Throws a Failure or ConfigurationErrors; nothing that was in force is changed then, and a code may be given again.
+    /// Throws a Failure or ConfigurationErrors; then nothing in force has changed, and the same
+    /// code can be used again.
     package func enrol(at endpoint: String, with proof: Proof) throws -> [String] {
         try requireRights()
         let old = try currentText()
         let before = try Configuration.check(old, file: path, environment: environment).values
         guard before.upload.destination == .ingest else {
-            throw Failure("\(path): upload.destination is s3, and a bucket enrols nobody")
+            throw Failure("\(path): upload.destination is s3, and a bucket cannot enrol devices")
         }
         let tokenFile = before.upload.tokenFile ?? folder + "/token"
         let (text, configuration) = try edited(old, before, endpoint, tokenFile)
@@ -54,14 +55,14 @@ package struct Onboarding {
             lines.insert("the server accepts this device", at: 0)
         case .cannotBeAsked:
             lines.insert(
-                "the server answers, but cannot be asked for a device: "
-                    + "it is enrolled by the first events that it accepts",
+                "the server answers, but cannot verify a device: "
+                    + "this one is enrolled by the first events that it accepts",
                 at: 0
             )
         }
         if isOverlayInMemory(folder, currentMounts()) {
             lines.append(
-                "\(folder) is in memory, an overlay above the disk: all of this is gone with the power"
+                "\(folder) is in memory, an overlay above the disk: all of this is lost when the power fails"
             )
         }
         return lines + [reload(configuration)]
@@ -69,7 +70,7 @@ package struct Onboarding {
 
     private var folder: String { Host.folder(ofPath: path) }
 
-    /// Who forgot `sudo` is told that, and not to change whose the directories are.
+    /// Throws if `sudo` was forgotten, before an error could suggest changing directory owners.
     private func requireRights() throws(Failure) {
         guard access(folder, W_OK) != 0, errno == EACCES else { return }
         throw Failure("\(folder): this user may not write there; `sudo waypost enroll` may")
@@ -84,7 +85,7 @@ package struct Onboarding {
         }
     }
 
-    /// The file with both keys, and what it says then.
+    /// Returns the file with both keys set, and its values.
     private func edited(
         _ old: [UInt8],
         _ before: Configuration,
@@ -101,16 +102,16 @@ package struct Onboarding {
         let after = try reread(bytes)
         guard let after, after == wanted else {
             throw Failure(
-                "\(path): cannot be changed by itself (the environment overrides a key, or [upload] stands in an "
-                    + "unusual place); set upload.endpoint and upload.token_file there, then try again"
+                "\(path): cannot be edited automatically (the environment overrides a key, or [upload] is in an "
+                    + "unexpected place); set upload.endpoint and upload.token_file there, then try again"
             )
         }
         return (bytes, after)
     }
 
-    /// What the changed file says; nil where the change made it no TOML.
+    /// Returns the values of the changed file; nil if the change made it invalid TOML.
     ///
-    /// Throws what is wrong with the new values.
+    /// Throws the errors of the new values.
     private func reread(_ bytes: [UInt8]) throws -> Configuration? {
         guard KeyTable<Configuration>.isTOML(bytes) else { return nil }
         return try Configuration.check(bytes, file: path, environment: environment).values
@@ -133,7 +134,7 @@ package struct Onboarding {
             return try Token.read(source: file, for: configuration.upload.endpoint)
         case .code(let code):
             let transport = transport(configuration)
-            // The token of before stays in force until the server has said yes to this one.
+            // The old token stays in force until the server has accepted this one.
             let token = try Self.reporting {
                 try Self.exchange(code, configuration, owner, transport)
             }
@@ -151,12 +152,12 @@ package struct Onboarding {
             return try Enrolment.verify(transport, token: token, until: StopSignal())
         } catch let failure as Failure {
             guard case .code = proof else { throw failure }
-            let next = "the token that the code was good for is kept: the same command goes on"
+            let next = "the token that the code gave is stored: run the same command again to go on"
             throw Failure("\(failure.message); \(next)", code: failure.code)
         }
     }
 
-    /// The token that the server of a configuration gives for a code, and for this device; see `AskedToken`.
+    /// Exchanges a code for this device's token at the configured server; see `AskedToken`.
     static func exchange(
         _ code: String,
         _ configuration: Configuration,
@@ -174,7 +175,7 @@ package struct Onboarding {
         return try asked.exchange(code, for: device, transport)
     }
 
-    /// Stores the token with the server that it is for, so that no other one is ever sent it.
+    /// Stores the token bound to its server, so that it is never sent to another one.
     private func store(
         _ token: String,
         _ configuration: Configuration,
@@ -195,15 +196,15 @@ package struct Onboarding {
         }
     }
 
-    /// Has a gateway that runs take it over.
+    /// Asks a running gateway to reload; returns a line about the result.
     private func reload(_ configuration: Configuration) -> String {
         do {
             _ = try ControlClient(configuration).ask(.init(.reload))
-            return "the running gateway takes it over; `waypost status` shows it"
+            return "the running gateway reloads it; `waypost status` shows the result"
         } catch ControlRefusal.gone {
             return "`sudo systemctl enable --now waypost` starts the gateway"
         } catch {
-            return "`sudo systemctl reload waypost` has the gateway take it over"
+            return "run `sudo systemctl reload waypost` to make the gateway use it"
         }
     }
 }

@@ -1,4 +1,4 @@
-// Local data out: reads the database beside the gateway, or without one, and changes nothing.
+// Exports local data: reads the database, with or without a running gateway, and changes nothing.
 import Audio
 import AudioFiles
 import Glibc
@@ -7,17 +7,17 @@ import Queue
 import Records
 import Upload
 
-/// What is wanted of an export.
+/// The options of an export.
 package struct ExportRequest: Sendable {
-    /// The stream by its own name, or by that on the wire.
+    /// The stream's own name or its wire name.
     package var stream: String
     package var format: ExportFormat
     package var since: WallTime?
-    /// Not included.
+    /// Excluded.
     package var until: WallTime?
-    /// A file, or a folder for sound; nil: standard output.
+    /// A file, or a folder for audio files; nil: standard output.
     package var output: String?
-    /// A database that was set aside; nil: the live one.
+    /// The path of a quarantined database; nil: the live one.
     package var database: String?
 
     package init(stream: String, format: ExportFormat) {
@@ -26,18 +26,18 @@ package struct ExportRequest: Sendable {
     }
 }
 
-/// What came of an export.
+/// The counts of an export.
 package struct ExportOutcome: Sendable, Equatable {
     package var records = 0
-    /// Records that cannot be read.
+    /// Unreadable records.
     package var unreadable = 0
-    /// Files of sound that are as they were recorded, not as was asked.
+    /// Audio files written in their recorded format instead of the requested one.
     package var asRecorded = 0
 }
 
-/// One export; used by one thread.
+/// Runs one export; not thread-safe.
 package final class Export {
-    /// Records looked up at a time.
+    /// The number of records looked up at a time.
     private static let page: Int64 = 1024
 
     private let request: ExportRequest
@@ -48,9 +48,9 @@ package final class Export {
     private let progress: (_ records: Int, _ share: Double) -> Void
     private var outcome = ExportOutcome()
 
-    /// Throws a Failure when there is no such stream, or it has no such format.
+    /// Opens the database; throws a Failure if the stream or its format does not exist.
     ///
-    /// `progress`: is told now and then how much of the stream was looked at.
+    /// `progress` is called regularly with the records and the share of the stream done.
     package init(
         _ request: ExportRequest,
         _ configuration: Configuration,
@@ -81,7 +81,7 @@ package final class Export {
         } catch {
             if let refusal = DatabaseRights.refusal(path, after: error) { throw refusal }
             let isMissing = access(path, F_OK) != 0 && errno == ENOENT
-            let missing = "there is no such file; the gateway makes it when it first runs"
+            let missing = "the file does not exist; the gateway makes it when it first runs"
             throw Failure("\(path): \(isMissing ? missing : "\(error)")")
         }
         try Self.check(request.format, stream)
@@ -97,13 +97,13 @@ package final class Export {
         guard stream != special else { return }
         let others = [Stream.location: ", gpx, geojson", .audio: ", wav, ogg"][stream] ?? ""
         throw Failure(
-            "\(format.rawValue) is for \(special); \(stream) goes as ndjson, csv\(others)"
+            "\(format.rawValue) is for \(special); export \(stream) as ndjson, csv\(others)"
         )
     }
 
-    /// Writes all of it, to the end that there was at the start.
+    /// Writes all records that exist at the start.
     ///
-    /// A file is there as a whole or not at all.
+    /// A file appears only once it is complete.
     package func run() throws -> ExportOutcome {
         switch request.format {
         case .wav, .ogg:
@@ -123,7 +123,7 @@ package final class Export {
         var writer = writer
         let file = try ExportFile(request.output)
         file.keep(Array(writer.begin().utf8))
-        // Whoever reads it may stop for hours, such as a pager.
+        // Written between pages, because a reader such as a pager may block for hours.
         try eachRecord(between: { try file.pour() }) { json in
             file.keep(writer.record(json))
             outcome.records += 1
@@ -132,7 +132,7 @@ package final class Export {
         try file.close()
     }
 
-    /// The names of all members that any of the records has: a first pass.
+    /// Returns the names of all members of any record, in a first pass.
     private func columns() throws -> [String] {
         var names: [String] = []
         var seen: Set<String> = []
@@ -145,9 +145,11 @@ package final class Export {
         return names
     }
 
-    /// Calls `body` with each record of the time that is wanted; sound is in it as text, or named for a table.
+    /// Calls `body` with each record in the requested time.
     ///
-    /// `between` may wait: nothing is being read then, or the gateway could not empty its journal.
+    /// Audio is inline as base64, or a file name in a table.
+    ///
+    /// `between` may block: no read transaction is open then, which would stop WAL checkpoints.
     private func eachRecord(
         between: () throws -> Void = {},
         _ body: ([UInt8]) throws -> Void
@@ -166,7 +168,7 @@ package final class Export {
         }
     }
 
-    /// Times of one form can be compared as text.
+    /// Returns whether a record's time is in the requested range; true if it has none.
     private func isWanted(_ json: [UInt8]) -> Bool {
         guard request.since != nil || request.until != nil else { return true }
         let members = RecordMembers(json)
@@ -179,9 +181,9 @@ package final class Export {
         request.since.map { wall >= $0 } ?? true && request.until.map { wall < $0 } ?? true
     }
 
-    /// Calls `body` with the runs of records that are there; it says how far it came.
+    /// Calls `body` with runs of existing records; `body` calls `done` with each handled one.
     ///
-    /// What the gateway purges meanwhile is left out, what cannot be read is counted.
+    /// Skips records that the gateway purges during the export, and counts unreadable ones.
     private func eachRun(
         _ body: (_ run: ClosedRange<Int64>, _ done: (Int64) -> Void) throws -> Void
     ) throws {
@@ -196,14 +198,14 @@ package final class Export {
                 if !isGone { outcome.unreadable += 1 }
                 next = max(next, missing.sequence + 1)
             } catch let error where Reader.isUnreadable(error) {
-                // What is behind it may be well.
+                // Later records may be readable.
                 outcome.unreadable += 1
                 next += 1
             }
         }
     }
 
-    /// Calls `body` with the runs of the next page of records; false at their end.
+    /// Calls `body` with the runs of the next page of records; false at the end.
     private func eachOfAPage(
         from next: inout Int64,
         _ bounds: ClosedRange<Int64>,
@@ -222,11 +224,11 @@ package final class Export {
         return true
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private func writeSounds() throws {
         guard let folder = request.output else {
-            throw Failure("sound is a file for each chunk: give a folder, --output FOLDER")
+            throw Failure("audio is exported as one file per chunk: give a folder, --output FOLDER")
         }
         if mkdir(folder, 0o755) != 0, errno != EEXIST {
             throw Failure("\(SystemError.last("mkdir", on: folder))")

@@ -1,14 +1,14 @@
-// Where an export goes.
+// The output of an export.
 import CLinux
 import Glibc
 import Host
 
-/// Where an export is written: a file that appears when it is whole, standard output, or what takes no other's place.
+/// Writes an export to a file that appears once complete, to standard output, or to a device.
 final class ExportFile {
     private static let blockSize = 64 << 10
 
     private let path: String
-    /// Is there until the file is whole; nil: written where it goes.
+    /// The path of the incomplete file; nil if written in place.
     private let part: String?
     private let descriptor: Descriptor
     private var block: [UInt8] = []
@@ -32,7 +32,7 @@ final class ExportFile {
         if let part, !isWhole { unlink(part) }
     }
 
-    /// Not a device, a pipe or a link (`/dev/null`, `/dev/stdout`): a file in its place would be no such thing.
+    /// Returns whether a path is a new or regular file, not a device, pipe or link (`/dev/null`).
     private static func isReplaced(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
@@ -43,10 +43,10 @@ final class ExportFile {
         try pour()
     }
 
-    /// To be written later, by `pour`: it waits for nobody.
+    /// Buffers bytes for `pour`; never blocks.
     func keep(_ bytes: [UInt8]) { block += bytes }
 
-    /// Writes what is kept, once it is enough for that.
+    /// Writes the buffer once it holds a block; may block.
     func pour() throws { if block.count >= Self.blockSize { try flush() } }
 
     private func flush() throws {
@@ -73,7 +73,7 @@ final class ExportFile {
         isWhole = true
     }
 
-    /// Has all that was written on the disk: a stick may be pulled out as soon as the command has ended.
+    /// Syncs the file system, so that a stick can be pulled out once the command has ended.
     static func sync(_ path: String) throws {
         var status = stat()
         guard stat(path, &status) != 0 || [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)

@@ -1,27 +1,27 @@
-// Records as they are written for other programs: one format a type.
+// The formats of an export, with one writer type per text format.
 import Host
 
-/// What an export is written as.
+/// The format of an export.
 package enum ExportFormat: String, Sendable, CaseIterable {
-    /// A JSON object a line, as on the wire.
+    /// One JSON object per line, as on the wire.
     case ndjson
-    /// RFC 4180, a line of names first; what is an object or a list in a record is JSON in its cell.
+    /// RFC 4180 with a header line; an object or a list is JSON in its cell.
     case csv
-    /// A track for maps (topografix.com/GPX/1/1).
+    /// A GPX 1.1 track (topografix.com/GPX/1/1).
     case gpx
-    /// Points with their properties (RFC 7946).
+    /// GeoJSON points with properties (RFC 7946).
     case geojson
-    /// Playable files, a chunk each.
+    /// Playable files, one per chunk.
     case wav
     case ogg
 }
 
-/// Turns records into text; used for one export.
+/// Converts records to text; used for one export.
 protocol ExportWriter {
-    /// Before the first record.
+    /// Returns the text before the first record.
     mutating func begin() -> String
     mutating func record(_ json: [UInt8]) -> [UInt8]
-    /// After the last.
+    /// Returns the text after the last record.
     mutating func end() -> String
 }
 
@@ -31,9 +31,9 @@ struct LinesWriter: ExportWriter {
     func end() -> String { "" }
 }
 
-/// Lines of cells (RFC 4180).
+/// Writes CSV (RFC 4180).
 struct TableWriter: ExportWriter {
-    /// The names of the members in the order of their first appearance.
+    /// The member names in the order of their first appearance.
     let columns: [String]
 
     func begin() -> String { columns.map(Self.cell).joined(separator: ",") + "\r\n" }
@@ -56,9 +56,9 @@ struct TableWriter: ExportWriter {
     }
 }
 
-/// One track, a segment for each time without a longer break.
+/// Writes a GPX track, with a new segment after each longer gap.
 struct TrackWriter: ExportWriter {
-    /// A break after which the way between two fixes is not known.
+    /// The gap in ms after which the path between two fixes is unknown.
     private static let gap: Int64 = 300_000
 
     let name: String
@@ -83,7 +83,7 @@ struct TrackWriter: ExportWriter {
         else { return [] }
         var text = segment(at: time)
         text += "<trkpt lat=\"\(latitude)\" lon=\"\(longitude)\">"
-        // In the order of the schema.
+        // In the order that the schema requires.
         if let altitude = members["altitude"] { text += "<ele>\(altitude)</ele>" }
         text += "<time>\(Self.escaped(time))</time>"
         if let fix = members.text("fix") { text += "<fix>\(Self.escaped(fix))</fix>" }
@@ -114,7 +114,7 @@ struct TrackWriter: ExportWriter {
     }
 }
 
-/// A point for each fix.
+/// Writes a GeoJSON collection with a point per fix.
 struct PointsWriter: ExportWriter {
     private var isFirst = true
 

@@ -1,4 +1,4 @@
-// The sound of a chunk of Opus as samples, for players that want a WAV file.
+// Decodes an Opus chunk to samples, for export as WAV.
 import Audio
 import AudioFiles
 import COpus
@@ -6,11 +6,11 @@ import Queue
 import Records
 import Upload
 
-/// Decodes a chunk exactly: as many samples as it has frames.
+/// Decodes a chunk to exactly as many samples as it has frames.
 enum OpusSamples {
     /// Calls `body` with the samples of each segment in order.
     ///
-    /// Throws RecordMissing for a segment that is gone, and what libopus says.
+    /// Throws RecordMissing for a segment that is not in the database, OpusError if libopus fails.
     static func decode(
         _ stored: Stored<Chunk>,
         _ reader: Reader,
@@ -29,7 +29,7 @@ enum OpusSamples {
                 )
             }
             var packets = SegmentPackets.split(segment.data)
-            // The last packet comes again as the first of the next segment.
+            // The last packet is repeated as the first of the next segment.
             if place < chunk.segments - 1 { _ = packets.popLast() }
             var samples: [Int16] = []
             for packet in packets { samples += try decoder.decode(packet) }
@@ -45,7 +45,7 @@ enum OpusSamples {
 /// Owns a libopus decoder.
 private final class OpusDecoderHandle {
     private let decoder: OpaquePointer
-    /// 120 ms, the longest that a packet may hold.
+    /// A buffer for 120 ms, the longest packet.
     private var samples: [Int16]
 
     init(rate: Int) throws {

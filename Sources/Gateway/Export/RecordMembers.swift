@@ -1,12 +1,12 @@
-// A record's JSON, taken apart into its members.
+// Splits a record's JSON into its members.
 import Host
 import JSON
 
-/// The members of a record in order; values as they are written.
+/// The members of a record in order, with raw JSON values.
 struct RecordMembers {
     private(set) var all: [(name: String, value: [UInt8])] = []
 
-    /// Empty for what is no object.
+    /// Parses a record; empty if it is not an object.
     init(_ json: [UInt8]) {
         var cursor = JSONCursor(json)
         do throws(JSONFault) {
@@ -21,12 +21,12 @@ struct RecordMembers {
         }
     }
 
-    /// As it is written; nil where it is not there.
+    /// The raw JSON of a member; nil if missing.
     subscript(name: String) -> String? {
         all.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
     }
 
-    /// A text as it reads; anything else as it is written.
+    /// Returns a string decoded, any other value as raw JSON; nil if missing.
     func text(_ name: String) -> String? {
         all.first { $0.name == name }.map { Self.text($0.value) }
     }

@@ -1,10 +1,10 @@
-// A database that the user of a command may not read, or that another program holds.
+// Explains why a command cannot read the database.
 import Glibc
 import Host
 import Queue
 
 enum DatabaseRights {
-    /// Why SQLite refuses it, with the next step; nil where neither rights nor another program are the reason.
+    /// Returns the reason, permissions or another program, with a remedy; nil for any other reason.
     static func refusal(_ path: String, after error: any Error) -> Failure? {
         if let holder = databaseHolder(of: path, after: error) {
             return Failure("\(path): \(holder)")
@@ -13,12 +13,12 @@ enum DatabaseRights {
         if access(path, R_OK) != 0, errno == EACCES {
             return Failure("\(path): this user may not read it; `sudo waypost …` may")
         }
-        // SQLite makes files beside it where no gateway has them open.
+        // Without a running gateway, SQLite must create files beside the database.
         guard access("\(path)-wal", F_OK) != 0, access(folder(ofPath: path), W_OK) != 0,
             errno == EACCES
         else { return nil }
         return Failure(
-            "\(path): only root can read it while waypost does not run; `sudo waypost …` may"
+            "\(path): only root can read it while waypost is not running; `sudo waypost …` may"
         )
     }
 }

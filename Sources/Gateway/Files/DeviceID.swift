@@ -1,18 +1,19 @@
-// Who this device is at the server: configured, or a UUID made once and kept.
+// The device's id at the server: configured, or a UUID made once and stored.
 import CLinux
 import Glibc
 package import Host
 
-/// The device's id.
+/// Finds, makes and repairs the device's id.
 package enum DeviceID {
-    /// The file in the state directory that keeps it.
+    /// The file in the state directory that stores the id.
     package static let fileName = "device_id"
 
-    /// The configured id, or for `auto` the kept one, made now if there is none.
+    /// Returns the configured id, or for `auto` the stored one, which it makes if there is none.
     ///
-    /// A damaged file is repaired with `copy`, the id that the database knows, and `warn` is given a line about it.
-    /// `owner`: whom a file that is made belongs to. Throws a `Failure` when the id can be neither read nor made, or is
-    /// damaged and there is no copy: a new one would be a new device to the server, so that is a person's choice.
+    /// Repairs a damaged file with `copy`, the id in the database, and calls `warn` with a line.
+    /// `owner`: the owner of a new file. Throws a `Failure` if the id can be neither read nor made,
+    /// or is damaged without a copy: a new id would be a new device to the server, so a person
+    /// decides.
     package static func resolve(
         _ configured: String,
         stateDirectory: String,
@@ -41,7 +42,7 @@ package enum DeviceID {
                 code: error.code == ENOSPC ? .storageFull : nil
             )
         }
-        // Another process may have been first: what is on disk counts.
+        // Another process may have been first: the file on disk counts.
         guard let kept = try kept(in: stateDirectory) else {
             throw Failure("device id vanished from \(stateDirectory)/\(fileName) as it was made")
         }
@@ -65,7 +66,7 @@ package enum DeviceID {
         return copy
     }
 
-    /// The id kept in the state directory, nil if there is none yet.
+    /// Returns the id stored in the state directory, nil if there is none yet.
     package static func kept(in stateDirectory: String) throws(Failure) -> String? {
         switch try read(in: stateDirectory) {
         case .none: return nil
@@ -74,20 +75,20 @@ package enum DeviceID {
         }
     }
 
-    /// What was found in the state directory.
+    /// The result of reading the file.
     private enum KeptFile {
         case none
         case id(String)
-        /// It was read and holds no UUID.
+        /// The file was read and does not hold a UUID.
         case damaged(Failure)
     }
 
-    /// Throws when there is a file that cannot be read: it may well hold the id.
+    /// Throws if a file exists and cannot be read: it may hold the id.
     private static func read(in stateDirectory: String) throws(Failure) -> KeptFile {
         let path = "\(stateDirectory)/\(fileName)"
         let file: SmallFile
         do {
-            // Root must not read through a link that the service's user has put there.
+            // Root must not follow a link that the service's user has put there.
             file = try SmallFile.read(path, limit: 64, followsLink: geteuid() != 0)
         } catch {
             if error.code == ENOENT { return .none }
@@ -101,16 +102,18 @@ package enum DeviceID {
         return .damaged(Failure(damage))
     }
 
-    /// Why a text is no device id: 1 to 64 of the characters that are safe in a header, a path and a table.
+    /// Returns why a text is not a valid device id, or nil.
+    ///
+    /// Valid are 1 to 64 characters that are safe in a header, a path and a table.
     static func problem(_ text: String) -> String? {
         let bytes = text.utf8
         let safe = bytes.allSatisfy { byte in
             byte.isLetter || byte.isDigit || [UInt8(ascii: "."), 95, 45].contains(byte)
         }
         guard (1...64).contains(bytes.count), safe else {
-            return "\"\(printable(text))\" is no device id"
+            return "\"\(printable(text))\" is not a valid device id"
         }
-        // The receiver names a folder so: it must not be hidden (`.x`) and not lead upwards (`..`).
+        // The server makes a folder of this name: it must be neither hidden (`.x`) nor `..`.
         return text.hasPrefix(".") ? "\"\(text)\" begins with a dot, which no server takes" : nil
     }
 

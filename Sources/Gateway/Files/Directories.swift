@@ -1,4 +1,4 @@
-// The directories that the gateway writes to, made and tried before anything relies on them.
+// Makes and tests the directories that the gateway writes to.
 import CLinux
 import Glibc
 package import Host
@@ -6,17 +6,17 @@ package import Host
 extension Configuration {
     /// Makes the state and the runtime directory if they are missing, and writes a byte to each.
     ///
-    /// Throws a `Failure` that names the directory, the reason and the next step. Its code is
-    /// `storageFull` where only space is lacking: the queue can make room for itself, so a daemon may go
-    /// on.
+    /// Throws a `Failure` that names the directory, the reason and the remedy. Its code is
+    /// `storageFull` if only space is missing: a daemon may continue, since the queue can make
+    /// room.
     package func prepareDirectories() throws(Failure) {
         try makeDirectories()
         try tryDirectories()
     }
 
-    /// The first half of it, which waits for no disk to write anything.
+    /// Makes the directories, without waiting for a disk to write.
     func makeDirectories() throws(Failure) {
-        // The group may look (`status` with the daemon dead), others may not.
+        // The group may read it (`status` without a daemon), others may not.
         try explain("state_directory", stateDirectory) { path throws(SystemError) in
             try make(path, mode: 0o750)
         }
@@ -25,7 +25,7 @@ extension Configuration {
         }
     }
 
-    /// The second half.
+    /// Writes a byte to each directory.
     func tryDirectories() throws(Failure) {
         try explain("state_directory", stateDirectory, tryWriting)
         try explain("runtime_directory", runtimeDirectory, tryWriting)
@@ -46,7 +46,7 @@ extension Configuration {
         }
     }
 
-    /// Makes the directory and those above it; the ones above are open to all.
+    /// Makes the directory and its parents; the parents are open to all.
     private func make(_ path: String, mode: mode_t) throws(SystemError) {
         var status = stat()
         if stat(path, &status) == 0 {
@@ -65,12 +65,12 @@ extension Configuration {
         }
     }
 
-    /// Writes a byte to a file and deletes it: only that finds a read-only and a full file system.
+    /// Writes a byte to a file and deletes it, which detects a read-only or full file system.
     private func tryWriting(in directory: String) throws(SystemError) {
         let name = ".\(getpid()).try"
         let path = "\(directory)/\(name)"
         let folder = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
-        // One that was left by a process of this number, or put there by the directory's owner.
+        // Removes one left by a process with this pid, or put there by the directory's owner.
         unlinkat(folder.number, name, 0)
         let flags = O_WRONLY | O_CREAT | O_EXCL
         let file = try Descriptor(opening: name, in: folder, flags, mode: 0o600, for: path)
@@ -84,7 +84,8 @@ extension Configuration {
         case EACCES, EPERM: "give it to the user that Waypost runs as: chown waypost: \(path)"
         case EROFS: "mount its file system writable, or choose another directory"
         case ENOSPC, EDQUOT: "free some space there (df \(path))"
-        case ENOTDIR: "something on the path is no directory; move it away or choose another path"
+        case ENOTDIR:
+            "something on the path is not a directory; move it away or choose another path"
         default: "choose another directory"
         }
     }

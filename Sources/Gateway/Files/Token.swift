@@ -1,8 +1,8 @@
-// The device token: read from a file that only its owner can read, and shown to nobody.
+// Reads the device token from a file that only its owner can read, and never shows it.
 package import Host
 import HTTP
 
-/// Reads the device token; its text never stands in an error.
+/// Reads the device token, which no error message contains.
 package enum Token {
     /// The credential's name in a systemd unit (`LoadCredential=waypost.token:…`).
     package static let credential = "waypost.token"
@@ -18,9 +18,10 @@ package enum Token {
         advice: "put the token there with mode 0600"
     )
 
-    /// The token from `upload.token_file`, else from the systemd credential.
+    /// Reads the token from `upload.token_file`, else from the systemd credential.
     ///
-    /// `endpoint`: where it will be sent; `onlyBound`: a card or a stick named it. Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `endpoint`: where the token will be sent; `onlyBound`: a card or a stick named that
+    /// endpoint. Throws a `Failure` that names the file, the problem and the remedy.
     package static func read(
         file: String?,
         environment: [String: String],
@@ -36,9 +37,9 @@ package enum Token {
         return try token(in: bytes, "token file \(path)")
     }
 
-    /// The token in a file that a person names; its permissions are not checked.
+    /// Reads the token from a file that a person names, without checking its permissions.
     ///
-    /// `endpoint`: where it will be sent; a token that Waypost stored for another server is an error.
+    /// `endpoint`: where the token will be sent; throws for one stored for another server.
     package static func read(source path: String, for endpoint: String?) throws(Failure) -> String {
         let bytes: [UInt8]
         do {
@@ -55,7 +56,7 @@ package enum Token {
         return try token(in: secret, "token file \(path)")
     }
 
-    /// The token in what `name` holds.
+    /// Returns the token in `bytes`; `name` is their source in messages.
     static func token(in bytes: [UInt8], _ name: String) throws(Failure) -> String {
         guard bytes.count <= limit else {
             throw Failure("\(name): is larger than \(limit) bytes, so it holds no token")
@@ -65,7 +66,7 @@ package enum Token {
         while end > 0, blanks.contains(bytes[end - 1]) { end -= 1 }
         let token = bytes.prefix(end)
         guard !token.isEmpty else { throw Failure("\(name): is empty") }
-        // It goes into an HTTP header field as it is (RFC 9110, section 5.5).
+        // It is sent unchanged in an HTTP header field (RFC 9110, section 5.5).
         guard token.allSatisfy({ $0 > 32 && $0 < 127 }) else {
             throw Failure(
                 "\(name): holds a blank, a control character or one beyond ASCII; "

@@ -1,22 +1,24 @@
-// Whether a card is in the board that it was in before: a copy of it makes one device of two.
+// Detects a card in another board: a copy of a card makes two boards one device.
 import Host
 
-/// Compares the board with the one that is noted on the card.
+/// Compares the board's serial number with the one stored on the card.
 ///
-/// The device's id, its token and all that waits come along when a card is moved, which is right where the board
-/// is broken, and wrong where the card is a copy and the other board still runs. A person knows which.
+/// A moved card brings the device's id, token and queue. That is right if the old board is broken,
+/// and wrong if the card is a copy and the other board still runs; only a person knows which.
 struct BoardNote {
     let places: ImportPlaces
     let files: StepFiles
 
     private var path: String { "\(places.journal)/board" }
 
-    /// What is to be told of it, during the first boot in another board; nil on a board without a serial number.
+    /// Returns a problem during the first boot in another board.
+    ///
+    /// nil on a board without a serial number.
     func check(_ configuration: Configuration?) throws -> CardProblem? {
         guard let serial = line(of: places.boardSerial), let boot = line(of: places.bootID) else {
             return nil
         }
-        // The board, and where it is another one now: the one before, and the boot that found it.
+        // Lines: the board; after a change also the previous board and the boot that found it.
         let noted = (SmallText.read(path) ?? "").split(separator: "\n").map { String($0) }
         if noted.first == serial {
             return noted.count == 3 && noted[2] == boot ? told(noted[1], configuration) : nil
@@ -27,18 +29,18 @@ struct BoardNote {
     }
 
     private func told(_ before: String, _ configuration: Configuration?) -> CardProblem? {
-        // Each card has a name of its own then, or a person has thought of it.
+        // With a configured device_id, a person has named each card.
         guard configuration?.deviceID ?? "auto" == "auto" else { return nil }
         return CardProblem(
             file: "",
             "it was in another board before (\(before)): if that one runs with a copy of it, both are one "
                 + "device to the server",
             "for a copy, write device_id = \"A-NAME\" as the first line of waypost.toml, and a code or token of "
-                + "its own beside it; otherwise nothing: this is told until the next start"
+                + "its own beside it; otherwise do nothing: this message ends at the next start"
         )
     }
 
-    /// The first line of a file of the kernel, which may end with a zero byte (devicetree).
+    /// Returns the first line of a kernel file, which may end with a zero byte (devicetree).
     private func line(of path: String) -> String? {
         guard let text = SmallText.read(path, limit: 128) else { return nil }
         let line = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }

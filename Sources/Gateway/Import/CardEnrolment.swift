@@ -1,4 +1,4 @@
-// What an import needs the network for: a token for a code, and whether the server knows this device.
+// The part of an import that needs the network: exchanges a code and verifies the token.
 import Configuration
 import Glibc
 package import Host
@@ -6,14 +6,14 @@ import HTTP
 import StatusBoard
 import Upload
 
-/// Asks the server that a card named, once; the unit that runs it tries again.
+/// Asks the server that a card named, once; the systemd unit that runs it retries.
 package struct CardEnrolment {
     package struct Outcome: Sendable, Equatable {
-        /// A code was good for one: the service needs it.
+        /// A code was exchanged for a token, which the service needs.
         package var hasNewToken = false
-        /// Why the device is not known there; nil where it is, or nothing was to be asked.
+        /// Why the server does not know the device; nil if it does, or if nothing was to be asked.
         package var problem: CardProblem?
-        /// It may be asked again, without a person.
+        /// A retry may succeed without a person.
         package var isLater = false
     }
 
@@ -38,9 +38,9 @@ package struct CardEnrolment {
         report = CardReport(places: places, files: files, owner: owner)
     }
 
-    /// `card`: a folder, where what is wrong is told on a card, too.
+    /// Exchanges and verifies what was imported; reports problems on `card`, a folder, too.
     ///
-    /// Throws a SystemError where the device's own disk fails, ConfigurationErrors where its file is wrong.
+    /// Throws a SystemError if the device's own disk fails, ConfigurationErrors for a bad file.
     package func run(on card: String?) throws -> Outcome {
         guard let mark = journal.unverified else { return Outcome() }
         let configuration = try inForce()
@@ -54,12 +54,12 @@ package struct CardEnrolment {
         }
         let card = card.flatMap { access($0, F_OK) == 0 ? $0 : nil }
         let told = outcome.problem.map { [$0] } ?? []
-        // A stick may be looked at just now: what one of the two reads, changes and writes, the other must not have changed.
+        // A stick may be imported now: the lock guards reading, changing and writing the report.
         _ = try journal.locked { try report.tell(server: told, on: card) }
         return outcome
     }
 
-    /// The configuration in force; what came from a card has no say in which directories are the service's.
+    /// Returns the configuration in force; one from a card cannot change the service's directories.
     private func inForce() throws -> Configuration {
         let path = places.configuration
         var values = try Configuration.load(path: path, environment: [:]).values
@@ -69,7 +69,7 @@ package struct CardEnrolment {
         return values
     }
 
-    /// Returns where the server knows the device, or nobody can be asked: what was asked about.
+    /// Returns the mark that was verified, or cannot be; throws if the server refuses the device.
     private func ask(
         _ configuration: Configuration,
         _ imported: ImportJournal.Mark,
@@ -77,7 +77,7 @@ package struct CardEnrolment {
     ) throws -> ImportJournal.Mark {
         var mark = imported
         let upload = configuration.upload
-        // A bucket is asked by the gateway itself.
+        // The gateway itself verifies a bucket.
         guard upload.destination == .ingest, let endpoint = upload.endpoint else { return mark }
         let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
         if let waiting = SmallText.read(places.code) {
@@ -103,7 +103,7 @@ package struct CardEnrolment {
     }
 
     private func problem(_ what: String, _ code: ErrorCode?) -> CardProblem {
-        // Certificates are good from a date on: without a clock they are not yet.
+        // Without a set clock, certificates are not yet valid.
         let isDated = clock.wall() > .release
         let remedy =
             switch code {

@@ -1,18 +1,18 @@
-// The files that a person may put on a card or a stick, and their names there.
+// The names of the files that a person may put on a card or a stick, and their problems.
 import Configuration
 import Host
 
-/// A file on a card that is for the gateway.
+/// A kind of file that the gateway reads from a card.
 enum CardFile: String, CaseIterable, Sendable {
     case configuration = "waypost.toml"
     case token = "waypost.token"
     case code = "waypost.code"
     case keys = "waypost.s3"
 
-    /// It is overwritten on the card as soon as the device has it.
+    /// Secrets are overwritten on the card once the device has stored them.
     var isSecret: Bool { self != .configuration }
 
-    /// What messages call its content.
+    /// The name of its content in messages.
     var noun: String {
         switch self {
         case .configuration: "configuration"
@@ -22,19 +22,19 @@ enum CardFile: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether a name on the card is this file's: in any case, with the `.txt` that editors append.
+    /// Returns whether a name on the card is this file's: in any case, also with `.txt` appended.
     func isNamed(_ name: String) -> Bool {
         let name = name.lowercased()
         return name == rawValue || name == rawValue + ".txt"
     }
 
-    /// The most bytes that it may hold as it stands there; UTF-16 takes two for each character.
+    /// The size limit in bytes on the card; UTF-16 takes two bytes per character.
     var limit: Int { self == .configuration ? 2 * KeyTable<Configuration>.largestFile : 16_384 }
 }
 
-/// One thing on a card that is wrong, for the person who wrote it.
+/// A problem with a card, reported to the person who wrote it.
 package struct CardProblem: Error, Codable, Sendable, Equatable, CustomStringConvertible {
-    /// Its name on the card; empty where it is about the card, `the stick` where it is about that.
+    /// The file's name on the card; empty for the card itself, `the stick` for a stick.
     package var file: String
     @OrNull package var line: Int?
     package var what: String
@@ -45,7 +45,7 @@ package struct CardProblem: Error, Codable, Sendable, Equatable, CustomStringCon
         _line = OrNull(wrappedValue: line)
     }
 
-    /// On one line, as `status` and the log have it.
+    /// One line, as in `status` and the log.
     package var description: String {
         let place = file.isEmpty ? "the card" : line.map { "\(file):\($0)" } ?? file
         return "\(place): \(what); \(remedy)"
@@ -53,7 +53,7 @@ package struct CardProblem: Error, Codable, Sendable, Equatable, CustomStringCon
 }
 
 extension CardProblem {
-    /// Of the file `name`: the checks of the configuration know a place and what is allowed there.
+    /// Converts a configuration problem of the file `name`.
     init(_ problem: ConfigurationProblem, in name: String) {
         let place = problem.place.dropFirst(name.count).split(separator: ":")
         let line = problem.place.hasPrefix(name) ? place.first.flatMap { Int($0) } : nil
@@ -62,7 +62,7 @@ extension CardProblem {
         self.init(file: name, line: line, what, advice)
     }
 
-    /// What is wrong, and what to do: the checks say both in one sentence where they know more than what is allowed.
+    /// Returns the message and the remedy; some messages hold both, separated by a semicolon.
     private static func split(_ problem: ConfigurationProblem) -> (String, String) {
         guard problem.allowed == nil, let end = problem.message.firstRange(ofPart: "; "),
             !problem.message[end.upperBound...].hasPrefix("did you mean")
@@ -85,7 +85,7 @@ extension CardProblem {
         if problem.message.contains(text: "parsing table header") {
             return "write the name of a section as: [upload]"
         }
-        if problem.message.hasPrefix("no valid TOML") {
+        if problem.message.hasPrefix("not valid TOML") {
             return "write the line as: name = \"text\", or name = 5, below its [section]"
         }
         return "correct it"

@@ -1,31 +1,31 @@
-// What lies on a card: read whole, checked, and nothing changed.
+// Reads and checks the gateway's files on a card, and changes nothing.
 import CLinux
 import Glibc
 import Host
 import HTTP
 import Upload
 
-/// A file of a card that can be used.
+/// A valid file of a card.
 struct CardContent: Sendable, Equatable {
-    /// As the card has it.
+    /// The name on the card.
     var name: String
-    /// What the device keeps of it.
+    /// The text that the device stores.
     var text: String
     /// Bytes on the card.
     var size: Int
-    /// SHA-256 of the text: another editor's ends of lines are no change.
+    /// SHA-256 of the decoded text, so that other line endings are not a change.
     var digest: String
 }
 
-/// The files of a card that are for the gateway.
+/// The gateway's files on a card.
 struct CardFolder: Sendable {
     let path: String
     private(set) var contents: [CardFile: CardContent] = [:]
     private(set) var problems: [CardProblem] = []
-    /// Secrets that a power cut left half overwritten: names and sizes.
+    /// Names and sizes of secrets that a power cut left half overwritten.
     private(set) var halfOverwritten: [(name: String, size: Int)] = []
 
-    /// Reads what is there; only a folder that cannot be listed throws.
+    /// Reads all files; throws only if the folder cannot be listed.
     init(_ path: String) throws(SystemError) {
         self.path = path
         let names = try list(path)
@@ -45,8 +45,7 @@ struct CardFolder: Sendable {
         }
     }
 
-    /// Where there is no configuration, a file that nearly has its name may be meant; where there is no secret, one that
-    /// begins as a secret's does.
+    /// Reports files whose names nearly match a missing configuration or secret.
     private mutating func tellMisnamed(_ names: [String]) {
         let isThere = { (file: CardFile) in names.contains(where: file.isNamed) }
         let secrets = CardFile.allCases.filter(\.isSecret)
@@ -95,7 +94,9 @@ struct CardFolder: Sendable {
     }
 
     private func bytes(of name: String, limit: Int) throws(CardFault) -> [UInt8] {
-        guard isFile(name) else { throw CardFault("is no file", "write a text file of this name") }
+        guard isFile(name) else {
+            throw CardFault("is not a regular file", "write a text file of this name")
+        }
         let file: SmallFile
         do {
             file = try SmallFile.read("\(path)/\(name)", limit: limit)

@@ -1,4 +1,4 @@
-// A configuration and its secrets from a card's FAT partition or a stick: checked first, then all of it or nothing.
+// Imports a configuration and secrets from a card's FAT partition or a stick, all or nothing.
 import CLinux
 import Configuration
 import Glibc
@@ -6,28 +6,28 @@ import Host
 import HTTP
 import Upload
 
-/// What an import did.
+/// The result of an import.
 package struct ImportOutcome: Sendable, Equatable {
-    /// What came into force, by its names on the card.
+    /// Names on the card of the files that came into force.
     package var imported: [String] = []
-    /// What is wrong, as it is told on the card and by `status`.
+    /// Problems, as reported on the card and by `status`.
     package var problems: [CardProblem] = []
-    /// The card's file system is not there: a slow or busy device may have it in a moment.
+    /// The card's file system is not mounted; a retry may succeed, as a device may be slow or busy.
     package var isLater = false
 }
 
-/// One look at a card, at a boot or when a stick is plugged in.
+/// One import: of the card at a boot, or of a stick when it is plugged in.
 ///
-/// It waits for no network, and changes nothing where the card is as it was.
+/// Needs no network, and changes nothing if the card has not changed.
 package struct CardImport {
-    /// What a folder lies on.
+    /// The medium that holds the folder.
     package enum Medium: String, Sendable, CaseIterable {
-        /// The card that the device boots from: what it holds counts again when it changes.
+        /// The card that the device boots from; its files are imported again when they change.
         case card
-        /// Plugged in to be taken over: it counts unless that is in force already.
+        /// A plugged-in stick; its files are imported unless they are in force already.
         case stick
 
-        /// What `CardProblem.file` says of it.
+        /// The value of `CardProblem.file` for problems with the medium itself.
         var name: String { self == .card ? "" : "the stick" }
     }
 
@@ -37,7 +37,7 @@ package struct CardImport {
     private let files: StepFiles
     var clock: any HostClock = SystemClock()
 
-    /// `path`: the folder on a card; where a stick is mounted, whose folder `waypost` it is then.
+    /// `path`: the folder on a card, or the mount point of a stick, whose folder `waypost` is read.
     package init(_ path: String, on medium: Medium = .card, into places: ImportPlaces) {
         self.init(path, on: medium, into: places, files: StepFiles())
     }
@@ -46,7 +46,9 @@ package struct CardImport {
         (self.path, self.medium, self.places, self.files) = (path, medium, places, files)
     }
 
-    /// Throws a SystemError where not even `status` can be told; what was begun is gone on with at the next start.
+    /// Runs the import; an interrupted one continues at the next start.
+    ///
+    /// Throws a SystemError if problems cannot even be written for `status`.
     package func run() throws -> ImportOutcome {
         let owner = ServiceOwner(stateDirectory: places.state)
         let report = CardReport(places: places, files: files, owner: owner)
@@ -60,13 +62,13 @@ package struct CardImport {
         }
     }
 
-    /// The device's own disk is full, or read-only.
+    /// Returns the problem of a full or read-only disk of the device.
     private static func notStored(_ what: String, _ error: SystemError) -> CardProblem {
         let remedy = "make room on the device, or look at its own disk: `waypost doctor`"
         return CardProblem(file: "", "the device cannot store \(what): \(error)", remedy)
     }
 
-    /// Tells in `status` alone, and that the look is over.
+    /// Reports problems in `status` alone, and the end of the import.
     private func tell(_ report: CardReport, _ problems: [CardProblem]?) throws -> [CardProblem] {
         try report.tell(card: problems, ended: medium, on: nil)
     }
@@ -79,13 +81,13 @@ package struct CardImport {
 
     private func take(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
         report.begin(medium, at: clock.now())
-        // The secrets of a card are overwritten there: taken into memory, they would go with the power.
+        // Importing overwrites secrets on the card; in memory only, a power cut would lose them.
         guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
         try journal.finish()
         do {
             guard isThere else { return try missing(report) }
             guard let card = try open() else {
-                // A stick without the folder is somebody else's: nothing is told about it.
+                // A stick without the folder is not for the gateway: report nothing.
                 let told = try tell(report, medium == .card ? [] : nil)
                 return ImportOutcome(problems: medium == .card ? told : [])
             }
@@ -95,22 +97,22 @@ package struct CardImport {
         }
     }
 
-    /// There is no file system where one is expected.
+    /// Reports a missing file system.
     private func missing(_ report: CardReport) throws -> ImportOutcome {
-        // Mounted as one that is only read, it is not mounted once more to be written.
+        // A part of the system's own disk, already mounted read-only, is not mounted again.
         if medium == .stick, places.isOwnDisk(path) {
             return ImportOutcome(problems: try tell(report, nil))
         }
         let what = "its file system is not there or cannot be read"
-        let remedy = "check it on a computer, or write it anew"
+        let remedy = "check it on a computer, or write it again"
         let problem = CardProblem(file: medium.name, what, remedy)
         let told = try tell(report, [problem])
         return ImportOutcome(problems: told, isLater: medium == .card)
     }
 
-    /// Leaves everything as it is, and tells that nothing would be kept.
+    /// Changes nothing, and reports that the device has no storage that survives a power cut.
     private func refuse(_ report: CardReport) throws -> ImportOutcome {
-        let what = "the device's own part of it is not there or is damaged: nothing would be kept"
+        let what = "the device's data partition on it is missing or damaged: nothing would be kept"
         let remedy = "start the device again; if it stays so, write another card"
         let problem = CardProblem(file: "", what, remedy)
         let card = medium == .card && isThere ? path : nil
@@ -118,12 +120,12 @@ package struct CardImport {
         return ImportOutcome(problems: told)
     }
 
-    /// Whether the medium is, where one is expected.
+    /// True if the medium is mounted, or is not expected to be.
     private var isThere: Bool {
         medium == .card && !places.isListed(path) || places.isMountPoint(path)
     }
 
-    /// What is there for this device; nil where nothing is.
+    /// Returns the folder for this device; nil if there is none.
     private func open() throws -> CardFolder? {
         do {
             if medium == .card {
@@ -140,7 +142,7 @@ package struct CardImport {
         }
     }
 
-    /// `import.stick` is off, or cannot be read.
+    /// Returns the problem that `import.stick` is off or cannot be read.
     private func notAllowed(_ permission: StickPermission) -> CardProblem {
         let own = places.configuration
         let why =
@@ -170,7 +172,8 @@ package struct CardImport {
         }
         var outcome = ImportOutcome()
         if errors.isEmpty, !fresh.isEmpty {
-            // A stick's configuration is not to be undone at the next boot, by the older one of the card.
+            // A stick's configuration is not noted, so that the card's older one is not seen as a
+            // change at the next boot.
             let isNoted = { medium == .card || $0 != CardFile.configuration }
             try journal.commit(fresh, noting: isNoted)
             try journal.finish()
@@ -189,7 +192,9 @@ package struct CardImport {
         return outcome
     }
 
-    /// What cannot be noted is told beside the rest: what was imported is in force all the same.
+    /// Stores which secrets are left on the card.
+    ///
+    /// A failure is one more problem; what was imported stays in force.
     private func noteLeft(
         _ left: [CardProblem],
         of card: CardFolder,
@@ -206,7 +211,7 @@ package struct CardImport {
         }
     }
 
-    /// What cannot be noted is told again by the next start, and keeps nothing from being imported.
+    /// Checks and stores the board; a failure is reported and does not stop the import.
     private func noteBoard(_ configuration: Configuration?) throws -> CardProblem? {
         do {
             return try BoardNote(places: places, files: files).check(configuration)
@@ -229,9 +234,9 @@ package struct CardImport {
 
     // MARK: Checks
 
-    /// The configuration that is to come into force, or is; nil where that of the card is wrong.
+    /// Returns the card's configuration, or the one in force if the card has none.
     ///
-    /// Errors keep all of the card from being used, notes do not.
+    /// nil if the card's is wrong. Errors keep the whole card from being used, notes do not.
     private func check(
         _ card: CardFolder,
         _ errors: inout [CardProblem],
@@ -255,7 +260,7 @@ package struct CardImport {
         }
     }
 
-    /// What phones and word processors make of quotes.
+    /// Reports lines with typographic quotes, as phones and word processors write them.
     private static func typography(_ text: CardContent) -> [CardProblem] {
         let lines = text.text.split(separator: "\n", omittingEmptySubsequences: false)
         let curled = "\u{201C}\u{201D}\u{201E}\u{2018}\u{2019}"
@@ -267,7 +272,7 @@ package struct CardImport {
         }
     }
 
-    /// What a new secret is for must be known, and nothing may stand before it.
+    /// Reports new secrets without a configured server, and those that a key overrides.
     private static func conflicts(
         _ configuration: Configuration,
         _ fresh: [CardFile: CardContent]
@@ -289,13 +294,15 @@ package struct CardImport {
                 return CardProblem(file: name, what, "write waypost.toml beside it, with that key")
             }
             guard set != nil else { return nil }
-            return CardProblem(file: name, "\(key) is set, and goes before it", "take \(key) out")
+            return CardProblem(file: name, "\(key) is set and overrides it", "take \(key) out")
         }.sorted { $0.file < $1.file }
     }
 
     // MARK: Secrets
 
-    /// A code is good once: exchanged into memory, its token would go with the power.
+    /// Refuses a code on a device that stores in memory.
+    ///
+    /// A code can be exchanged once, and a power cut would lose the token.
     private func unkept(_ fresh: [CardFile: CardContent]) -> [CardProblem] {
         guard let code = fresh[.code], places.isInMemory else { return [] }
         return [Self.notKept(code.name, "is not used")]
@@ -304,13 +311,15 @@ package struct CardImport {
     private static func notKept(_ name: String, _ what: String) -> CardProblem {
         CardProblem(
             file: name,
-            "\(what): the device keeps in memory what it stores, and that is gone with the power",
+            "\(what): the device stores everything in memory, which is lost when the power fails",
             "end its overlay file system (`sudo raspi-config`, Performance Options), then start it again"
         )
     }
 
-    /// What the device has for another server is not good for a new configuration; the same secret on the card with
-    /// it is, for that is where a person has put both.
+    /// Imports the card's secrets again if the stored ones are bound to another server.
+    ///
+    /// A stored secret is not valid for a new configuration. One that lies beside it on the card
+    /// is, because a person has put both there.
     private func addGivenAgain(
         _ card: CardFolder,
         _ configuration: Configuration,
@@ -323,7 +332,7 @@ package struct CardImport {
         return fresh.keys.contains(where: \.isSecret) ? [] : [other.problem(text.name)]
     }
 
-    /// Takes from the card what the device has; what cannot be taken is a problem.
+    /// Overwrites secrets on the card that the device has stored; a failure is a problem.
     private func overwrite(
         _ card: CardFolder,
         _ fresh: [CardFile: CardContent],

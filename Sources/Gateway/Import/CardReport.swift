@@ -1,29 +1,32 @@
-// What is wrong with a card, told on the card itself and to `status`.
+// Reports problems with a card, on the card itself and to `status`.
 import Glibc
 import Host
 import JSON
 
-/// Both places where a person may look, each rewritten only when what it says changes.
+/// Writes the report on the card and the one for `status`, each only when its text changes.
 struct CardReport {
     private static let name = "waypost-errors.txt"
     private static let fileName = "import-problems.json"
 
-    /// What `status` reads in the runtime directory: of the last card or stick, and of the server that it named.
+    /// The file in the runtime directory that `status` reads.
+    ///
+    /// Holds the problems of the last card or stick, and of the server that it named.
     struct Problems: Codable, Sendable, Equatable {
         var card: [CardProblem] = []
         var server: [CardProblem] = []
-        /// When the server was asked, in ms since the boot.
+        /// When the server was asked, in ms since boot.
         var asked: Int64?
-        /// The looks at a card or a stick that have begun and not ended: when, in ms since the boot.
+        /// Start times of imports that have not ended, by medium, in ms since boot.
         var begun: [String: Int64]?
 
-        /// What is told of a card or a stick, but for a look that did not end.
+        /// All problems, except for imports that did not end.
         fileprivate var found: [CardProblem] { card + server }
 
-        /// All that `status` tells at a moment.
+        /// Returns all problems that `status` shows at time `now`.
         ///
-        /// `accepted`: when the server last took something. A device that it refused before may have been made known to it
-        /// since; nobody asks again before the next boot.
+        /// `accepted`: when the server last accepted a batch. That clears an earlier refusal: the
+        /// device may have been registered since, and the server is not asked again before the next
+        /// boot.
         func all(at now: BootInstant, accepted: BootInstant? = nil) -> [CardProblem] {
             let isOver = accepted.map { $0.milliseconds >= asked ?? .max } ?? false
             let looks = begun ?? [:]
@@ -50,11 +53,11 @@ struct CardReport {
     let files: StepFiles
     let owner: ServiceOwner
 
-    /// Notes that a look has begun: where it is killed, or hangs in a read, nobody else would tell.
+    /// Records that an import has begun, so that `status` can report one that was killed or hangs.
     func begin(_ medium: CardImport.Medium, at now: BootInstant) {
         var problems = Problems.read(in: places.runtime)
         problems.begun = (problems.begun ?? [:]).merging([medium.rawValue: now.milliseconds]) { $1 }
-        // Without the note the card is taken over all the same.
+        // The import continues without the note.
         try? writeForStatus(problems)
     }
 
@@ -62,9 +65,10 @@ struct CardReport {
         name.lowercased() == Self.name
     }
 
-    /// Tells of problems in place of those of before; nil leaves them.
+    /// Replaces the reported problems (nil leaves the earlier ones) and returns all current ones.
     ///
-    /// `ended`: the look that is over with this. `card`: a folder, where it can be told on the card. Returns all that is told now: what the card itself refuses comes with it.
+    /// `ended`: the import that ends with this. `card`: the folder for the report on the card, or
+    /// nil; a failure to write there is one more problem.
     func tell(
         card new: [CardProblem]? = nil,
         server: [CardProblem]? = nil,
@@ -103,8 +107,9 @@ struct CardReport {
         guard !text.isEmpty else { return try files.remove(path) }
         let old = try? SmallFile.read(path, limit: 1 << 18).bytes
         guard old != Array(text.utf8) else { return }
-        // In place of the old one and not by a rename: without a journal that may leave two names for the same clusters,
-        // and on a full card there is room for one alone. The next start mends what a power cut leaves.
+        // Overwrites the file instead of renaming: on FAT, without a journal, a rename may leave
+        // two names for the same clusters, and a full card has room for only one file. After a
+        // power cut the next start writes it again.
         try files.write(path, text, mode: 0o644)
         try files.sync(folder(ofPath: path))
     }
@@ -113,7 +118,7 @@ struct CardReport {
         let path = "\(places.runtime)/\(Self.fileName)"
         guard !problems.isEmpty else { return try files.remove(path) }
         places.makeRuntime(owner)
-        // It is gone with the power, and made anew at each boot.
+        // No fsync: the directory is in memory, and the file is rewritten at each boot.
         try SmallFile.replace(
             path,
             encodedJSON(problems),
@@ -123,7 +128,7 @@ struct CardReport {
         )
     }
 
-    /// With returns, so that any editor shows its lines; the same for the same problems.
+    /// Returns the text for the card, with CRLF for any editor; deterministic.
     private static func text(_ problems: [CardProblem]) -> String {
         guard !problems.isEmpty else { return "" }
         let lines =
@@ -147,10 +152,10 @@ struct CardReport {
 }
 
 extension CardImport.Medium {
-    /// How long a look may take until it is told, in ms.
+    /// The time after which an import that did not end is reported, in ms.
     ///
-    /// The gateway waits for that of the card at a boot, and a look at a stick ends within the limit of its unit
-    /// (`waypost-stick@.service`).
+    /// The gateway starts after the import of the card; that of a stick ends within the timeout of
+    /// its unit (`waypost-stick@.service`).
     fileprivate var patience: Int64 {
         switch self {
         case .card: 0

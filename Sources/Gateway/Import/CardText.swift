@@ -1,6 +1,6 @@
-// Text as any editor on any system leaves it on a card, as UTF-8 with plain ends of lines.
+// Decodes text from any editor on any system to UTF-8 with plain line endings.
 
-/// Why a file is no text that can be used.
+/// Why a file of a card cannot be used, and the remedy.
 struct CardFault: Error, Equatable {
     var line: Int?
     var what: String
@@ -15,9 +15,9 @@ struct CardFault: Error, Equatable {
 }
 
 enum CardText {
-    /// The text of a file: UTF-8 or UTF-16, with or without a byte order mark, or Windows-1252.
+    /// Decodes a file: UTF-8 or UTF-16, with or without a byte order mark, or Windows-1252.
     ///
-    /// Lines end with a line feed, and are as many as the editor shows.
+    /// In the result, lines end with a line feed and are numbered as in the editor.
     static func decode(_ bytes: [UInt8]) throws(CardFault) -> String {
         guard !bytes.isEmpty else { throw CardFault("is empty", CardFault.halfWritten) }
         if let kind = document(bytes) {
@@ -38,7 +38,7 @@ enum CardText {
         return withPlainLines(text)
     }
 
-    /// What word processors and browsers save.
+    /// Returns the name of a document format that word processors and browsers save, or nil.
     private static func document(_ bytes: [UInt8]) -> String? {
         let start = String(decoding: bytes.prefix(64), as: UTF8.self).lowercased()
         if start.hasPrefix("{\\rtf") { return "a formatted document (RTF)" }
@@ -54,11 +54,11 @@ enum CardText {
         if let low = unmarkedWide(bytes) { return try wide(bytes[...], low: low) }
         let plain = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
         let text = String(decoding: plain, as: UTF8.self)
-        // Repairing changes what is no UTF-8: then it is what Windows called ANSI.
+        // Decoding changes invalid UTF-8: then the text is Windows-1252 ("ANSI").
         return text.utf8.elementsEqual(plain) ? text : windows(plain)
     }
 
-    /// UTF-16; `low`: which byte of each two is the lower.
+    /// Decodes UTF-16; `low`: the index of the lower byte in each pair.
     private static func wide(_ bytes: ArraySlice<UInt8>, low: Int) throws(CardFault) -> String {
         guard bytes.count % 2 == 0 else {
             throw CardFault("ends within a character", CardFault.halfWritten)
@@ -70,7 +70,7 @@ enum CardText {
         return String(decoding: units, as: UTF16.self)
     }
 
-    /// Latin text in UTF-16 has a zero in every other byte.
+    /// Detects UTF-16 without a byte order mark: Latin text has a zero in every other byte.
     private static func unmarkedWide(_ bytes: [UInt8]) -> Int? {
         guard bytes.count >= 4, bytes.count % 2 == 0 else { return nil }
         let zeros = bytes.indices.reduce(into: [0, 0]) { zeros, index in
@@ -111,7 +111,7 @@ enum CardText {
         return String(plain)
     }
 
-    /// The line of the first such character; nil where there is none.
+    /// Returns the line number of the first such character, or nil.
     private static func line(of scalar: Unicode.Scalar, in text: String) -> Int? {
         let scalars = text.unicodeScalars
         guard let place = scalars.firstIndex(of: scalar) else { return nil }

@@ -1,13 +1,13 @@
-// How a card's files come into force together: a power cut leaves all of them, or none.
+// Brings a card's files into force atomically: a power cut leaves all of them or none.
 import CLinux
 import Glibc
 import Host
 import HTTP
 
-/// Gathers files in a folder, and puts them into their places once the folder has its final name.
+/// Gathers files in a folder, renames the folder to commit, then moves the files into place.
 ///
-/// Each step may be repeated: whatever a power cut left undone, the next import does first, without a card. The
-/// gateway starts after that.
+/// Each step is idempotent. The next import first completes an interrupted one, without a card;
+/// the gateway starts after that.
 struct ImportJournal {
     private static let seenName = "seen"
 
@@ -19,7 +19,7 @@ struct ImportJournal {
     private var gathering: String { "\(places.journal)/gathering" }
     private var done: String { "\(places.journal)/done" }
 
-    /// Of each file that was taken from a card, the digest.
+    /// The digest of each file imported from a card, by name.
     var seen: [String: String] {
         let text = SmallText.read("\(places.journal)/\(Self.seenName)") ?? ""
         let lines = text.split(separator: "\n").map { $0.split(separator: " ") }
@@ -29,7 +29,9 @@ struct ImportJournal {
         )
     }
 
-    /// One import at a time: a stick may come while the card is read, or while a server is asked.
+    /// Runs `body` under an exclusive lock.
+    ///
+    /// A stick may be plugged in while the card is read or a server is asked.
     func locked<Value>(_ body: () throws -> Value) throws -> Value {
         let path = places.journal
         let lock = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
@@ -37,7 +39,7 @@ struct ImportJournal {
         return try withExtendedLifetime(lock) { try body() }
     }
 
-    /// From its last step on the files are the ones in force; those of `noting` are known again by their digests.
+    /// Commits the files with its last step, a rename; stores the digests of those in `noting`.
     func commit(
         _ contents: [CardFile: CardContent],
         noting: (CardFile) -> Bool = { _ in true }
@@ -58,11 +60,11 @@ struct ImportJournal {
         seen.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
     }
 
-    // MARK: What stays on a card
+    // MARK: Secrets left on a card
 
     private static let left = "left:"
 
-    /// Secrets that the device has and could not overwrite on the card.
+    /// Stores the digests of secrets that could not be overwritten on the card.
     func noteLeft(_ contents: [CardFile: CardContent]) throws {
         let before = seen
         var seen = before.filter { !$0.key.hasPrefix(Self.left) }
@@ -71,18 +73,18 @@ struct ImportJournal {
         try files.replace("\(places.journal)/\(Self.seenName)", Self.text(seen), mode: 0o600)
     }
 
-    /// Whether a secret of a card is one that was left there: what a stick has brought since is newer.
+    /// Returns whether a card's secret was left there earlier: one from a stick since is newer.
     ///
-    /// Without any secret of its own the device takes it again.
+    /// False if the device has no such secret; then it imports the card's again.
     func isLeft(_ file: CardFile, _ content: CardContent) -> Bool {
-        // A code takes the token away, and waits for another one.
+        // Importing a code deletes the token until the code is exchanged.
         let stored = file == .token ? CardFile.code : file
         return seen[Self.left + file.rawValue] == content.digest && places.has(stored)
     }
 
     // MARK: Into force
 
-    /// Puts what was committed into its places; does nothing where nothing was.
+    /// Moves committed files into place; does nothing if there are none.
     func finish() throws {
         try clear(done)
         guard access(pending, F_OK) == 0 else { return }
@@ -96,7 +98,7 @@ struct ImportJournal {
             try files.replace(path, String(decoding: seen, as: UTF8.self), mode: 0o600)
         }
         try files.replace(places.unverified, "", mode: 0o600)
-        // Half a folder would be half an import.
+        // Renamed before it is cleared, because half a folder would be half an import.
         try files.rename(pending, to: done)
         try clear(done)
     }
@@ -104,25 +106,25 @@ struct ImportJournal {
     private func put(_ file: CardFile, _ text: String) throws {
         switch file {
         case .configuration:
-            // Keys of sensors may stand in it: the service reads it as a member of its group.
+            // It may hold keys of sensors: the service reads it as a member of its group.
             let group = owner.ids.map { FileOwner(user: 0, group: $0.group) }
             try files.replace(places.imported, text, mode: 0o640, owner: group)
         case .token:
             try files.makeFolder(places.credentials, mode: 0o700)
             try files.replace(places.token, text + "\n", mode: 0o600)
-            // One that waits is needed no more.
+            // A pending code is obsolete now.
             try files.remove(places.code)
         case .keys:
             try files.makeFolder(places.credentials, mode: 0o700)
             try files.replace(places.keys, text + "\n", mode: 0o600)
         case .code:
-            // The token of before is another server's, perhaps: it must not be shown to this one.
+            // The old token may be another server's and must not be sent to this one.
             try files.remove(places.token)
             try files.replace(places.code, text + "\n", mode: 0o600)
         }
     }
 
-    /// Throws where no token could be stored now: the code that is exchanged for one is used up by that.
+    /// Throws if a token could not be stored now, because exchanging uses up the code.
     func tryToStore() throws {
         try locked {
             try clear(gathering)
@@ -133,10 +135,10 @@ struct ImportJournal {
         }
     }
 
-    /// Stores the token that a code was good for at `server`; both change together.
+    /// Stores the token that `server` gave for a code, and deletes the code with it.
     ///
-    /// Returns what the server is to be asked about now. Throws, and changes nothing, where another card or stick came
-    /// after `mark`.
+    /// Returns the mark to verify now. Throws and changes nothing if another card or stick was
+    /// imported after `mark`.
     func store(token: String, for server: String?, after mark: Mark) throws -> Mark {
         let text = BoundSecret.text(token, for: server)
         let content = CardContent(name: "", text: text, size: 0, digest: "")
@@ -149,16 +151,16 @@ struct ImportJournal {
         }
     }
 
-    // MARK: What the server is to be asked
+    // MARK: Verification by the server
 
-    /// Another one after each import.
+    /// Identifies one import; differs after each.
     struct Mark: Equatable {
         fileprivate var inode: UInt
         fileprivate var seconds: Int
         fileprivate var nanoseconds: Int
     }
 
-    /// Nil where nothing was imported that its server has not been asked about.
+    /// The last import that the server has not verified; nil if there is none.
     var unverified: Mark? {
         var figures = stat()
         guard stat(places.unverified, &figures) == 0 else { return nil }
@@ -166,9 +168,9 @@ struct ImportJournal {
         return Mark(inode: figures.st_ino, seconds: time.tv_sec, nanoseconds: time.tv_nsec)
     }
 
-    /// The server was asked about what was imported.
+    /// Records that the server has verified an import.
     ///
-    /// Throws where another card or stick came after `mark`: of that it was not.
+    /// Throws if another card or stick was imported after `mark`, which is not verified yet.
     func noteVerified(_ mark: Mark) throws {
         try locked {
             guard unverified == mark else { throw Self.overtaken }

@@ -1,33 +1,33 @@
-// Where an import puts things.
+// The paths of an import, and the owner of the files that it makes.
 import CLinux
 import Configuration
 import Glibc
 import Host
 import HTTP
 
-/// The paths of an import.
+/// The files and folders that an import reads and writes.
 package struct ImportPlaces: Sendable {
     /// `/etc/waypost`.
     let folder: String
-    /// The configuration that a person edits on the device; what came from a card lies beside it.
+    /// The configuration that a person edits on the device; an imported one lies beside it.
     let configuration: String
     /// systemd's store of credentials (systemd.exec(5), LoadCredential=).
     let credentials: String
-    /// The gateway's runtime directory, where `status` finds what is wrong with a card.
+    /// The gateway's runtime directory, where `status` finds problems with a card.
     let runtime: String
-    /// The gateway's state directory, as its unit has it.
+    /// The gateway's state directory, as in its unit.
     let state: String
-    /// Tells which folders ought to be mounted.
+    /// Lists the folders that should be mounted.
     var fstab = "/etc/fstab"
-    /// There is a mark where a card's initramfs found no data partition: all that is written is in memory.
+    /// Exists if a card's initramfs found no data partition: everything written is in memory.
     var notKept = "/run/waypost-not-kept"
     /// The board's own number (Devicetree Specification, 2.3: `serial-number` of the root).
     var boardSerial = "/proc/device-tree/serial-number"
-    /// Another one each boot.
+    /// Differs after each boot.
     var bootID = "/proc/sys/kernel/random/boot_id"
-    /// Tells what is mounted.
+    /// Returns the table of mounted file systems.
     var mounts: @Sendable () -> String = currentMounts
-    /// Whether a folder is on another disk than the one that it lies in.
+    /// Returns whether a folder is on another file system than its parent.
     var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
 
     package init(
@@ -43,46 +43,46 @@ package struct ImportPlaces: Sendable {
 
     var imported: String { "\(folder)/\(Configuration.importedName)" }
 
-    /// What only the import itself reads.
+    /// The folder that only the import itself reads.
     var journal: String { "\(folder)/import" }
 
-    /// A code that waits for the network.
+    /// The file of a code that waits for the network.
     var code: String { "\(journal)/\(CardFile.code.rawValue)" }
 
-    /// There is something that the server has not been asked about.
+    /// A file that exists while an import is not verified by the server.
     var unverified: String { "\(journal)/unverified" }
 
     var token: String { "\(credentials)/\(Token.credential)" }
 
     var keys: String { "\(credentials)/\(StoreKeys.credential)" }
 
-    /// What is to come into force, in its last step.
+    /// The folder of committed files that are not all in place yet.
     var pending: String { "\(journal)/pending" }
 
-    /// There is a mark from before something comes into force until the service is restarted: a program that is killed between
-    /// restarts nothing.
+    /// A file that exists from before an import comes into force until the service is restarted.
     ///
-    /// In the runtime directory, for a boot starts the service anyway.
+    /// It survives if this program is killed in between. In the runtime directory, because a boot
+    /// starts the service anyway.
     private var behind: String { "\(runtime)/import-not-told" }
 
-    /// Whether the service runs with what was in force before; it stays so where not all of the new is in its place.
+    /// True if the service still runs with the previous files and all new ones are in place.
     package var isServiceBehind: Bool { access(behind, F_OK) == 0 && access(pending, F_OK) != 0 }
 
-    /// Before anything comes into force.
+    /// Called before an import comes into force.
     func noteServiceIsBehind(_ owner: ServiceOwner) {
         makeRuntime(owner)
-        // Without it the service is restarted all the same, if nobody kills this program.
+        // Without the file the service is restarted all the same, unless this program is killed.
         try? SmallFile.replace(behind, [], mode: 0o644, owner: owner.ids, isSynced: false)
     }
 
-    /// The service is restarted, or is about to be.
+    /// Called when the service is restarted, or is about to be.
     package func noteServiceRestarted() { unlink(behind) }
 
     func makeRuntime(_ owner: ServiceOwner) {
         if mkdir(runtime, 0o755) == 0 { owner.own(runtime) }
     }
 
-    /// Where a secret is kept; nil of what is none.
+    /// Returns the path of a stored secret; nil for the configuration.
     func secret(_ file: CardFile) -> String? {
         switch file {
         case .configuration: nil
@@ -92,23 +92,24 @@ package struct ImportPlaces: Sendable {
         }
     }
 
-    /// Whether a secret that was taken over has not gone since: a code takes the token away, whatever it is good for.
+    /// Returns whether an imported file is still stored; true for the configuration.
     ///
-    /// A code goes for its token. A configuration that is deleted is not to come back by itself.
+    /// A code counts as stored while its token is. A deleted configuration does not come back by
+    /// itself.
     func has(_ file: CardFile) -> Bool {
         let files = file == .code ? [code, token] : secret(file).map { [$0] } ?? []
         return files.isEmpty || files.contains { access($0, F_OK) == 0 || errno != ENOENT }
     }
 
-    /// Whether something ought to be mounted there.
+    /// Returns whether fstab(5) lists a mount point.
     func isListed(_ path: String) -> Bool {
         mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
     }
 
-    /// Whether the folder is in memory: all that the device is told is gone with the power.
+    /// True if the folder is in memory, so that a power cut loses every import.
     var isInMemory: Bool { isOverlayInMemory(folder, mounts()) }
 
-    /// Whether what would be mounted as a stick is a part of the system's own disk, as where the device boots from USB.
+    /// Returns whether a stick is part of the system's own disk, as on a device booted from USB.
     func isOwnDisk(_ path: String) -> Bool {
         let device = "/dev/" + (path.split(separator: "/").last ?? "")
         return mountTable(mounts()).contains { $0[0] == device && isListed(String($0[1])) }
@@ -122,10 +123,10 @@ package struct ImportPlaces: Sendable {
 }
 
 extension Configuration {
-    /// The configuration that came from a card, beside `waypost.toml`.
+    /// The name of the imported configuration, beside `waypost.toml`.
     static let importedName = "imported.toml"
 
-    /// The file that counts where `path` is asked for: what came from a card stands in for it.
+    /// Returns the file in force for `path`: an imported configuration replaces `waypost.toml`.
     package static func inForce(_ path: String) -> String {
         guard path == "waypost.toml" || path.hasSuffix("/waypost.toml") else { return path }
         let imported = "\(folder(ofPath: path))/\(importedName)"
@@ -133,13 +134,13 @@ extension Configuration {
     }
 }
 
-/// The user that the service runs as: its files must be its own.
+/// The user that the service runs as, and that must own its files.
 struct ServiceOwner: Sendable {
     private(set) var ids: FileOwner?
 
-    /// Root asks for the owner of the state directory, or for the user `waypost`; anybody else for himself.
+    /// Finds the owner of the state directory, or the user `waypost`; nil unless run by root.
     ///
-    /// A directory of root's is one that the service has not had yet, such as a new partition.
+    /// The service has not used a directory that root owns yet, such as a new partition.
     init(stateDirectory: String) {
         guard geteuid() == 0 else { return }
         var figures = stat()
@@ -150,16 +151,16 @@ struct ServiceOwner: Sendable {
         }
     }
 
-    /// Makes the directories of the service, as its own.
+    /// Makes the service's directories and gives them to the service's user.
     func prepare(_ configuration: Configuration) throws {
         try configuration.prepareDirectories()
         own(configuration.stateDirectory)
         own(configuration.runtimeDirectory)
     }
 
-    /// Gives a directory of root's to the service.
+    /// Gives a directory that root owns to the service's user.
     ///
-    /// By a descriptor, and not through a symbolic link: the folder above may be another user's.
+    /// Opens it without following a symbolic link: the folder above may be another user's.
     func own(_ directory: String) {
         let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
         guard let ids, let folder = try? Descriptor(opening: directory, flags) else { return }

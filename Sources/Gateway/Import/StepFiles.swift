@@ -1,16 +1,16 @@
-// Changes to files, each of which lasts once its call has returned.
+// Durable file operations: each change is on disk when its call returns.
 import CLinux
 import Glibc
 import Host
 
-/// Writes, renames and removes files in steps that a power cut may come between.
+/// Writes, renames and removes files, with fsync after each step.
 struct StepFiles: Sendable {
-    /// Called after each system call that changes something, with the file or folder; where it throws, the power is gone.
+    /// Called after each system call that changes something; a test throws here for a power cut.
     var onStep: @Sendable (_ call: String, _ path: String) throws -> Void = { _, _ in }
-    /// Called before a file is opened to be written: where it throws, the disk refuses.
+    /// Called before a file is opened for writing; a test throws here for a disk error.
     var onOpen: @Sendable (_ path: String) throws -> Void = { _ in }
 
-    /// Makes a folder, durably; one that is there stays as it is.
+    /// Makes a folder durably; an existing one is not changed.
     func makeFolder(_ path: String, mode: mode_t) throws {
         guard mkdir(path, mode) == 0 else {
             let error = SystemError.last("mkdir", on: path)
@@ -21,19 +21,19 @@ struct StepFiles: Sendable {
         try sync(folder(ofPath: path))
     }
 
-    /// Makes or replaces a file: a power cut leaves the old one or the new one.
+    /// Makes or replaces a file atomically: a power cut leaves the old one or the new one.
     func replace(_ path: String, _ text: String, mode: mode_t, owner: FileOwner? = nil) throws {
         let new = path + ".new"
         try write(new, text, mode: mode, owner: owner)
         try rename(new, to: path)
     }
 
-    /// Makes a file whose folder is not in use yet.
+    /// Makes a file in a folder that is not in use yet.
     func write(_ path: String, _ text: String, mode: mode_t, owner: FileOwner? = nil) throws {
         try remove(path)
         let file = try open(path, O_CREAT | O_EXCL, mode)
         try onStep("open", path)
-        // Before anything stands in it.
+        // Before it has content.
         if let owner { try file.give(to: owner, path) }
         guard fchmod(file.number, mode) == 0 else { throw SystemError.last("chmod", on: path) }
         try write(Array(text.utf8), to: file, path)
@@ -50,7 +50,7 @@ struct StepFiles: Sendable {
         guard Glibc.remove(path) == 0 else {
             let error = SystemError.last("remove", on: path)
             if error.code == ENOENT { return }
-            // A file system that is read-only refuses before it looks.
+            // A read-only file system refuses before it checks that the file exists.
             if error.code == EROFS, access(path, F_OK) != 0, errno == ENOENT { return }
             throw error
         }
@@ -58,9 +58,10 @@ struct StepFiles: Sendable {
         try sync(folder(ofPath: path))
     }
 
-    /// Puts as many bytes in place of those that a file has, where they are on the disk.
+    /// Overwrites a file's bytes in place on the disk.
     ///
-    /// The first sector lasts before the next is begun: disks write sectors in any order, and what it says tells of the rest.
+    /// The first sector is synced before the next is written, because disks write sectors in any
+    /// order and the first one shows whether the rest is complete.
     func overwrite(_ path: String, with bytes: [UInt8]) throws {
         let file = try open(path)
         for part in [bytes.prefix(Self.sector), bytes.dropFirst(Self.sector)] where !part.isEmpty {

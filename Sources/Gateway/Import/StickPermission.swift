@@ -1,24 +1,24 @@
-// Whether a stick may configure this device: `import.stick` in its own file.
+// Reads `import.stick` from the device's own file: may a stick configure this device?
 import Configuration
 import Glibc
 import Host
 
-/// What the device's own `waypost.toml` says of sticks.
+/// The value of `import.stick` in the device's own `waypost.toml`.
 ///
-/// Read from that file even where a configuration from a card stands in for it, so that neither a card nor a stick can
-/// give the permission back.
+/// Read from that file even if a configuration from a card replaces it, so that neither a card nor
+/// a stick can restore the permission.
 struct StickPermission {
     static let key = "import.stick"
 
     let isGiven: Bool
-    /// Where the file sets it; nil where it does not.
+    /// Where the file sets the key; nil if it does not.
     private(set) var origin: Origin?
-    /// Whether the file sets other keys, too.
+    /// True if the file sets other keys, too.
     private(set) var fileSetsOthers = false
-    /// Why it is not known what a person meant, who has not given it then.
+    /// Why the key cannot be read; then sticks are not allowed.
     private(set) var fault: ConfigurationProblem?
 
-    /// `path`: of the device's own file; the default holds where there is none.
+    /// `path`: the device's own file; without the file the default applies.
     init(file path: String) {
         let bytes: [UInt8]
         do throws(SystemError) {
@@ -38,14 +38,14 @@ struct StickPermission {
             let loaded = try Configuration.check(bytes, file: path, environment: [:])
             (isGiven, origin) = (loaded.values.allowsSticks, loaded.origins[Self.key])
         } catch {
-            // A fault elsewhere does not decide it; where the key itself cannot be read, nobody has given it.
+            // An error elsewhere in the file does not matter; an unreadable key denies.
             fault = Self.fault(of: bytes, file: path, error.problems)
             let parts = Configuration.table.rightParts(of: bytes, environment: [:])
             isGiven = fault == nil && parts.allowsSticks
         }
     }
 
-    /// What keeps this key from being read; nil where it can be, or is not set.
+    /// Returns the problem that makes this key unreadable; nil if readable or not set.
     private static func fault(
         of bytes: [UInt8],
         file path: String,
@@ -56,11 +56,11 @@ struct StickPermission {
                 place: "\(printable(path, limit: 4096)):\(line)",
                 key: key,
                 message:
-                    "is not \(Self.key), which stands above all [sections], or as stick below [import]"
+                    "is not \(Self.key), which belongs above all [sections], or as stick below [import]"
             )
         }
         return problems.first { problem in
-            // Without a key it is about the whole file: no TOML, or too large.
+            // A problem without a key concerns the whole file: not TOML, or too large.
             problem.key.isEmpty || problem.key == "import" || problem.key.hasPrefix("import.")
                 || problem.message.contains(text: "did you mean import")
         }

@@ -1,18 +1,18 @@
-// What the device has for its server, where a configuration names another one.
+// Finds a stored secret that is bound to another server than the configured one.
 import Configuration
 import Host
 import HTTP
 import Upload
 
-/// A secret that a new configuration cannot use.
+/// A stored secret that a new configuration cannot use.
 struct StoredSecret {
     let file: CardFile
-    /// Scheme, host and port of the server that it was given for; nil where it does not say so.
+    /// Scheme, host and port of the server that the secret is bound to; nil if it is not bound.
     let server: String?
-    /// Those of the one that it is not for.
+    /// Scheme, host and port of the newly configured server.
     let other: String
 
-    /// nil where the device has none, or all that it has is for the server of `configuration`.
+    /// Returns nil if the device has no secret, or only those for the server of `configuration`.
     static func forAnother(
         than configuration: Configuration,
         _ places: ImportPlaces
@@ -30,7 +30,7 @@ struct StoredSecret {
         }.first
     }
 
-    /// `name`: of the configuration on the card.
+    /// Returns the problem to report; `name`: the configuration file on the card.
     func problem(_ name: String) -> CardProblem {
         let files = file == .keys ? "waypost.s3" : "waypost.token or waypost.code"
         let (verb, negation) = file == .keys ? ("are", "do") : ("is", "does")
@@ -46,7 +46,7 @@ struct StoredSecret {
 }
 
 extension ImportPlaces {
-    /// The configuration that counts now; the defaults where it is wrong or not there.
+    /// The configuration in force; the defaults if it is wrong or missing.
     var inForce: Configuration {
         let path = Configuration.inForce(configuration)
         return (try? Configuration.load(path: path, environment: [:]).values) ?? Configuration()

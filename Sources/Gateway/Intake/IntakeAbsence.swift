@@ -1,14 +1,14 @@
-// Why `waypost put` reaches no gateway, and whether waiting for one may help.
+// Explains why `waypost put` cannot reach the gateway, and whether a retry may help.
 import Glibc
 import Host
 
-/// The reasons why nothing answers at the intake socket; they look alike from outside.
+/// The reason why nothing answers at the intake socket.
 enum IntakeAbsence: Equatable {
     case noRight(path: String)
     case notRunning(path: String)
     case starting
     case silent(path: String)
-    /// The gateway runs, and has no such stream.
+    /// The gateway is running and does not know the stream.
     case undeclared(stream: String)
     case other(SystemError)
 
@@ -27,7 +27,7 @@ enum IntakeAbsence: Equatable {
         }
     }
 
-    /// A gateway opens its control socket when it has started, or when its start takes long.
+    /// Asks the control socket, which opens once the gateway has started, or if that takes long.
     private static func ofRunning(stream: String, path: String, _ configuration: Configuration)
         -> Self
     {
@@ -37,12 +37,12 @@ enum IntakeAbsence: Equatable {
         return status.isStarting ? .starting : .undeclared(stream: stream)
     }
 
-    /// Only a person can change it.
+    /// True if only a person can fix it.
     var isFinal: Bool {
         if case .noRight = self { true } else { false }
     }
 
-    /// The gateway may answer in a while without anybody doing something.
+    /// True if a retry may succeed without a person.
     var endsByItself: Bool {
         switch self {
         case .starting, .silent: true
@@ -59,10 +59,10 @@ enum IntakeAbsence: Equatable {
             "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
         case .starting: "waypost is starting; `waypost status` says what it waits for"
         case .silent(let path):
-            "waypost runs but does not answer at \(path); `waypost status` shows how the gateway is"
+            "waypost is running but does not answer at \(path); `waypost status` shows its state"
         case .undeclared(let stream):
             "the running gateway does not know [stream.\(stream)] yet; `systemctl reload waypost`"
-        case .other(let error): "\(error); `waypost status` shows how the gateway is"
+        case .other(let error): "\(error); `waypost status` shows the state of the gateway"
         }
     }
 }

@@ -1,39 +1,41 @@
-// The side of the command `waypost put`: objects of an input into the queue, many on their way at a time.
+// The client of the intake socket, used by `waypost put`.
 import CLinux
 import Glibc
 import Host
 
-/// Puts a JSON object a line into a stream, and follows what becomes of each.
+/// Sends JSON objects, one per line, to a stream, and handles the answer to each.
+///
+/// Pipelines many lines. Retries lines that the gateway certainly did not store.
 package final class IntakeClient {
-    /// What came of an input.
+    /// The counts of accepted and refused lines.
     package struct Outcome: Sendable, Equatable {
         package var accepted = 0
         package var refused = 0
     }
 
     package struct Options: Sendable {
-        /// Ends with an error when the gateway has taken nothing for so long; nil: waits for ever.
+        /// Fails if the gateway has accepted nothing for this long; nil: no timeout.
         package var timeout: Duration?
-        /// Lines that come faster than the stream's `max_rate` are slowed down, not refused.
+        /// Lines beyond the stream's `max_rate` are delayed, not refused.
         package var waitsForRate = true
-        /// A gateway that takes nothing for longer is reported, once until it takes a line again.
+        /// A gateway that accepts nothing for longer is reported, once per outage.
         var noticeAfter = Duration.seconds(10)
 
         package init() {}
     }
 
-    /// Lines, and bytes of them, without an answer at a time.
+    /// Limits of unanswered lines: their count and their bytes.
     private static let window = 512
     private static let windowBytes = 4 << 20
-    /// Bytes of a line of the input, blanks and all.
+    /// The size limit of an input line in bytes, blanks included.
     private static let lineLimit = 1 << 20
-    /// A connection is given up between lines that come seldom, before the gateway gives it up.
+    /// An idle connection is closed after this, before the gateway closes it.
     private static let restAfter = Duration.seconds(60)
     private static let retryAfter = Duration.milliseconds(500)
     private static let silence =
-        "waypost has taken nothing since; `waypost status` shows how the gateway is"
+        "waypost has accepted nothing since; `waypost status` shows the state of the gateway"
 
-    /// A line that was read, as it goes to the gateway.
+    /// A line to send, and its number in the input.
     private struct Line {
         var number: Int
         var text: [UInt8]
@@ -52,21 +54,21 @@ package final class IntakeClient {
     private var input = LineBuffer()
     private var isInputOver = false
     private var inputError: SystemError?
-    /// Lines read.
+    /// The number of lines read.
     private var lines = 0
-    /// Lines that are to be sent, and those that were sent and have no answer yet.
+    /// Lines to send, and lines sent without an answer yet.
     private var unsent: [Line] = []
     private var waiting: [Line] = []
     private var waitingBytes = 0
-    /// The gateway has been there, so it is worth waiting for.
+    /// True after the first connection; then a lost gateway is waited for.
     private var wasConnected = false
-    /// Why the gateway takes nothing, as far as that is known.
+    /// The best known reason why the gateway accepts nothing.
     private var reason = IntakeClient.silence
-    /// Since when the gateway has taken nothing that it was given.
+    /// The time since which the gateway has accepted nothing.
     private var waitingSince: BootInstant?
     private var isNoticed = false
 
-    /// `tell` is given a line for each line that was refused, `progress` what came of it so far, now and then.
+    /// `tell` gets a message per refused line, `progress` regularly the counts so far.
     package init(
         _ configuration: Configuration,
         stream: UserStream,
@@ -82,10 +84,10 @@ package final class IntakeClient {
         self.progress = progress
     }
 
-    /// Returns when all lines of a descriptor have their answer; waits for a gateway that goes away meanwhile.
+    /// Sends all lines read from a descriptor and returns when each has an answer.
     ///
-    /// Throws a Failure when no gateway runs at the start, when it takes nothing for the time-out, or when the input
-    /// cannot be read to its end.
+    /// Reconnects to a gateway that restarts. Throws a Failure if no gateway runs at the start, on
+    /// timeout, or if the input cannot be read to its end.
     package func put(from descriptor: Int32) throws -> Outcome {
         while socket == nil { try connect() }
         while !(isInputOver && isIdle && !input.isUnread) {
@@ -123,7 +125,7 @@ package final class IntakeClient {
         }
     }
 
-    /// How long there may be nothing to do.
+    /// The poll timeout.
     private var pause: Duration? {
         if isIdle { return socket == nil ? nil : Self.restAfter }
         return min(.seconds(1), options.timeout ?? .seconds(1))
@@ -135,7 +137,7 @@ package final class IntakeClient {
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 1) { buffer in
             let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
             if count > 0 {
-                // Editors of another system mark the beginning of a file.
+                // Skip a byte order mark at the beginning of a file.
                 let isMarked = lines == 0 && buffer.starts(with: [0xEF, 0xBB, 0xBF])
                 input.append(buffer[(isMarked ? 3 : 0)..<count])
             } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
@@ -159,7 +161,7 @@ package final class IntakeClient {
         if socket?.send() == false { try receive() }
     }
 
-    /// Takes the next line of the input that is to be sent; false when there is none.
+    /// Queues the next line of the input that is to be sent; false if there is none.
     private func readLine() -> Bool {
         while let line = input.next(limit: Self.lineLimit) {
             lines += 1
@@ -170,7 +172,7 @@ package final class IntakeClient {
         return false
     }
 
-    /// What goes to the gateway for a line; nil for a blank line, and for one that was refused here.
+    /// Returns the request for a line; nil for a blank line, and for one that was refused here.
     private func wireLine(_ line: LineBuffer.Line) -> [UInt8]? {
         do throws(IntakeRefusal) {
             guard case .whole(let bytes) = line else {
@@ -224,14 +226,16 @@ package final class IntakeClient {
         }
     }
 
-    /// The gateway ends or lets nobody in, and has kept none of the lines that it did not answer: they are sent again.
+    /// Queues all unanswered lines again, none of which a stopping or full gateway has stored.
     private func takeBack() {
         socket = nil
         unsent = waiting + unsent
         (waiting, waitingBytes) = ([], 0)
     }
 
-    /// The gateway went away: whether it kept what it was sent and did not answer nobody knows, so that is not sent again.
+    /// Reports the lines that the gateway left unanswered when it vanished.
+    ///
+    /// They may have been stored, so they are not sent again.
     private func lose() {
         takeBackUnsent()
         let unknown = waiting
@@ -246,10 +250,10 @@ package final class IntakeClient {
         )
     }
 
-    /// Takes back the lines that were not sent to their end.
+    /// Queues lines again that were not sent completely.
     private func takeBackUnsent() {
         var left = socket?.outgoing.count ?? 0
-        // Without its end of line alone a line may have been taken.
+        // A line that lacks only its line feed may have been accepted.
         while left > 1, let line = waiting.popLast() {
             unsent.insert(line, at: 0)
             left -= line.text.count
@@ -263,7 +267,7 @@ package final class IntakeClient {
 
     // MARK: Waiting
 
-    /// Tries once; returns after a pause where that failed and may succeed later.
+    /// Tries to connect once; pauses after a failure that a retry may cure.
     private func connect() throws {
         let absence: IntakeAbsence
         do throws(SystemError) {
@@ -279,7 +283,7 @@ package final class IntakeClient {
         try linger(absence.message)
     }
 
-    /// Pauses before the gateway is tried again, where lines wait for it.
+    /// Pauses before a retry, if lines are pending.
     private func linger(_ reason: String) throws {
         if isIdle, wasConnected { return }
         self.reason = reason
@@ -288,7 +292,7 @@ package final class IntakeClient {
         _ = wait(for: &none, timeout: Self.retryAfter)
     }
 
-    /// The gateway took a line; where that was waited for for long, the next wait is no news.
+    /// Notes progress; after a long wait the next one is not reported again.
     private func moved() {
         if waitingSince.map({ clock.now() - $0 < options.noticeAfter }) ?? true {
             isNoticed = false
@@ -296,7 +300,7 @@ package final class IntakeClient {
         (waitingSince, reason) = (nil, Self.silence)
     }
 
-    /// Reports once that the gateway takes nothing, and ends it after the time-out.
+    /// Reports once that the gateway accepts nothing, and throws on timeout.
     private func checkPatience() throws {
         let now = clock.now()
         let since = waitingSince ?? now
@@ -310,7 +314,7 @@ package final class IntakeClient {
         tell("waiting with line \(next): \(reason)")
     }
 
-    /// What is not known of the lines that were sent, and that all others were not put.
+    /// Returns the timeout error, which names the lines of unknown state and those not sent.
     private func givenUp() -> Failure {
         takeBackUnsent()
         guard let names = Self.names(of: waiting), let last = waiting.last?.number else {

@@ -1,34 +1,34 @@
-// A program that is connected to the intake socket.
+// A program connected to the intake socket, as the server sees it.
 import CLinux
 import Glibc
 import Host
 
-/// Lines come in, answers go out in the order of the lines; what waits of either is bounded.
+/// Receives lines and sends answers in the same order, in bounded buffers.
 ///
-/// Belongs to the thread of the server.
+/// Used only by the server's thread.
 final class IntakeConnection {
-    /// Lines without an answer at which no more are taken: the program waits for the disk then.
+    /// The limit of unanswered lines; beyond it, backpressure makes the program wait for the disk.
     static let lineLimit = 1024
-    /// Answers that are not read, in bytes, at which no more lines are taken.
+    /// The limit of unread answers in bytes, beyond which no lines are read.
     private static let answerLimit = 128 << 10
     private static let readSize = 16 << 10
 
     let socket: Descriptor
     private var input = LineBuffer()
-    /// Answers to the lines from `firstLine` on; nil while the disk has not got the record.
+    /// Answers to the lines from `firstLine` on; nil while the record is not on disk.
     private var answers: [[UInt8]?] = []
     private var firstLine = 0
     private var outgoing = OutgoingBytes()
     private(set) var lastMoved: BootInstant
-    /// Since when it has read none of the answers that wait.
+    /// The time since which the program has read none of its pending answers.
     var stalledSince: BootInstant? { outgoing.stalledSince }
-    /// Its end of input was read: nothing more comes.
+    /// True after the end of the program's input.
     private var isEnded = false
-    /// It takes no answers any more; the lines that it sent before are still kept.
+    /// True once the program accepts no answers; lines that it sent before are still stored.
     private var isDeaf = false
-    /// Lines that come faster than `max_rate` wait for it instead of being refused.
+    /// Lines beyond `max_rate` are delayed instead of refused.
     var waitsForRate = false
-    /// The line that waits for its stream's `max_rate`; those behind it wait with it.
+    /// The line delayed by its stream's `max_rate`; later lines wait behind it.
     private var slowed: (line: LineBuffer.Line, number: Int)?
     private(set) var slowedUntil: BootInstant?
 
@@ -37,30 +37,30 @@ final class IntakeConnection {
         lastMoved = now
     }
 
-    // MARK: What the server asks
+    // MARK: State
 
     private var isFull: Bool { answers.count >= Self.lineLimit }
 
-    /// Lines of it wait for the disk.
+    /// True if lines wait for the disk.
     var isWaiting: Bool { !answers.isEmpty }
 
-    /// Lines were received that had no room.
+    /// True if received lines are not processed yet.
     var isUnread: Bool { input.isUnread || slowed != nil }
 
-    /// Has room for another line and its answer.
+    /// True if there is room for another line and its answer.
     var canGoOn: Bool { slowedUntil == nil && !isFull && outgoing.count < Self.answerLimit }
 
     var isOver: Bool {
         isEnded && answers.isEmpty && outgoing.isEmpty && !input.isUnread
     }
 
-    /// Nothing more is read while lines wait for room: what a program sends stays in its socket.
+    /// Backpressure: nothing is read while lines wait for room, so data stays in the socket.
     private var wantsInput: Bool { !isEnded && canGoOn && !isUnread }
 
-    /// What to poll its socket for.
+    /// Returns the poll entry of its socket.
     ///
-    /// A socket without events is left out of the poll, or its hang-up would wake this thread again and again; one
-    /// with a slowed line is polled for the hang-up alone, which ends that line.
+    /// A socket without events is not polled, since its hang-up would wake this thread repeatedly.
+    /// One with a delayed line is polled for hang-up alone, which drops that line.
     func entry(reads: Bool) -> PollEntry {
         let readable = reads && wantsInput ? PollEntry.readable : 0
         let events = readable | (outgoing.isEmpty ? 0 : PollEntry.writable)
@@ -69,7 +69,7 @@ final class IntakeConnection {
 
     // MARK: Lines
 
-    /// Reads once what there is.
+    /// Reads once from the socket.
     func receive(now: BootInstant) {
         guard wantsInput else { return }
         withUnsafeTemporaryAllocation(byteCount: Self.readSize, alignment: 1) { buffer in
@@ -85,7 +85,7 @@ final class IntakeConnection {
         }
     }
 
-    /// The next line of what was received and its number; nil when there is none, or no room for an answer.
+    /// Returns the next line and its number; nil if there is none, or no room for an answer.
     func nextLine(limit: Int) -> (line: LineBuffer.Line, number: Int)? {
         guard slowedUntil == nil else { return nil }
         if let slowed {
@@ -97,25 +97,25 @@ final class IntakeConnection {
         return (line, firstLine + answers.count - 1)
     }
 
-    /// Puts back the line that `nextLine` returned last, and all behind it, until then.
+    /// Delays the line that `nextLine` returned last, and all behind it, until `time`.
     func slow(_ line: LineBuffer.Line, _ number: Int, until time: BootInstant) {
         slowed = (line, number)
         slowedUntil = time
     }
 
-    /// Lets a slowed line be asked for again: now, or once its time has come.
+    /// Ends the delay of a line: at once, or if its time has come at `now`.
     func resume(now: BootInstant? = nil) {
         guard let until = slowedUntil else { return }
         if now.map({ until <= $0 }) ?? true { slowedUntil = nil }
     }
 
-    /// Its program is gone: the line that waits for `max_rate` and what came after it, none of them answered, are dropped.
+    /// Handles a hang-up: drops the line delayed by `max_rate` and all after it, all unanswered.
     ///
-    /// Where no line waits, all that was sent is still kept.
+    /// Without a delayed line, everything sent is still stored.
     func hungUp() {
         guard slowed != nil else { return }
         (slowed, slowedUntil) = (nil, nil)
-        // The slowed line was the last one that was taken from the input.
+        // The delayed line was the last one taken from the input.
         answers.removeLast()
         input = LineBuffer()
         isEnded = true
@@ -123,7 +123,7 @@ final class IntakeConnection {
 
     // MARK: Answers
 
-    /// Keeps the answer to a line until those before it have theirs.
+    /// Sets the answer to a line, and queues all answers whose predecessors are known.
     func answer(_ number: Int, _ answer: [UInt8]) {
         answers[number - firstLine] = answer
         var known = 0
@@ -135,20 +135,20 @@ final class IntakeConnection {
         firstLine += known
     }
 
-    /// Refuses the line that waits for `max_rate`.
+    /// Refuses the line delayed by `max_rate`.
     func refuseSlowed(_ refusal: [UInt8]) {
         guard let slowed else { return }
         self.slowed = nil
         answer(slowed.number, refusal)
     }
 
-    /// A line that answers none, before the connection is closed.
+    /// Sends a message that answers no line, before the connection is closed.
     func say(_ answer: [UInt8]) {
         outgoing.append(line: answer)
         send(now: lastMoved)
     }
 
-    /// Sends what there is, as far as its program takes it.
+    /// Sends as much as the socket accepts.
     func send(now: BootInstant) {
         switch outgoing.send(on: socket, now: now) {
         case .moved: lastMoved = now

@@ -1,25 +1,25 @@
-// A line of the intake socket: `{"stream": "weather", "data": {…}, "timestamp": "…"}`.
+// Parses a line of the intake socket: `{"stream": "weather", "data": {…}, "timestamp": "…"}`.
 import Host
 import JSON
 import Records
 
-/// Why a line or an object is not taken, in the words that its program gets.
+/// Why a line or an object is refused, with the message for its program.
 struct IntakeRefusal: Error, Equatable {
-    /// The gateway ends.
+    /// The gateway is stopping.
     ///
-    /// `waypost put` sends such a line, and all that it sent after it, to the next one.
+    /// `waypost put` sends such a line, and all after it, to the next process.
     static let stopping = Self("not kept: the gateway stops; send it again when it is back")
 
     private static let fullEnding = " programs are connected already; try again later"
 
-    /// Nobody else is let in; nothing that the program sent was read.
+    /// The connection limit is reached; nothing that the program sent was read.
     static func full(_ programs: Int) -> Self { Self("\(programs)\(fullEnding)") }
 
-    /// It is the answer to the whole connection, not to a line of it.
+    /// True if this answers the whole connection, not one line.
     var isOfConnection: Bool { self == Self.stopping || message.hasSuffix(Self.fullEnding) }
 
     var message: String
-    /// When the stream takes a record again; of lines that came faster than its `max_rate`.
+    /// The time until the stream accepts a record again; only for lines beyond `max_rate`.
     var retryAfter: Duration?
 
     init(_ message: String, retryAfter: Duration? = nil) {
@@ -27,7 +27,7 @@ struct IntakeRefusal: Error, Equatable {
         self.retryAfter = retryAfter
     }
 
-    /// What a program is answered.
+    /// The answer as JSON.
     var answer: [UInt8] {
         var text = JSONWriter()
         text.value(message)
@@ -36,27 +36,27 @@ struct IntakeRefusal: Error, Equatable {
     }
 }
 
-/// A line that is sound; whether its stream is declared is another question.
+/// A valid line; its stream may still be undeclared.
 struct IntakeLine: Equatable {
     static let accepted = Array("{\"accepted\": 1}".utf8)
-    /// A line that is no record: later lines of its connection wait for their stream's `max_rate` instead of being refused.
+    /// A request, not a record: delay this connection's lines beyond `max_rate`.
     static let waitForRate = Array("{\"wait\":true}".utf8)
     static let waits = Array("{\"accepted\": 0}".utf8)
-    /// Names that the gateway writes itself.
+    /// Members that the gateway adds itself.
     static let reserved = ["id", "timestamp", "clock"]
-    /// An object within the line, and what it holds; as the receiver has it (`JSONWriter.recordDepth`).
+    /// The depth limit of an object and its members, as in the server (`JSONWriter.recordDepth`).
     static let depthLimit = 16
-    /// Members of one object, as the receiver has it (`MemberNames.most`); a record has the reserved ones, too.
+    /// The member limit of an object, as in the server (`MemberNames.most`), with reserved ones.
     static let memberLimit = 4096
-    /// What a line may hold beside its object: the other members, and blanks.
+    /// The bytes that a line may hold beside its object: the other members, and blanks.
     static let envelope = 1024
 
     var stream: String
     var given: WallTime?
-    /// The members of `data` as they came, without braces, and without blanks between their parts.
+    /// The members of `data` as received, without braces and without blanks between their parts.
     var members: [UInt8]
 
-    /// Any bytes give a line or a reason.
+    /// Parses any bytes; throws the reason if they are not a valid line.
     init(_ bytes: [UInt8]) throws(IntakeRefusal) {
         do throws(JSONFault) {
             var cursor = Self.cursor(bytes, depthLimit: Self.depthLimit + 1)
@@ -93,7 +93,7 @@ struct IntakeLine: Equatable {
         (self.stream, self.given, self.members) = (stream, given, members)
     }
 
-    /// RFC 3339, of a year that a device may live in.
+    /// Reads an RFC 3339 time of a plausible year.
     private static func time(_ cursor: inout JSONCursor) throws(JSONFault) -> WallTime {
         let expected = "timestamp is a text such as \"2026-11-21T04:30:07.123Z\""
         let place = cursor.place
@@ -113,7 +113,7 @@ struct IntakeLine: Equatable {
         JSONCursor(bytes, depthLimit: depthLimit, memberLimit: memberLimit, foldsCase: true)
     }
 
-    /// The members of an object by itself, as `waypost put` gets them.
+    /// Returns the members of a bare object, the input of `waypost put`.
     static func members(of object: [UInt8]) throws(IntakeRefusal) -> [UInt8] {
         do throws(JSONFault) {
             var cursor = cursor(object, depthLimit: depthLimit)
@@ -150,7 +150,7 @@ struct IntakeLine: Equatable {
         return members
     }
 
-    /// Why the receiver would refuse a record with this member, its `count`th.
+    /// Returns why the server would refuse a record with this member, its `count`th.
     private static func problem(with name: JSONCursor.Name, _ count: Int) -> String? {
         let folded = name.text.map(\.asciiLowercased)
         if folded.isEmpty { return "a member has no name" }
@@ -162,7 +162,7 @@ struct IntakeLine: Equatable {
         return count > limit ? "a record has more than \(limit) members" : nil
     }
 
-    /// The line for an object, with its end.
+    /// Returns the line for an object, with its line feed.
     static func line(stream: String, members: [UInt8]) -> [UInt8] {
         var line = JSONWriter()
         line.object {

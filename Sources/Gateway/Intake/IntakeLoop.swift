@@ -1,22 +1,25 @@
-// What the thread of the intake socket does, turn by turn.
+// The event loop of the intake socket.
 import CLinux
 import Glibc
 import Host
 import Records
 
-/// The state of the thread: who is connected, what waits for the disk.
+/// Polls the socket and its programs, and collects their records in batches.
 ///
-/// One batch is on its way at a time; what all programs send meanwhile is the next one. So a slow disk makes
-/// larger batches, and many programs cost no more commits than one.
+/// One batch is written at a time; lines that arrive until it is committed form the next one. So a
+/// slow disk makes larger batches, and many programs cost no more commits than one. Used only by
+/// the socket's thread.
 final class IntakeLoop {
-    /// Records in a batch: at these, or the sink's bytes, nobody is read until the disk has the batch before.
+    /// The most records in a batch.
+    ///
+    /// At this or the sink's byte limit, nothing is read until the batch before is committed.
     private static let batchLimit = 4096
-    /// Lines of one program in a turn; then it is the next one's.
+    /// The most lines read from one program per turn.
     static let linesATurn = 256
-    /// A line waits for `max_rate` so long at least, so that one commit has several records that were slowed.
+    /// The shortest delay for `max_rate`, so that one commit holds several delayed records.
     private static let shortestSlowing = Duration.milliseconds(100)
 
-    /// Whose line a record was.
+    /// The line that a record came from.
     private struct Owner {
         var client: IntakeConnection
         var line: Int
@@ -26,19 +29,19 @@ final class IntakeLoop {
     private let clock: any HostClock
     private var streams: IntakeStreams
     private var clients: [IntakeConnection] = []
-    /// Who is asked first for lines in the next turn.
+    /// The index of the program whose lines are read first in the next turn.
     private var first = 0
 
     private var records: [UserRecord] = []
     private var recordBytes = 0
     private var owners: [Owner] = []
-    /// Those whose records are on their way to the disk.
+    /// The lines of the batch that is being written.
     private var travelling: [Owner]?
     private var batch = 0
 
-    /// Lines are there that had no room in the last turn.
+    /// True if lines had no room in the last turn.
     private var hasMore = false
-    /// The process has no descriptors left: nobody is let in until then.
+    /// No connection is accepted until then, because the process has no descriptors left.
     private var closedUntil: BootInstant?
     private var figures = IntakeFigures()
 
@@ -54,7 +57,7 @@ final class IntakeLoop {
 
     // MARK: A turn
 
-    /// Waits until there is something to do, and does it.
+    /// Runs one iteration: polls, then handles all events.
     func turn(_ stop: StopSignal) {
         redeclare()
         let entries = pollAll(stop)
@@ -97,7 +100,7 @@ final class IntakeLoop {
         return entries
     }
 
-    /// Until the next program is given up; nil while there is none.
+    /// Returns the time until the next deadline; nil if there is none.
     private func timeout(_ now: BootInstant) -> Duration? {
         if hasMore { return .zero }
         let first = clients.lazy.compactMap(deadline).min()
@@ -105,7 +108,7 @@ final class IntakeLoop {
         return [first, slowed, closedUntil].compactMap { $0 }.min().map { max(.zero, $0 - now) }
     }
 
-    /// When a program that does nothing is taken to be gone; nil while it waits for the disk.
+    /// Returns when an idle program is disconnected; nil while it waits for the disk.
     private func deadline(of client: IntakeConnection) -> BootInstant? {
         if let stalled = client.stalledSince { return stalled + server.limits.stall }
         return client.isWaiting ? nil : client.lastMoved + server.limits.idle
@@ -136,7 +139,7 @@ final class IntakeLoop {
         clients.append(client)
     }
 
-    /// Takes what lines there are; returns those who have more than there was room for.
+    /// Processes received lines; returns the programs with lines left over.
     private func takeLines() -> [IntakeConnection] {
         var held: [IntakeConnection] = []
         let start = first
@@ -150,7 +153,7 @@ final class IntakeLoop {
             }
             guard client.isUnread else { continue }
             held.append(client)
-            // The first program that found no room is the first one of the next turn.
+            // The first program without room is the first one of the next turn.
             if !hasRoom, first == start { first = place }
         }
         return held
@@ -164,7 +167,7 @@ final class IntakeLoop {
                 return owner.client.answer(owner.line, IntakeLine.waits)
             }
             let record = try streams.record(of: bytes, clock)
-            // Here, for a batch is kept or refused with all that is in it.
+            // Checked per record here, because a batch is stored or refused as a whole.
             if let why = server.sink.refusal(of: record.stream) {
                 throw IntakeRefusal("not kept: \(why)")
             }
@@ -192,7 +195,7 @@ final class IntakeLoop {
         server.put(records, batch: batch)
     }
 
-    /// Answers those whose batch is on the disk, or was refused.
+    /// Answers the lines of the batch that was committed or refused.
     private func settle() {
         for outcome in server.takeFinished() where outcome.batch == batch {
             guard let owners = travelling else { continue }
@@ -210,7 +213,7 @@ final class IntakeLoop {
         }
     }
 
-    /// Waits a moment for what is on its way, and says that the rest was not kept.
+    /// Waits briefly for the batch being written, and refuses the rest.
     func finish() {
         let deadline = SystemClock().now() + server.limits.stop
         while travelling != nil, case let left = deadline - SystemClock().now(), left > .zero {
@@ -225,7 +228,7 @@ final class IntakeLoop {
         report()
     }
 
-    /// Refuses the records that wait, and tells each `waypost put` that what it sent beyond them was not read.
+    /// Refuses pending records, and tells each `waypost put` that later lines were not read.
     private func refuseTheRest(_ answer: [UInt8]) {
         for owner in owners { owner.client.answer(owner.line, answer) }
         for client in clients where client.waitsForRate {

@@ -1,24 +1,24 @@
-// The intake socket: records of other programs, a line each, answered when they are on the disk.
+// The intake socket, which receives records of other programs and answers once they are on disk.
 import Host
 import Records
 
-/// What the socket has seen since it was opened.
+/// Counts of the socket since it was opened.
 package struct IntakeFigures: Sendable, Equatable {
     package var clients = 0
     package var accepted = 0
     package var refused = 0
 }
 
-/// Serves the socket on one thread; `declare` and `figures` are for any other.
+/// Serves the socket on one thread; `declare` and `figures` are thread-safe.
 final class IntakeServer: Sendable {
     struct Limits: Sendable {
-        /// Programs at a time.
+        /// The most programs connected at a time.
         var clients = 256
-        /// A program that neither sends nor reads for so long is taken to be gone.
+        /// A program that neither sends nor reads for this long is disconnected.
         var idle = Duration.seconds(600)
-        /// A program that does not read its answers is waited for so long.
+        /// A program that reads no answers for this long is disconnected.
         var stall = Duration.seconds(30)
-        /// A stop waits so long for the records that are on their way to the disk.
+        /// The time that a stop waits for the batch being written.
         var stop = Duration.seconds(1)
     }
 
@@ -48,7 +48,7 @@ final class IntakeServer: Sendable {
 
     /// Blocks until `stop` is raised.
     ///
-    /// What was given to the sink by then is answered if the disk has it within a second.
+    /// Answers the batch given to the sink by then if it is committed within `Limits.stop`.
     func run(until stop: StopSignal) {
         let intake = IntakeLoop(self)
         while !stop.isRaised { intake.turn(stop) }
@@ -56,7 +56,7 @@ final class IntakeServer: Sendable {
         intake.finish()
     }
 
-    /// What is taken from now on; programs stay connected.
+    /// Sets the streams that are accepted from now on; programs stay connected.
     func declare(_ streams: [UserStream]) {
         declared.update { $0 = streams }
         wakeup.signal()
@@ -64,7 +64,7 @@ final class IntakeServer: Sendable {
 
     // MARK: For the loop
 
-    /// What was declared since this was last asked.
+    /// Returns the streams declared since the last call, or nil.
     func takeDeclared() -> [UserStream]? {
         declared.update { declared in
             defer { declared = nil }
@@ -72,7 +72,7 @@ final class IntakeServer: Sendable {
         }
     }
 
-    /// Gives a batch to the sink; `takeFinished` tells what became of it.
+    /// Gives a batch to the sink; `takeFinished` returns its outcome.
     func put(_ records: [UserRecord], batch: Int) {
         let (finished, wakeup) = (finished, wakeup)
         sink.put(records) { error in
@@ -90,15 +90,15 @@ final class IntakeServer: Sendable {
     }
 }
 
-/// What became of a batch: on the disk, or why not.
+/// The outcome of a batch; `reason` is nil if it is on disk.
 struct IntakeOutcome: Sendable {
     var batch: Int
     var reason: String?
 }
 
-/// The intake of a running gateway: its socket is there while streams are declared.
+/// The intake of a running gateway; its socket exists while streams are declared.
 ///
-/// `declare` and `stop` are for one thread at a time.
+/// `declare` and `stop` must not be called concurrently.
 final class Intake: Sendable {
     private let path: String
     private let sink: any IntakeSink
@@ -115,17 +115,17 @@ final class Intake: Sendable {
 
     var figures: IntakeFigures? { running.value?.server.figures.value }
 
-    /// The last word of its thread; nil while nothing is declared.
+    /// The last heartbeat of its thread; nil while nothing is declared.
     var word: Heartbeat.Word? { running.value?.thread.life.word }
 
-    /// Has its thread go round once.
+    /// Wakes its thread once.
     func ask() {
         guard let running = running.value else { return }
         running.thread.life.asked()
         running.server.wakeup.signal()
     }
 
-    /// Takes records of these streams from now on, and of no others.
+    /// Accepts records of exactly these streams from now on.
     func declare(_ streams: [UserStream]) throws {
         if streams.isEmpty {
             stop(by: SystemClock().now() + Services.stopLimit)
@@ -137,7 +137,7 @@ final class Intake: Sendable {
         running.update { $0 = (server, thread) }
     }
 
-    /// False when its thread hangs, and was left to itself.
+    /// Stops the thread; false if it hangs and was abandoned.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
         let thread = running.value?.thread
         defer { running.update { $0 = nil } }

@@ -1,16 +1,16 @@
-// Where the records of other programs go.
+// The seam between the intake and the queue.
 package import Queue
 package import Records
 
-/// Keeps records of the streams of the user; the queue is one.
+/// Stores records of user streams; implemented by the queue.
 package protocol IntakeSink: Sendable {
-    /// The bytes that records put together should have at most.
+    /// The most bytes that records put together should have.
     var putBytes: Int { get }
 
-    /// Why it has no place for the records of a declared stream; nil where it has one.
+    /// Returns why the sink cannot store records of a declared stream; nil if it can.
     func refusal(of stream: String) -> String?
 
-    /// Calls `done` once, on any thread, when all of them are on the disk, or with the reason why none is.
+    /// Stores all records or none; calls `done` once, on any thread, with nil if they are on disk.
     func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void)
 }
 

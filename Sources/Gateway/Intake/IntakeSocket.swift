@@ -1,14 +1,14 @@
-// A connection to the intake socket.
+// A connection to the intake socket, as the client sees it.
 import CLinux
 import Glibc
 import Host
 import JSON
 
-/// Sends lines and reads their answers, without ever waiting.
+/// Sends lines and reads their answers without blocking.
 final class IntakeSocket {
     enum Answer: Equatable {
         case accepted
-        /// In the gateway's words.
+        /// The gateway's message.
         case refused(String)
     }
 
@@ -21,7 +21,7 @@ final class IntakeSocket {
     private var input = LineBuffer()
     /// Lines that are not sent yet.
     var outgoing: [UInt8] = []
-    /// The next answer is that to `{"wait": true}`; no line is sent before it.
+    /// True until `{"wait": true}` is answered; no line is sent before.
     var isGreeting: Bool
 
     init(path: String, greets: Bool) throws(SystemError) {
@@ -34,7 +34,7 @@ final class IntakeSocket {
 
     var events: Int16 { PollEntry.readable | (outgoing.isEmpty ? 0 : PollEntry.writable) }
 
-    /// Sends what the other side takes; false when it is gone.
+    /// Sends as much as the socket accepts; false if the gateway is gone.
     func send() -> Bool {
         guard !outgoing.isEmpty else { return true }
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
@@ -44,7 +44,7 @@ final class IntakeSocket {
         return true
     }
 
-    /// Reads what is there; false when nothing more will come.
+    /// Reads all available bytes; false at the end of the input.
     func receive() -> Bool {
         withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 1) { buffer in
             while true {
@@ -56,12 +56,12 @@ final class IntakeSocket {
         }
     }
 
-    /// The next answer of those that were read.
+    /// Returns the next answer from the bytes read.
     func nextAnswer() -> Answer? {
         guard let line = input.next(limit: 64 << 10) else { return nil }
         guard case .whole(let bytes) = line, let reply: Reply = try? JSONInput.decode(from: bytes)
         else { return .refused("the gateway's answer cannot be read") }
-        // To a line it is 1, to `{"wait": true}` 0.
+        // 1 answers a line, 0 answers `{"wait": true}`.
         return reply.accepted == (isGreeting ? 0 : 1)
             ? .accepted : .refused(reply.error ?? "refused without a reason")
     }

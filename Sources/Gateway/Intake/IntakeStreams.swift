@@ -1,9 +1,9 @@
-// The declared streams of the user, and what each of them takes.
+// The declared user streams and their limits.
 import Host
 import JSON
 import Records
 
-/// A bucket of tokens, one a record: a second's worth of them may come at once.
+/// A token bucket with one token per record; allows a burst of one second's records.
 struct RecordRate: Sendable {
     private let perSecond: Double
     private let burst: Double
@@ -17,14 +17,14 @@ struct RecordRate: Sendable {
         filled = now
     }
 
-    /// Takes a token; returns how long until there is one where there is none, else nil.
+    /// Takes a token and returns nil; without a token, returns the time until there is one.
     mutating func delay(at now: BootInstant) -> Duration? {
         if now > filled {
             tokens = min(burst, tokens + (now - filled).inSeconds * perSecond)
             filled = now
         }
         guard tokens >= 1 else {
-            // A year at most: a number of milliseconds that is too large for an Int64 would be a trap.
+            // At most a year, because a larger number might overflow Int64 and trap.
             let milliseconds = min(1000 * (1 - tokens) / perSecond, 365 * 86_400_000).rounded(.up)
             return .milliseconds(max(1, Int64(milliseconds)))
         }
@@ -33,7 +33,7 @@ struct RecordRate: Sendable {
     }
 }
 
-/// Judges lines by what is declared.
+/// Checks lines against the declared streams and their limits.
 struct IntakeStreams {
     private struct Declared {
         var stream: UserStream
@@ -42,14 +42,14 @@ struct IntakeStreams {
 
     private var declared: [String: Declared] = [:]
     private var names = ""
-    /// Bytes of the longest line that any stream takes.
+    /// Bytes of the longest line that any stream accepts.
     private(set) var longestLine = 0
 
     init(_ streams: [UserStream], now: BootInstant) {
         declare(streams, now: now)
     }
 
-    /// A stream whose `max_rate` did not change keeps the records that it has used up.
+    /// Replaces the declared streams; one with the same `max_rate` keeps its token bucket.
     mutating func declare(_ streams: [UserStream], now: BootInstant) {
         let before = declared
         declared = [:]
@@ -64,7 +64,7 @@ struct IntakeStreams {
         longestLine = (streams.map(\.maxRecordBytes).max() ?? 0) + IntakeLine.envelope
     }
 
-    /// The record of a line, or why there is none.
+    /// Returns the record of a line, or throws the reason.
     mutating func record(of bytes: [UInt8], _ clock: any HostClock) throws(IntakeRefusal)
         -> UserRecord
     {
@@ -80,7 +80,7 @@ struct IntakeStreams {
         let stamp = clock.stamp()
         if let delay = declared[line.stream]?.rate.delay(at: stamp.boot) {
             throw IntakeRefusal(
-                "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records a second "
+                "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records per second "
                     + "(stream.\(stream.name).max_rate); send it again later",
                 retryAfter: delay
             )
@@ -93,7 +93,7 @@ struct IntakeStreams {
         )
     }
 
-    /// A line that was not even read to its end.
+    /// The refusal of a line that exceeds the buffer.
     var tooLong: IntakeRefusal {
         IntakeRefusal(
             "too long: a line takes \(longestLine) bytes at most, by the largest max_record_bytes declared"

@@ -1,14 +1,14 @@
-// Members by which a receiver takes a record for a sound.
+// Checks a record's audio members as the server does.
 import Host
 import JSON
 
-/// What a record says of a sound in it: the receiver stores that in a file, if it can read it.
+/// The audio members of a record, which the server stores as an audio file if it can.
 struct SoundMembers {
     private var data: [UInt8]?
     private var format = ""
     private var hasFile = false
 
-    /// `value`: as it is written; what is no text counts as absent.
+    /// Reads one member; `value` is raw JSON, and counts as absent if it is not a string.
     mutating func take(_ name: [UInt8], _ value: ArraySlice<UInt8>) {
         switch String(decoding: name, as: UTF8.self) {
         case "audio_data": data = Self.text(value)
@@ -19,10 +19,10 @@ struct SoundMembers {
         }
     }
 
-    /// Why the receiver would refuse the record; nil where it would not.
+    /// Why the server would refuse the record; nil if it would not.
     var problem: String? {
         guard let data, ["ogg", "flac", "aac", "wav"].contains(format) else { return nil }
-        if hasFile { return "audio_file beside audio_data, in the place of which it is stored" }
+        if hasFile { return "audio_file beside audio_data; the server sets audio_file" }
         return Self.isBase64(data) ? nil : "audio_data is not base64"
     }
 
@@ -32,7 +32,7 @@ struct SoundMembers {
         return try? cursor.text("a text")
     }
 
-    /// RFC 4648, section 4, with its padding.
+    /// Checks base64 as in RFC 4648, section 4, with its padding.
     private static func isBase64(_ text: [UInt8]) -> Bool {
         let digits = text.prefix { $0.isDigit || $0.isLetter || $0 == 0x2B || $0 == 0x2F }
         let padding = text[digits.count...]

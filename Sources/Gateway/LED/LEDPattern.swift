@@ -1,19 +1,19 @@
-// What the board's LED shows: four patterns that a person tells apart from some metres away, without counting.
+// The four patterns of the board's LED, and the file that passes them to the LED's unit.
 package import Host
 import StatusBoard
 
-/// How a gateway is, for somebody without a terminal.
+/// A blink pattern for the gateway's state, distinguishable at a distance without counting.
 package enum LEDPattern: String, Sendable, CaseIterable {
-    /// A short flash every three seconds.
+    /// A brief flash every three seconds.
     case healthy
-    /// Even and slow, a second each.
+    /// On and off for one second each.
     case degraded
-    /// Fast.
+    /// Fast blinking.
     case critical
-    /// Lit, with a short gap every three seconds.
+    /// On, with a brief gap every three seconds.
     case notEnrolled = "not-enrolled"
 
-    /// Lit and dark, in milliseconds, as the kernel's trigger `timer` takes them.
+    /// On and off times in milliseconds, for the kernel's trigger `timer`.
     var delays: (on: Int, off: Int) {
         switch self {
         case .healthy: (60, 2940)
@@ -23,7 +23,7 @@ package enum LEDPattern: String, Sendable, CaseIterable {
         }
     }
 
-    /// What fails for good comes first, then what keeps all else from beginning.
+    /// Chooses a pattern: critical first, then not enrolled, which blocks everything else.
     init(_ state: StatusReport.Health, isEnrolled: Bool) {
         switch state {
         case .critical: self = .critical
@@ -34,9 +34,10 @@ package enum LEDPattern: String, Sendable, CaseIterable {
     }
 }
 
-/// The file in the runtime directory that says what to show: `PATTERN NAME`, the name of the LED as configured.
+/// The file in the runtime directory with the pattern to show: `PATTERN NAME`.
 ///
-/// The service may not write to /sys; waypost-led.path watches this file and has a unit of its own do it.
+/// NAME is the LED as configured. The service may not write to /sys; waypost-led.path watches this
+/// file and starts a separate unit that sets the LED.
 package struct LEDFile: Sendable {
     package static let off = "off"
 
@@ -44,18 +45,20 @@ package struct LEDFile: Sendable {
 
     package init(runtimeDirectory: String) { path = "\(runtimeDirectory)/led" }
 
-    /// Replaces it where it says something else; says nothing of a failure, which the health files tell of.
+    /// Replaces the file if its content changes; ignores errors, which the health files report.
     func write(_ pattern: LEDPattern, _ name: String) {
         let text = "\(pattern.rawValue) \(name)\n"
         guard SmallText.read(path) != text else { return }
         try? SmallFile.replace(path, Array(text.utf8), mode: 0o644, isSynced: false)
     }
 
-    /// The gateway has ended, however it did: a program that is dead shows no health.
+    /// Shows critical after the gateway has ended for any reason.
     package func stopped() { write(.critical, read()?.name ?? "auto") }
 
-    /// Shows it on the LED, and again where it says something else by then: a change that comes while the unit runs for the one
-    /// before starts no other (systemd#5770), and would be shown by the next change alone.
+    /// Shows the pattern on the LED, and repeats until the file no longer changes.
+    ///
+    /// A change while the unit runs does not start it again (systemd#5770), and would otherwise be
+    /// shown only with the next change.
     ///
     /// `root`: a folder in place of `/`.
     package func show(root: String = "") throws(Failure) {
@@ -70,7 +73,7 @@ package struct LEDFile: Sendable {
         }
     }
 
-    /// nil for anything that `write` has not written.
+    /// Reads the file; nil for anything that `write` has not written.
     package func read() -> (pattern: LEDPattern, name: String)? {
         let words =
             SmallText.read(path, followsLink: false)?.split(whereSeparator: \.isWhitespace) ?? []

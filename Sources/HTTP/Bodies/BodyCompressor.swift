@@ -1,21 +1,21 @@
-// What a compressor of bodies is, and what each of them uses.
+// The protocol of body compressors, with their error and output block.
 
-/// Compresses one body, piece by piece, in memory that does not grow with it.
+/// Compresses one body piece by piece, in constant memory.
 protocol BodyCompressor: AnyObject {
-    /// Compresses more of the input and appends what comes out, which may be nothing.
+    /// Compresses more input and appends the output, which may be empty.
     func append(_ bytes: [UInt8], to output: inout [UInt8]) throws
-    /// Appends what is left and the end of the stream.
+    /// Appends the remaining output and the end of the stream.
     func finish(to output: inout [UInt8]) throws
 }
 
-/// A compressor refused, with its own message.
+/// A compressor failed, with its own message.
 struct CompressionError: Error, CustomStringConvertible {
     var message: String
 
     var description: String { message }
 }
 
-/// Where a C compressor writes to.
+/// The output block of a C compressor.
 final class CompressedBlock {
     static let size = 16 << 10
 
@@ -25,7 +25,7 @@ final class CompressedBlock {
         start.deallocate()
     }
 
-    /// Appends the first `count` bytes, which the compressor has written.
+    /// Appends the first `count` bytes, written by the compressor, to `output`.
     func move(_ count: Int, to output: inout [UInt8]) {
         output.append(contentsOf: UnsafeBufferPointer(start: start, count: count))
     }

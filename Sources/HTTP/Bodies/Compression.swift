@@ -1,4 +1,4 @@
-// Compression of request bodies: the encodings there are, and one pass over a body.
+// The encodings of request bodies, and the compression of one body.
 
 /// How bodies are compressed on the wire.
 package enum Compression: String, Sendable, CaseIterable {
@@ -6,10 +6,10 @@ package enum Compression: String, Sendable, CaseIterable {
     case zstd
     case none
 
-    /// The value of `Content-Encoding`; nil where there is none.
+    /// The value of `Content-Encoding`; nil without compression.
     package var contentEncoding: String? { self == .none ? nil : rawValue }
 
-    /// A compressor for one pass over a body; nil where bytes go out as they are.
+    /// Returns a compressor for one pass over a body; nil without compression.
     func compressor(isSound: Bool) throws -> (any BodyCompressor)? {
         switch self {
         case .gzip: try GzipStream(isSound: isSound)
@@ -19,19 +19,19 @@ package enum Compression: String, Sendable, CaseIterable {
     }
 }
 
-/// Compresses a body's pieces, or passes them on as they are.
+/// Compresses a body's pieces, or returns them unchanged.
 package struct PieceCompressor {
     package let compression: Compression
     private let isSound: Bool
     private var compressor: (any BodyCompressor)?
 
-    /// `isSound`: most of it is sound in base64.
+    /// `isSound`: the body is mostly audio in base64.
     package init(_ compression: Compression, isSound: Bool = false) {
         self.compression = compression
         self.isSound = isSound
     }
 
-    /// What comes out for a piece, which may be nothing; with the last piece, all that is left.
+    /// Compresses a piece and returns the output, which may be empty; `isLast` ends the stream.
     package mutating func take(_ piece: [UInt8], isLast: Bool = false) throws -> [UInt8] {
         compressor = try compressor ?? compression.compressor(isSound: isSound)
         guard let compressor else { return piece }

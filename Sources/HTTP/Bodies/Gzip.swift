@@ -1,19 +1,19 @@
-// gzip for request bodies, through zlib.
+// Compresses request bodies with gzip, through zlib.
 import CZlib
 
-/// A stream of gzip (RFC 1952) with no time in its header, so that the same input gives the same bytes.
+/// A gzip stream (RFC 1952) without a time in its header: the same input gives the same bytes.
 package final class GzipStream: BodyCompressor {
     private let stream: UnsafeMutablePointer<z_stream>
     private let block = CompressedBlock()
 
-    /// For one body.
+    /// Starts one body.
     ///
-    /// `isSound`: base64 of what a codec has made small already, in which nothing repeats but silence. So nothing else is
-    /// looked for; the codes alone give back what base64 added (RFC 1951, section 3.2.2).
+    /// `isSound`: base64 of encoded audio, in which only silence repeats. Only runs are then
+    /// searched for; Huffman coding alone undoes the growth by base64 (RFC 1951, section 3.2.2).
     package init(isSound: Bool = false) throws {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        // 15 + 16: the largest window, in a gzip wrapper (zlib.h, deflateInit2).
+        // 31 = 15 + 16: the largest window, in a gzip wrapper (zlib.h, deflateInit2).
         let code = waypost_deflate_start(stream, 6, 31, isSound ? Z_RLE : Z_DEFAULT_STRATEGY)
         guard code == Z_OK else { throw Self.error(code) }
     }
@@ -31,7 +31,7 @@ package final class GzipStream: BodyCompressor {
 
     private func run(_ bytes: [UInt8], _ flush: Int32, _ output: inout [UInt8]) throws {
         try bytes.withUnsafeBufferPointer { input in
-            // zlib does not write to its input; its header only does not say so.
+            // zlib does not write to its input, although its header does not declare it const.
             stream.pointee.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
             stream.pointee.avail_in = UInt32(input.count)
             repeat {

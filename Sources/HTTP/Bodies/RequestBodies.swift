@@ -1,4 +1,4 @@
-// The kinds of request body: short ones from memory, a long one straight from the database.
+// Request bodies in memory, and the protocol they share with streamed ones.
 
 /// A body of known length that can be produced again from its start.
 package protocol RequestBody: AnyObject {
@@ -9,7 +9,7 @@ package protocol RequestBody: AnyObject {
     func read(atMost limit: Int) throws -> ArraySlice<UInt8>
 }
 
-/// A body that is all there.
+/// A body in one piece in memory.
 package final class MemoryBody: RequestBody {
     private let bytes: [UInt8]
     private var position = 0
@@ -29,7 +29,7 @@ package final class MemoryBody: RequestBody {
     }
 }
 
-/// A body that is all there, in pieces as they were made.
+/// A body in memory, in the pieces in which it was produced.
 package final class PiecesBody: RequestBody {
     package let length: Int
     private let pieces: [[UInt8]]
@@ -57,9 +57,9 @@ package final class PiecesBody: RequestBody {
     }
 }
 
-/// The pieces of a body while they are few; their length in any case.
+/// Collects the pieces of a body while it is small, and its length in any case.
 package struct KeptPieces {
-    /// Up to here a finished body is kept in memory; a larger one is produced once more as it is sent.
+    /// A body up to this size is kept in memory; a larger one is produced again while it is sent.
     package static let limit = 1 << 20
 
     package private(set) var length = 0
@@ -75,6 +75,6 @@ package struct KeptPieces {
         pieces?.append(piece)
     }
 
-    /// The whole body; nil when it was too large.
+    /// The whole body; nil if it was too large.
     package var body: PiecesBody? { pieces.map { PiecesBody($0, length: length) } }
 }

@@ -1,12 +1,12 @@
-// Zstandard for request bodies, through libzstd.
+// Compresses request bodies with Zstandard, through libzstd.
 import CZstd
 
 /// A stream of one zstd frame (RFC 8878): the same input in the same pieces gives the same bytes.
 final class ZstdStream: BodyCompressor {
-    /// On a site's records 18 % smaller than libzstd's own default of 3, whose longer chains they do not reward, and faster;
-    /// 5 % smaller than gzip -6 at an eighth of its time (`Tests/Bench/air`).
+    /// On a site's records 18 % smaller and faster than libzstd's default of 3, whose longer chains
+    /// do not pay off; 5 % smaller than gzip -6 at an eighth of its time (`Tests/Bench/air`).
     private static let level: Int32 = 1
-    /// 512 kB: records repeat those just before, and a larger window would only cost memory.
+    /// 512 kB: records repeat recent ones, and a larger window would only cost memory.
     private static let windowLog: Int32 = 19
 
     private let context: OpaquePointer
@@ -19,7 +19,7 @@ final class ZstdStream: BodyCompressor {
         self.context = context
         try set(ZSTD_c_compressionLevel, Self.level)
         try set(ZSTD_c_windowLog, Self.windowLog)
-        // Damage on the way is the server's to notice, as with gzip.
+        // The server detects damage in transit by the checksum, as with gzip.
         try set(ZSTD_c_checksumFlag, 1)
     }
 

@@ -1,33 +1,33 @@
-// Where objects lie in a bucket: the Hive layout that query engines read as it stands.
+// The layout of objects in a bucket: Hive partitions, which query engines read directly.
 package import Host
 
-/// The names of objects, as they are before percent-encoding.
+/// A folder in a bucket; its names are not percent-encoded.
 package struct BucketFolder: Sendable, Equatable {
     /// `stream=…/date=…/device=…`.
     package var path: String
 
-    /// `date`: a moment of the day (UTC) that the folder is of.
+    /// `date` is any time within the folder's day (UTC).
     package init(stream: String, date: WallTime, device: String) {
         path = "stream=\(stream)/date=\(date.rfc3339.prefix(10))/device=\(device)"
     }
 
     package init(path: String) { self.path = path }
 
-    /// The object of a batch: its name is the batch's id, so each try writes the same one.
+    /// Returns the object name of a batch: its id, so each retry writes the same object.
     package func key(_ batch: String, _ compression: Compression) -> String {
         "\(path)/\(batch).ndjson\(compression.fileSuffix)"
     }
 
-    /// The object of a chunk of sound.
+    /// Returns the object name of an audio chunk.
     package func key(sound name: String) -> String { "\(path)/\(name)" }
 }
 
-/// What a signed request to a bucket is made of.
+/// URLs for signed requests to a bucket.
 package enum BucketURL {
-    /// The address of an object; `bucket` is the configured URL.
+    /// Returns the URL of an object; `bucket` is the configured URL.
     ///
-    /// Percent-encoded as signatures want it, because libcurl 7.88 signs a path as it is given: a store
-    /// would sign `=` as `%3D`. Keys hold no other character that needs it.
+    /// Percent-encoded as signatures require, because libcurl 7.88 signs a path as given, whereas a
+    /// store signs `=` as `%3D`. Keys contain no other character that needs it.
     package static func object(_ key: String, in bucket: String) -> String {
         let base = bucket.hasSuffix("/") ? String(bucket.dropLast()) : bucket
         var path = ""
@@ -37,10 +37,10 @@ package enum BucketURL {
         return "\(base)/\(path)"
     }
 
-    /// Why a URL is none for a bucket; some characters would be signed differently from how a store reads them.
+    /// Returns why a URL is not valid for a bucket: stores would sign some characters differently.
     package static func problem(_ text: String, _ names: SettingNames = SettingNames()) -> String? {
         if text.contains("@") { return "names a user: keys belong in \(names.keys)" }
-        if text.contains("?") { return "has a ?query, which no bucket has" }
+        if text.contains("?") { return "has a ?query; remove it" }
         guard let host = text.firstRange(ofPart: "://") else { return nil }
         let path = text[host.upperBound...].drop { $0 != "/" }
         let plain = path.utf8.allSatisfy { byte in
@@ -58,7 +58,7 @@ package enum BucketURL {
 }
 
 extension Compression {
-    /// What engines know a compressed file by.
+    /// The file suffix by which query engines detect compression.
     package var fileSuffix: String {
         switch self {
         case .gzip: ".gz"
@@ -69,7 +69,7 @@ extension Compression {
 
     /// The media type of newline-delimited JSON in this encoding.
     ///
-    /// No `Content-Encoding`: a client would then undo what the object's name promises.
+    /// Without `Content-Encoding`: a client would decompress, against the object's suffix.
     package var objectType: String {
         switch self {
         case .gzip: "application/gzip"

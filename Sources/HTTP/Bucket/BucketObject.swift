@@ -1,9 +1,9 @@
-// What is stored in a bucket: a body that can be produced again, with the digest that the store checks.
+// Objects for a bucket: a repeatable body with the digest that the store checks.
 
-/// Gives one pass over an object: the next piece (never empty) at each call, nil at the end.
+/// Produces one pass over an object: the next piece (never empty) per call, nil at the end.
 package typealias PieceSupply = () throws -> [UInt8]?
 
-/// An object that is to be stored.
+/// An object to be stored.
 package struct BucketObject {
     package var key: String
     /// Its media type.
@@ -12,9 +12,9 @@ package struct BucketObject {
     /// SHA-256 in hex.
     package var digest: String
 
-    /// Produces the object once to measure it; `start` begins the same bytes anew.
+    /// Produces the object once to measure it; each call of `start` restarts the same bytes.
     ///
-    /// `keeps`: so many bytes are kept in memory; what is larger is produced again as it is sent.
+    /// `keeps`: the most bytes kept in memory; a larger object is produced again while it is sent.
     package init(
         key: String,
         type: String,
@@ -35,7 +35,7 @@ package struct BucketObject {
     }
 }
 
-/// A body that is produced as it is sent: memory does not grow with it.
+/// A body produced while it is sent, in constant memory.
 private final class ProducedBody: RequestBody {
     let length: Int
     private let start: () -> PieceSupply

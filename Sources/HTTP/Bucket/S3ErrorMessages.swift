@@ -1,19 +1,19 @@
-// The error of a store, in its own words.
+// Interprets the errors of an S3-compatible object store.
 import Host
 
-/// The error of a store: `<Error><Code>…</Code><Message>…</Message></Error>`.
+/// A store's answer and its error: `<Error><Code>…</Code><Message>…</Message></Error>`.
 package struct S3ErrorMessages {
     package enum Meaning {
         case stored
-        /// It said yes and did not name what it stored, or refused the keys with a page: a captive portal.
+        /// A success without an ETag, or refused keys with an HTML page: a captive portal.
         case stranger
         case clock
         case size
         case address
         case keys
-        /// The bucket has no room, or may not have more.
+        /// The bucket is full or over its quota.
         case full
-        /// SlowDown, 5xx, and what nobody has named: the data was not judged, so it is kept.
+        /// SlowDown, 5xx and unknown errors: the data was not evaluated, so it is kept.
         case other
     }
 
@@ -32,7 +32,7 @@ package struct S3ErrorMessages {
         "XMinioStorageFull",
     ]
 
-    /// Empty when the body is none of a store's.
+    /// Empty if the body is not a store's error.
     private let code: String
     private let message: String
     private let region: String
@@ -47,7 +47,7 @@ package struct S3ErrorMessages {
         region = named.isEmpty ? answer.region : named
     }
 
-    /// A store's own code says more than the status, which differs from store to store.
+    /// The meaning; the store's code outranks the status, which differs from store to store.
     package var meaning: Meaning {
         let status = answer.status
         if (200...299).contains(status) { return answer.etag.isEmpty ? .stranger : .stored }
@@ -57,32 +57,32 @@ package struct S3ErrorMessages {
         if status == 413 || code == "EntityTooLarge" { return .size }
         if [404, 405].contains(status) || (300...399).contains(status) { return .address }
         if Self.addressCodes.contains(code) { return .address }
-        // No store refuses keys without a code: something on the way has a page.
+        // Every store refuses keys with a code; a page without one is from something on the way.
         if [401, 403].contains(status), code.isEmpty, answer.isPage { return .stranger }
         return [401, 403].contains(status) || Self.keyCodes.contains(code) ? .keys : .other
     }
 
-    /// One line for people.
+    /// The error as one line for people.
     package var text: String {
         guard !code.isEmpty else { return answer.message }
         return "\(answer.statusText) \(code)" + (message.isEmpty ? "" : ": \(message)")
     }
 
-    /// What is wrong, and what a person can do about it.
+    /// Returns the problem and its remedy, for people.
     package func advice(_ names: SettingNames = SettingNames()) -> String {
         switch meaning {
         case .stored, .size: text
         case .stranger:
             "the answer is not from an object store (\(strange), a captive portal?)"
         case .clock:
-            "the store says that the clock of this machine is wrong (\(text)); it is tried again, "
-                + "and works once NTP or a person has set the clock"
+            "the store says that the clock of this machine is wrong (\(text)); the request is "
+                + "retried and works once NTP or a person has set the clock"
         case .address: "no bucket answers at the address (\(text)); \(addressAdvice(names))"
         case .keys:
             "the store refused the keys (\(text)); check \(names.keys), and that its key may put "
                 + "objects into the bucket"
         case .full:
-            "the bucket is full (\(text)); delete objects or raise its quota; the records wait meanwhile"
+            "the bucket is full (\(text)); delete objects or raise its quota; the records wait until then"
         case .other: "store error: \(text)"
         }
     }
@@ -98,7 +98,7 @@ package struct S3ErrorMessages {
             : "the bucket is in region \(region): set \(names.region), and the host in \(names.bucket)"
     }
 
-    /// The text between two tags, one line of at most 200 printable characters.
+    /// Returns the text between two tags: one line of at most 200 printable characters.
     private static func element(_ name: String, in body: String) -> String {
         guard let start = body.firstRange(ofPart: "<\(name)>"),
             let end = body[start.upperBound...].firstRange(ofPart: "</\(name)>")

@@ -1,13 +1,13 @@
-// SHA-256 from libcrypto, which object stores check a body by, and by which a changed file is known.
+// SHA-256 from libcrypto, for object stores and to detect changed files.
 import CCrypto
 import Host
 
-/// Digests bytes that come in pieces of any length; owns libcrypto's context.
+/// Hashes bytes in pieces of any length; owns libcrypto's context.
 package struct SHA256: ~Copyable {
     private static let length = 32
     private let context: OpaquePointer
 
-    /// Throws a Failure when libcrypto has no memory, or no SHA-256.
+    /// Throws a Failure if libcrypto has no memory or no SHA-256.
     package init() throws {
         guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1
         else { throw Failure("libcrypto: no SHA-256, or no memory for it") }
@@ -22,7 +22,7 @@ package struct SHA256: ~Copyable {
         try Self.check(EVP_DigestUpdate(context, bytes, bytes.count), "EVP_DigestUpdate")
     }
 
-    /// The digest as 64 lower-case digits.
+    /// Returns the digest as 64 lower-case hexadecimal digits.
     package consuming func finish() throws -> String {
         var bytes = [UInt8](repeating: 0, count: Self.length)
         try Self.check(EVP_DigestFinal_ex(context, &bytes, nil), "EVP_DigestFinal_ex")

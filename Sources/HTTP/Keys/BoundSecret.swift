@@ -1,15 +1,15 @@
-// A secret as the device keeps it: with the server that it was given for, so that no other one is ever sent it.
+// Secrets bound to one server, so that they are never sent to another.
 package import Host
 
-/// The content of a secret's file, and the line in it that says whom it is for.
+/// The content of a secret's file, and the line in it that names its server.
 package struct BoundSecret: Equatable {
     package var secret: [UInt8]
-    /// Scheme, host and port; nil in a file of a person, who set it beside the endpoint.
+    /// Scheme, host and port; nil in a file that a person wrote next to the endpoint.
     package var server: String?
 
     private static let mark = Array("# for ".utf8)
 
-    /// That line is the last one.
+    /// Parses a file; the line that names the server is the last one.
     package init(_ bytes: [UInt8]) {
         let end = (bytes.lastIndex { $0 > 32 }).map { $0 + 1 } ?? 0
         let start = bytes[..<end].lastIndex(of: 10).map { $0 + 1 } ?? 0
@@ -21,18 +21,18 @@ package struct BoundSecret: Equatable {
         server = String(decoding: bytes[start..<end].dropFirst(Self.mark.count), as: UTF8.self)
     }
 
-    /// The text of the file of a secret for `server`.
+    /// Returns the content of the file for a secret of `server`.
     package static func text(_ secret: String, for server: String?) -> String {
         secret + (server.map { "\n\(String(decoding: mark, as: UTF8.self))\($0)" } ?? "")
     }
 
-    /// The bytes that the line takes at most: those of a URL.
+    /// The most bytes that the line takes: those of a URL.
     package static let room = 2100
 
-    /// The secret, where it may be sent to the URL `target`.
+    /// Returns the secret if it may be sent to the URL `target`.
     ///
-    /// `onlyBound`: the URL is one that a card or a stick named, so the secret itself must say that it is for it. Throws a
-    /// `Failure` that says what to do.
+    /// `onlyBound`: a card or a stick named the URL, so the file itself must name that server.
+    /// Throws a `Failure` with the remedy.
     package func secret(for target: String?, onlyBound: Bool) throws(Failure) -> [UInt8] {
         guard let target, case .success(let endpoint) = Endpoint.parse(target),
             endpoint.server != server

@@ -1,21 +1,21 @@
-// Files with secrets: only their owner may use them, or systemd has put them there.
+// Files with secrets, which only their owner may use unless systemd provides them.
 import CLinux
 import Glibc
 package import Host
 
-/// One kind of file with a secret, and how its errors speak of it.
+/// One kind of secret file, with the words for its errors.
 package struct SecretFile: Sendable {
-    /// As messages begin: `token file`.
+    /// The start of its messages: `token file`.
     var name: String
-    /// What it holds: `device token`.
+    /// The content, for messages: `device token`.
     var secret: String
-    /// The key that names the file.
+    /// The configuration key that names the file.
     var key: String
-    /// The credential of a systemd unit that stands in for it.
+    /// The systemd credential that may replace it.
     var credential: String
-    /// The most bytes it may hold.
+    /// The largest size in bytes.
     var limit: Int
-    /// What to do when it is missing.
+    /// The remedy if it is missing.
     var advice: String
 
     package init(
@@ -34,9 +34,10 @@ package struct SecretFile: Sendable {
         self.advice = advice
     }
 
-    /// The bytes of the configured file, else of the credential; more than the limit where there are more.
+    /// Returns the bytes of the configured file, else of the credential; not cut at `limit`.
     ///
-    /// `target`: the URL that they will be sent to; `onlyBound`: a card or a stick named it. Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `target` is the URL that they will be sent to. `onlyBound`: a card or a stick named that
+    /// URL. Throws a `Failure` with the file, the problem and the remedy.
     package func read(
         _ file: String?,
         _ environment: [String: String],
@@ -45,12 +46,12 @@ package struct SecretFile: Sendable {
     ) throws(Failure) -> (bytes: [UInt8], path: String) {
         let credentials = environment["CREDENTIALS_DIRECTORY"] ?? ""
         let path = file ?? "\(credentials)/\(credential)"
-        // The unit asks for a credential that need not be there.
+        // The unit loads a credential that may be absent.
         let isMissing = credentials.isEmpty || (access(path, F_OK) != 0 && errno == ENOENT)
         guard file != nil || !isMissing else {
             throw Failure("no \(secret): set \(key), or give the unit the credential \(credential)")
         }
-        // systemd keeps credentials from other users by the folder, and may let the group read them.
+        // systemd protects credentials by their folder and may let the group read them.
         let isCredential = !credentials.isEmpty && path.hasPrefix("\(credentials)/")
         let found = BoundSecret(try contents(of: path, isCredential: isCredential))
         do throws(Failure) {
@@ -67,9 +68,9 @@ package struct SecretFile: Sendable {
         } catch {
             throw Failure("\(name) \(path): \(error.reason); \(advice(error.code))")
         }
-        guard file.isRegular else { throw Failure("\(name) \(path): is no regular file") }
+        guard file.isRegular else { throw Failure("\(name) \(path): is not a regular file") }
         guard isCredential || file.mode & 0o077 == 0 else {
-            throw Failure("\(name) \(path): others than its owner may use it; chmod 600 \(path)")
+            throw Failure("\(name) \(path): is accessible to other users; run: chmod 600 \(path)")
         }
         return file.bytes
     }

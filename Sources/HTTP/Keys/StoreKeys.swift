@@ -1,17 +1,17 @@
-// The keys of an object store: read from a file that only its owner can read, and shown to nobody.
+// Reads the keys of an object store from a file that only its owner can read.
 package import Host
 
-/// Reads the keys of an S3-compatible store; no error shows any of its text.
+/// Reads the keys of an S3-compatible store; no error quotes any of their text.
 package enum StoreKeys {
     /// The credential's name in a systemd unit (`LoadCredential=waypost.s3:…`).
     package static let credential = "waypost.s3"
 
     private static let limit = 4096
 
-    /// The keys as `ID:SECRET`, from a file, else from the systemd credential.
+    /// Returns the keys as `ID:SECRET`, from a file, else from the systemd credential.
     ///
-    /// `bucket`: its URL; `onlyBound`: a card or a stick named it; `key`: the setting that names the file. Throws a
-    /// `Failure` that names the file, what is wrong and what to do.
+    /// `bucket` is its URL. `onlyBound`: a card or a stick named that URL. `key` is the setting
+    /// that names the file. Throws a `Failure` with the file, the problem and the remedy.
     package static func read(
         file: String?,
         environment: [String: String],
@@ -39,7 +39,7 @@ package enum StoreKeys {
         }
     }
 
-    /// Why a text holds no keys; nil where it does.
+    /// Returns why a text does not hold keys; nil if it does.
     package static func problem(in text: String) -> String? {
         if case .failure(let problem) = keys(in: text) { problem.message } else { nil }
     }
@@ -60,7 +60,7 @@ package enum StoreKeys {
         return checked(id: String(parts[0]), secret: String(parts[1]))
     }
 
-    /// `[default]` of an AWS credentials file, or the only profile in it.
+    /// Returns the keys of `[default]` in an AWS credentials file, or of its only profile.
     private static func profile(in lines: [String]) -> Result<String, Mismatch> {
         var profiles: [String: [String: String]] = [:]
         var name = "default"
@@ -71,7 +71,7 @@ package enum StoreKeys {
             }
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2 else {
-                return .failure(Mismatch("holds a line that is no key = value"))
+                return .failure(Mismatch("holds a line that is not key = value"))
             }
             profiles[name, default: [:]][trimmed(parts[0])] = trimmed(parts[1])
         }

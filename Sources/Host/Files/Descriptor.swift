@@ -16,9 +16,9 @@ package struct Descriptor: ~Copyable, Sendable {
     }
 }
 
-/// Writes all of it, however long that takes; gives up where the other side is gone or takes nothing any more.
+/// Writes all bytes, however long that takes; stops at the first error.
 ///
-/// Returns nil where all is written, else why not.
+/// Returns nil if everything was written, else the error of write(2).
 @discardableResult package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> SystemError? {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -29,7 +29,7 @@ package struct Descriptor: ~Copyable, Sendable {
     return nil
 }
 
-/// One descriptor to wait for, and what came of it.
+/// One descriptor to wait for, and the events that poll(2) returned for it.
 package struct PollEntry: Sendable {
     package var descriptor: Int32
     package var events: Int16
@@ -43,14 +43,14 @@ package struct PollEntry: Sendable {
         self.events = events
     }
 
-    /// Readable, or closed or failed, which a read will tell.
+    /// The descriptor is readable, closed or failed; a read shows which.
     package var isReady: Bool { result != 0 }
 
-    /// Closed by the other side for both directions, or failed; told whatever the events are.
+    /// The other side closed both directions, or the descriptor failed; reported for any `events`.
     package var isHungUp: Bool { result & Int16(POLLHUP | POLLERR) != 0 }
 }
 
-/// Waits until one of the entries is ready, at most `timeout` (nil: for ever); returns how many are.
+/// Waits until an entry is ready, at most `timeout` (nil: for ever); returns how many are ready.
 ///
 /// A signal (EINTR) ends the wait early with 0, as a timeout does.
 package func wait(for entries: inout [PollEntry], timeout: Duration? = nil) -> Int {

@@ -1,4 +1,4 @@
-// The number that the kernel knows a device by.
+// Device numbers, and the kernel's write counter of a block device.
 import CLinux
 import Glibc
 
@@ -7,7 +7,7 @@ package struct DeviceNumber: Sendable, Equatable {
     package let major: Int
     package let minor: Int
 
-    /// Where sysfs has it, should it be a disk or a part of one.
+    /// Its path in sysfs, if it is a disk or a partition.
     package var block: String { "/sys/dev/block/\(major):\(minor)" }
 
     package init(major: Int, minor: Int) {
@@ -15,14 +15,14 @@ package struct DeviceNumber: Sendable, Equatable {
         self.minor = minor
     }
 
-    /// As `stat` gives it.
+    /// Splits the device number that stat(2) returns.
     package init(_ device: UInt) {
         let device = Int(bitPattern: device)
         major = (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF)
         minor = (device & 0xFF) | (device >> 12 & ~0xFF)
     }
 
-    /// nil where the path cannot be looked at.
+    /// Returns nil if stat(2) fails on the path.
     package init?(of path: String) {
         var figures = stat()
         guard stat(path, &figures) == 0 else { return nil }
@@ -31,9 +31,9 @@ package struct DeviceNumber: Sendable, Equatable {
 }
 
 extension SystemFiles {
-    /// Bytes that a disk, or a part of one, was asked to write since the boot (Linux, Documentation/block/stat.rst).
+    /// Returns the bytes written to a disk or partition since boot (Documentation/block/stat.rst).
     ///
-    /// `block`: its folder in sysfs. nil for what is no count.
+    /// `block` is its folder in sysfs. Returns nil if the file holds no valid count.
     package func writtenBytes(_ block: String) -> Int64? {
         let figures = text(block + "/stat")?.split(whereSeparator: \.isWhitespace) ?? []
         guard figures.count > 6, let sectors = Int64(figures[6]), (0..<1 << 50).contains(sectors)

@@ -1,28 +1,28 @@
-// Folders: which one a path stands in, what it holds, and when that is sure.
+// Folders: the parent of a path, the names inside, and fsync.
 import CLinux
 import Glibc
 
-/// From here on a power cut changes no more which files a folder holds.
+/// Fsyncs a folder: after it returns, a power cut no longer changes which files the folder holds.
 package func syncFolder(_ path: String) throws(SystemError) {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).sync(path)
 }
 
-/// Of `/etc/x` it is `/etc`, of `/x` it is `/`, of `x` it is `.`: never empty.
+/// Returns the parent folder, never empty: `/etc` of `/etc/x`, `/` of `/x`, `.` of `x`.
 package func folder(ofPath path: String) -> String {
     path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
 }
 
-/// The same file for whoever is in another folder.
+/// Returns an absolute path to the same file, for a process in another working directory.
 package func absolute(_ path: String) -> String {
     guard !path.hasPrefix("/"), let here = getcwd(nil, 0) else { return path }
     defer { free(here) }
     return String(cString: here) + "/" + path
 }
 
-/// The names in a folder, sorted, without those that begin with a dot; none where it cannot be read.
+/// Returns the names in a folder, sorted, without dot files; empty if it cannot be read.
 package func names(inFolder path: String) -> [String] { (try? list(path)) ?? [] }
 
-/// The names in a folder, sorted, without those that begin with a dot; one that can be read in part is an error.
+/// Returns the names in a folder, sorted, without dot files; throws if only a part can be read.
 package func list(_ path: String) throws(SystemError) -> [String] {
     guard let open = opendir(path) else { throw SystemError.last("open", on: path) }
     defer { closedir(open) }
@@ -35,7 +35,7 @@ package func list(_ path: String) throws(SystemError) -> [String] {
         if !name.hasPrefix(".") { names.append(name) }
         errno = 0
     }
-    // A file that is missing in half a list may be there.
+    // A partial list would make existing files look deleted.
     guard errno == 0 else { throw SystemError.last("readdir", on: path) }
     return names.sorted()
 }

@@ -1,19 +1,20 @@
-// Small files that hold a setting, a token or an id: read whole, written so that they last.
+// Small files that hold a setting, a token or an id: read whole, replaced atomically and durably.
 package import CLinux
 import Glibc
 import Synchronization
 
-/// A file that was read whole.
+/// The content and mode of a file that was read whole.
 package struct SmallFile {
-    /// At most one byte more than the limit asked for: that many means it is larger.
+    /// The content; one byte longer than the limit asked for if the file is larger than that.
     package var bytes: [UInt8]
     package var mode: mode_t
 
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
 
-    /// Reads a file; a pipe is read to its end only if it may `wait` for the other side.
+    /// Reads a file; reads a pipe to its end only if `wait` is true.
     ///
-    /// `followsLink`: false in a directory of another user, who may have put a symbolic link there.
+    /// Pass `followsLink: false` in a directory of another user, who may have put a symbolic link
+    /// there.
     package static func read(
         _ path: String,
         limit: Int,
@@ -31,9 +32,10 @@ package struct SmallFile {
         return SmallFile(bytes: bytes, mode: status.st_mode)
     }
 
-    /// Makes `name` in `directory` at once, whole and durable: after a power cut it is there or it is not.
+    /// Creates `name` in `directory` atomically and durably; returns false if it already exists.
     ///
-    /// `owner`: whom it belongs to before it has its name. False, and nothing is changed, when there is one already.
+    /// After a power cut the file is either complete or absent. `owner` is set before the file gets
+    /// its name.
     package static func create(
         _ name: String,
         in directory: String,
@@ -49,7 +51,8 @@ package struct SmallFile {
         try file.write(whole: bytes, path)
         if let owner { try file.give(to: owner, path) }
         try file.sync(path)
-        // link(2) rather than rename(2): of two processes at once, one makes it and the other sees it.
+        // link(2) instead of rename(2): if two processes race, one creates the file and the other
+        // sees it.
         if linkat(folder.number, temporary, folder.number, name, 0) != 0 {
             let error = SystemError.last("link", on: path)
             if error.code == EEXIST { return false }
@@ -59,11 +62,11 @@ package struct SmallFile {
         return true
     }
 
-    /// Makes or replaces a file at once and whole.
+    /// Creates or replaces a file atomically.
     ///
-    /// Safe for root in a directory of another user: owner and mode are set on the open file, never by name.
-    /// `owner`: whom it then belongs to; `keepsOwner`: it keeps the mode and, where this user may give it away, the
-    /// owner of the one that it replaces; `isSynced`: a power cut may not take it.
+    /// Safe for root in a directory of another user: owner and mode are set on the open file, never
+    /// by name. `owner` is the new owner. `keepsOwner` keeps the mode of the replaced file and, if
+    /// this user may change it, its owner. `isSynced` makes it survive a power cut.
     package static func replace(
         _ path: String,
         _ bytes: [UInt8],
@@ -96,14 +99,14 @@ package struct SmallFile {
         if isSynced { try folder.sync(path) }
     }
 
-    /// Another one for each thread that is at it.
+    /// Unique per call, so that concurrent writers never share a temporary file.
     private static func temporaryName(_ name: String) -> String {
         "\(name).\(getpid())-\(count.wrappingAdd(1, ordering: .relaxed).newValue).new"
     }
 
     private static let count = Atomic(0)
 
-    /// Errors name `path`, the file that is to be made.
+    /// Opens a folder; errors name `path`, the file to be created.
     private static func open(_ folder: String, for path: String) throws(SystemError) -> Descriptor {
         do throws(SystemError) {
             return try Descriptor(opening: folder, O_RDONLY | O_DIRECTORY)

@@ -1,9 +1,9 @@
-// Files that are written whole and last: each call that may fail is an error with its own name.
+// Descriptor calls for files written whole and durably; each error names its system call.
 import CLinux
 import Glibc
 
 extension Descriptor {
-    /// Opens a file, a folder or a device (open(2)); programs that are started do not get it.
+    /// Opens a file, a folder or a device (open(2)); child processes do not inherit it.
     package init(
         opening path: String,
         _ flags: Int32,
@@ -14,7 +14,7 @@ extension Descriptor {
         self.init(owning: number)
     }
 
-    /// Opens `name` in an open folder (openat(2)); a symbolic link of that name is not followed.
+    /// Opens `name` in an open folder (openat(2)); does not follow a symbolic link of that name.
     ///
     /// Errors name `path`.
     package init(
@@ -29,23 +29,23 @@ extension Descriptor {
         self.init(owning: number)
     }
 
-    /// Changes the owner of the open file, whatever its name leads to by now.
+    /// Changes the owner of the open file (fchown(2)), even if its name now leads elsewhere.
     package borrowing func give(to owner: FileOwner, _ path: String) throws(SystemError) {
         guard fchown(number, owner.user, owner.group) == 0 else {
             throw SystemError.last("chown", on: path)
         }
     }
 
-    /// Writes all of it in one call; a part alone means that there is no room.
+    /// Writes all bytes in one call; throws ENOSPC after a short write.
     ///
-    /// `path`: for the error.
+    /// Errors name `path`.
     package borrowing func write(whole bytes: [UInt8], _ path: String) throws(SystemError) {
         let count = Glibc.write(number, bytes, bytes.count)
         if count < 0 { throw SystemError.last("write", on: path) }
         guard count == bytes.count else { throw SystemError("write", on: path, code: ENOSPC) }
     }
 
-    /// What was written is on the disk once this returns; of a folder: which files it holds.
+    /// Fsyncs the file; for a folder, its list of names.
     package borrowing func sync(_ path: String) throws(SystemError) {
         guard fsync(number) == 0 else { throw SystemError.last("fsync", on: path) }
     }

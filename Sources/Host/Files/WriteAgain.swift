@@ -1,11 +1,11 @@
-// A file whose last sync may have failed, brought to the disk once more.
+// Rewrites a file whose last fsync may have failed.
 import CLinux
 import Glibc
 
-/// Writes what a file reads as to the disk once more, and waits until it is there; nothing without a file.
+/// Rewrites a file with its own content and fsyncs it; does nothing without a file.
 ///
-/// A sync that failed tells it once: its pages read well, count as written, and are gone at a power cut
-/// (fsync(2), Linux since 4.13). A full disk is no reason to throw.
+/// A failed fsync is reported once: the pages then read correctly and count as written, but are
+/// lost at a power cut (fsync(2), Linux since 4.13). A full disk does not throw.
 package func writeAgain(_ path: String) throws(SystemError) {
     let number = open(path, O_RDWR | O_CLOEXEC)
     guard number >= 0 else {

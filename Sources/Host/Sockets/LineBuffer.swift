@@ -1,16 +1,16 @@
-// Lines out of bytes that come in any pieces, in bounded memory.
+// Splits received bytes into lines, in bounded memory.
 
-/// What was received and is no whole line yet.
+/// A buffer of received bytes that are not yet a whole line.
 package struct LineBuffer {
-    /// A piece of the input between two ends of line.
+    /// One line of the input, without its line end.
     package enum Line: Equatable {
         case whole([UInt8])
-        /// A line that is longer than the limit; returned once, and the rest of the line is skipped.
+        /// A line longer than the limit; returned once, and the rest of the line is skipped.
         case tooLong
     }
 
     private var bytes: [UInt8] = []
-    /// Where the next line begins, and how far its end was looked for.
+    /// Start of the next line, and how far its end was searched for.
     private var start = 0
     private var searched = 0
     private var isSkipping = false
@@ -18,10 +18,10 @@ package struct LineBuffer {
 
     package init() {}
 
-    /// Bytes that are no line yet, or were not asked for.
+    /// Bytes that `next` has not returned yet.
     package var count: Int { bytes.count - start }
 
-    /// `next` was not asked for all that there is.
+    /// `next` may still return something without more input.
     package var isUnread: Bool { searched < bytes.count || (isEnded && count > 0) }
 
     package mutating func append(_ more: some Collection<UInt8>) {
@@ -33,10 +33,10 @@ package struct LineBuffer {
         bytes += more
     }
 
-    /// No more bytes will come: what is left is a line.
+    /// Marks the end of the input: the rest is the last line.
     package mutating func end() { isEnded = true }
 
-    /// The next line, without its end; nil when more bytes are needed.
+    /// Returns the next line without its end; nil if more bytes are needed.
     package mutating func next(limit: Int) -> Line? {
         while let end = bytes[searched...].firstIndex(of: 10) {
             let line = bytes[start..<end]

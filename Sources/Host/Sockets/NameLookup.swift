@@ -1,19 +1,19 @@
-// Looking up the addresses of a host without waiting for a name server for longer than wanted.
+// DNS lookup with a timeout.
 import Glibc
 import Synchronization
 
-/// An address to connect to, as getaddrinfo(3) gives it.
+/// An address to connect to, as getaddrinfo(3) returns it.
 struct SocketAddress: Sendable {
     var family: Int32
     var type: Int32
     var proto: Int32
-    /// A `sockaddr`.
+    /// The bytes of a `sockaddr`.
     var bytes: [UInt8]
 }
 
-/// One getaddrinfo(3), which may take for ever, on a thread of its own.
+/// One getaddrinfo(3), which can hang for ever, on a separate thread.
 final class NameLookup: Sendable {
-    /// Those under way by what they look up: whoever asks again joins, so that a name has one thread at most.
+    /// Lookups in progress by `host:port`; later callers join, so each name has at most one thread.
     private static let underWay = Mutex([String: NameLookup]())
 
     private let answer = Mutex<Result<[SocketAddress], ConnectError>?>(nil)
@@ -22,16 +22,16 @@ final class NameLookup: Sendable {
 
     private init() throws { over = try Wakeup() }
 
-    /// The addresses of stream sockets for a host; at least one.
+    /// Returns the addresses of stream sockets for a host; at least one.
     ///
-    /// Throws a ConnectError: what the resolver says, or that it said nothing within `limit`.
+    /// Throws a ConnectError with the resolver's message, or if it did not answer within `limit`.
     static func addresses(
         of host: String,
         port: UInt16,
         within limit: Duration,
         until stop: StopSignal
     ) throws -> [SocketAddress] {
-        // A number needs no name server.
+        // A numeric address needs no name server.
         if case .success(let found) = resolve(host, port, AI_NUMERICHOST) { return found }
         let lookup = try join(host, port)
         var entries = [PollEntry(lookup.over.descriptor), PollEntry(stop.descriptor)]

@@ -1,11 +1,11 @@
-// Bytes on their way to a program that is connected to a socket.
+// Bytes waiting to be sent to a connected program.
 import CLinux
 import Glibc
 
-/// What a program has not taken yet; sending it never waits.
+/// An output buffer for one client; sending never blocks.
 package struct OutgoingBytes {
     private var bytes: [UInt8] = []
-    /// Since when it has taken nothing of what waits.
+    /// Since when the client has read nothing of what waits; nil while nothing waits.
     package private(set) var stalledSince: BootInstant?
 
     package init(stalledSince: BootInstant? = nil) {
@@ -15,7 +15,7 @@ package struct OutgoingBytes {
     package enum Outcome {
         case moved
         case waits
-        /// It takes nothing any more.
+        /// The connection has failed.
         case refused
     }
 
@@ -24,7 +24,7 @@ package struct OutgoingBytes {
 
     package mutating func append(line: [UInt8]) { bytes += line + [10] }
 
-    /// Sends what there is, as far as it is taken.
+    /// Sends as many bytes as the socket accepts now.
     package mutating func send(on socket: borrowing Descriptor, now: BootInstant) -> Outcome {
         guard !bytes.isEmpty else { return .waits }
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)

@@ -1,12 +1,13 @@
-// Connecting a TCP socket without blocking for longer than wanted.
+// Connects TCP sockets with a timeout.
 import CLinux
 import Glibc
 
 /// Stream sockets.
 package enum TCP {
-    /// Connects to the first address of `host` that answers; throws what the last one said.
+    /// Connects to the first address of `host` that answers; throws the error of the last one
+    /// tried.
     ///
-    /// `lookup`: how long a name server is waited for, `timeout` each address.
+    /// `lookup` limits the wait for a name server, `timeout` the wait for each address.
     package static func connect(
         host: String,
         port: UInt16,
@@ -64,7 +65,7 @@ package enum TCP {
 package struct ConnectError: Error, Sendable, Equatable, CustomStringConvertible {
     package var place: String
     package var reason: String
-    /// Its address could not be had: it says nothing about what is there.
+    /// The name could not be resolved, which says nothing about the server itself.
     package var isOfName = false
 
     package var description: String { "\(place): \(reason)" }

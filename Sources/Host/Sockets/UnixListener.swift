@@ -1,26 +1,26 @@
-// A socket in the runtime directory that programs of this device connect to.
+// A Unix socket in the runtime directory that programs on this device connect to.
 import CLinux
 import Glibc
 
-/// Owns a listening Unix socket: mode 0660, of the group `waypost`; a stale file is replaced.
+/// Owns a listening Unix socket: mode 0660, group `waypost`; replaces a stale file.
 package struct UnixListener: ~Copyable, Sendable {
     private let path: String
     private let name: String
     private let backlog: Int32
     private let socket: Descriptor
 
-    /// To poll for clients that want to connect.
+    /// Poll it for clients that want to connect.
     package var descriptor: Int32 { socket.number }
 
-    /// `name` stands in the error: `control socket`.
+    /// `name` is how the error names it: `control socket`.
     package init(path: String, name: String, waiting: Int32) throws {
-        // Before the properties: Swift 6.0.3 crashes over a throw from an owner that is half made.
+        // Before the properties: Swift 6.0.3 crashes if a partly initialised owner throws.
         let socket = try Self.listening(at: path, name, waiting)
         (self.path, self.name, backlog) = (path, name, waiting)
         self.socket = socket
     }
 
-    /// The file gets its path when all of it is right: nobody finds it with other rights, or before it listens.
+    /// The file gets its path last: no client finds it with other permissions or before it listens.
     private static func listening(
         at path: String,
         _ name: String,
@@ -46,19 +46,20 @@ package struct UnixListener: ~Copyable, Sendable {
         Failure("\(path): cannot make the \(name): \(String(cString: strerror(errno)))")
     }
 
-    /// Makes the socket again if somebody removed its file; clients that are connected stay.
+    /// Recreates the socket if somebody removed its file; connected clients stay.
     package func restore() {
         guard access(path, F_OK) != 0, errno == ENOENT,
             let again = try? Self.listening(at: path, name, backlog)
         else { return }
-        // Under the same number, so that whoever polls it goes on.
+        // Keeps the descriptor's number, so that a poll on it continues to work.
         dup2(again.number, socket.number)
         _ = fcntl(socket.number, F_SETFD, FD_CLOEXEC)
     }
 
-    /// Takes the clients that wait, 64 at most.
+    /// Accepts the waiting clients, at most 64.
     ///
-    /// False where one cannot be taken for now: the process has no descriptor left (EMFILE), or the like.
+    /// Returns false if one cannot be accepted now: the process is out of descriptors (EMFILE) or
+    /// similar.
     package func acceptAll(_ welcome: (Int32) -> Void) -> Bool {
         for _ in 0..<64 {
             let number = waypost_accept(socket.number)
@@ -68,6 +69,6 @@ package struct UnixListener: ~Copyable, Sendable {
         return true
     }
 
-    /// Nobody finds it any more.
+    /// Deletes the socket's file.
     package func remove() { unlink(path) }
 }

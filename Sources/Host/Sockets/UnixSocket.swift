@@ -1,10 +1,10 @@
-// Addresses and time limits of Unix sockets.
+// Unix sockets: connecting, sending, addresses and timeouts.
 import CLinux
 import Glibc
 
-/// Unix sockets by their paths.
+/// Functions for Unix sockets by their paths.
 package enum UnixSocket {
-    /// A stream connection; waits no longer than `limit` where as many programs wait already as there is room for.
+    /// Connects a stream socket; waits at most `limit` if the listener's backlog is full.
     package static func connect(
         to path: String,
         within limit: Duration = .seconds(1)
@@ -20,26 +20,26 @@ package enum UnixSocket {
         return owner
     }
 
-    /// Sends one datagram to a socket that another program reads; does nothing where that is not possible now.
+    /// Sends one datagram to another program's socket; does nothing if that is not possible now.
     package static func send(_ message: String, to name: [UInt8]) {
         let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { return }
         let owner = Descriptor(owning: number)
-        // A program that does not read must not hold up the one that reports to it.
+        // A receiver that does not read must not block the sender.
         limitSending(on: owner.number)
         _ = withAddress(name) { address, length in
             message.withCString { sendto(owner.number, $0, strlen($0), 0, address, length) }
         }
     }
 
-    /// Whatever is sent, or connected, fails after `limit` if the other side takes nothing.
+    /// Sets the send timeout: sending or connecting fails after `limit`.
     static func limitSending(on socket: Int32, to limit: Duration = .seconds(1)) {
         let milliseconds = Int(limit.milliseconds)
         var time = timeval(tv_sec: milliseconds / 1000, tv_usec: milliseconds % 1000 * 1000)
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    /// Calls `body` with the address of a path; nil where it is too long.
+    /// Calls `body` with the address of a path; returns nil if the path is too long.
     static func withAddress<Result>(
         _ path: [UInt8],
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result

@@ -1,6 +1,6 @@
 // Bytes as hexadecimal digits, and back.
 
-/// Bytes as lower-case hexadecimal digits.
+/// Returns bytes as lower-case hexadecimal digits.
 package func hex(_ bytes: some Sequence<UInt8>) -> String {
     var text: [UInt8] = []
     for byte in bytes {
@@ -11,7 +11,7 @@ package func hex(_ bytes: some Sequence<UInt8>) -> String {
     return String(decoding: text, as: UTF8.self)
 }
 
-/// The bytes of an even number of hexadecimal digits of either case; nil for anything else.
+/// Returns the bytes of an even number of hexadecimal digits of either case; nil for anything else.
 package func bytes(hex text: some StringProtocol) -> [UInt8]? {
     let nibbles = text.utf8.map { byte -> UInt8? in
         switch byte {

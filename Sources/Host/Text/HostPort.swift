@@ -1,7 +1,7 @@
 // Network addresses as people write them.
 import Glibc
 
-/// A TCP address as it is written: `localhost:2947`, `[::1]:2947`.
+/// A TCP address as people write it: `localhost:2947`, `[::1]:2947`.
 package struct HostPort: Sendable, Equatable, CustomStringConvertible {
     /// A name or an address, without brackets.
     package var host: String
@@ -12,7 +12,7 @@ package struct HostPort: Sendable, Equatable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads `host:port`, an IPv6 address in brackets; nil for anything else.
+    /// Parses `host:port`, an IPv6 address in brackets; nil for anything else.
     package init?(_ text: Substring) {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         let digits = text[text.index(after: colon)...]
@@ -26,7 +26,8 @@ package struct HostPort: Sendable, Equatable, CustomStringConvertible {
         host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// A host as URLs write it, without the brackets of an IPv6 address; nil if it is none.
+    /// Parses a host as URLs write it and removes the brackets of an IPv6 address; nil if not
+    /// valid.
     package static func host(_ text: Substring) -> String? {
         if text.hasPrefix("["), text.hasSuffix("]") {
             let address = String(text.dropFirst().dropLast())

@@ -1,7 +1,7 @@
-// Text from outside made fit for a terminal, a log line and the database.
+// Makes text from outside safe for a terminal, a log line and the database.
 
 extension Unicode.Scalar {
-    /// Could steer a terminal or turn text around, or shows nothing.
+    /// The scalar could control a terminal, reverse text, or shows nothing.
     ///
     /// Escape sequences begin with ESC or, as one byte of Latin 1, with a C1 control.
     package var isInvisible: Bool {
@@ -15,21 +15,21 @@ extension Unicode.Scalar {
 }
 
 extension StringProtocol {
-    /// One line of words, at most `limit` characters, without what is invisible.
+    /// Returns the text as one line of at most `limit` characters, without invisible ones.
     package func plainWords(atMost limit: Int) -> String {
         let line = split(whereSeparator: { $0.isWhitespace || $0.isNewline }).joined(separator: " ")
         let shown = line.unicodeScalars.filter { !$0.isInvisible }
         return String(String.UnicodeScalarView(shown.prefix(limit)))
     }
 
-    /// The same text with a blank for each invisible character.
+    /// The same text with a space for each invisible character.
     package var blanked: String {
         let scalars = unicodeScalars.map { $0.isInvisible ? " " : $0 }
         return String(String.UnicodeScalarView(scalars))
     }
 }
 
-/// Text from outside, short and on one line, so that it can stand in a message or a comment.
+/// Returns text from outside on one line, cut to `limit`, to quote in a message or a comment.
 package func printable(_ text: String, limit: Int = 60) -> String {
     let short = text.unicodeScalars.prefix(limit).map { scalar in
         scalar.isInvisible ? "?" : String(scalar)
@@ -37,7 +37,7 @@ package func printable(_ text: String, limit: Int = 60) -> String {
     return short.joined() + (text.unicodeScalars.count > limit ? "…" : "")
 }
 
-/// A URI that may be shown: without the user and the password in it (`ntrip://…@HOST`); any other text as it is.
+/// Returns a URI without its user and password (`ntrip://…@HOST`); any other text as it is.
 package func withoutUser(_ text: String) -> String {
     guard let start = text.firstRange(ofPart: "://")?.upperBound,
         let end = text.lastIndex(of: "@"), start <= end
@@ -45,7 +45,7 @@ package func withoutUser(_ text: String) -> String {
     return "\(text[..<start])…\(text[end...])"
 }
 
-/// Without the blanks at both ends, of whatever kind they are.
+/// Returns the text without leading and trailing white space.
 package func trimmed(_ text: some StringProtocol) -> String {
     let start = text.drop(while: \.isWhitespace)
     return String(start.reversed().drop(while: \.isWhitespace).reversed())
@@ -58,6 +58,6 @@ extension UInt8 {
     /// An ASCII letter.
     package var isLetter: Bool { (65...90).contains(self) || (97...122).contains(self) }
 
-    /// Of an ASCII capital its small letter; every other byte as it is.
+    /// The lower-case letter of an ASCII capital; any other byte as it is.
     package var asciiLowercased: UInt8 { (65...90).contains(self) ? self | 0x20 : self }
 }

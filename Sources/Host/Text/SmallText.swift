@@ -1,11 +1,12 @@
-// Small files as text.
+// Reads small files as text.
 import Glibc
 
-/// Files of a few kilobytes: those of /proc, and snapshots.
+/// Reads files of a few kilobytes, such as those of /proc, and snapshots.
 package enum SmallText {
-    /// The first `limit` bytes of a file; nil where it cannot be read.
+    /// Returns the first `limit` bytes of a file as text; nil if it cannot be read.
     ///
-    /// `followsLink`: false in a directory of another user, who may have put a link or a pipe there.
+    /// Pass `followsLink: false` in a directory of another user, who may have put a link or a pipe
+    /// there.
     package static func read(
         _ path: String,
         limit: Int = 16 << 10,

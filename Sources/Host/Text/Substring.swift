@@ -1,7 +1,7 @@
-// Texts inside texts: the few functions that would bring Swift's regular expressions along (Package.swift).
+// Substring search and replacement that do not link Swift's regular expressions (Package.swift).
 
 extension Collection where Element: Equatable {
-    /// The first place where `part` stands, element by element; an empty one stands at the start.
+    /// Returns the first range equal to `part`; an empty `part` matches at the start.
     package func firstRange(ofPart part: some Collection<Element>) -> Range<Index>? {
         var start = startIndex
         while !self[start...].starts(with: part) {
@@ -15,7 +15,7 @@ extension Collection where Element: Equatable {
 extension StringProtocol {
     package func contains(text: String) -> Bool { firstRange(ofPart: text) != nil }
 
-    /// With `new` in each place of `text`, which is not empty.
+    /// Returns the text with `new` for each occurrence of `text`, which must not be empty.
     package func replacing(text: String, with new: String) -> String {
         var replaced = ""
         var rest = self[...]

@@ -1,4 +1,4 @@
-// RFC 3339 text of a wall time, written and read without a calendar library.
+// Formats and parses RFC 3339 timestamps without a calendar library.
 
 extension WallTime {
     /// RFC 3339 UTC with milliseconds: `2026-11-21T04:30:07.123Z`.
@@ -9,7 +9,7 @@ extension WallTime {
         }
     }
 
-    /// The 24 bytes of `rfc3339`; years outside 0...9999 are clamped into it.
+    /// Writes the 24 bytes of `rfc3339`; clamps years to 0...9999.
     package func write(rfc3339To buffer: UnsafeMutableBufferPointer<UInt8>) {
         let lowest: Int64 = -62_167_219_200_000
         let highest: Int64 = 253_402_300_799_999
@@ -36,10 +36,11 @@ extension WallTime {
         put(inDay % 1000, 3, UInt8(ascii: "Z"))
     }
 
-    /// Reads `YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm)`; nil for anything else (RFC 3339, section 5.6).
+    /// Parses `YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm)` (RFC 3339, section 5.6); nil for anything
+    /// else.
     ///
-    /// Dates are those of the calendar. A leap second, the last of a day in UTC, is the second after it; what is
-    /// finer than milliseconds is cut off.
+    /// The date must exist. A leap second is allowed only as the last second of a day in UTC and
+    /// becomes the second after it. Digits beyond milliseconds are cut off.
     package init?(rfc3339 text: String) {
         var text = DateText(rest: Array(text.utf8)[...])
         guard let year = text.number(4, then: "-"), let month = text.number(2, then: "-"),
@@ -63,7 +64,7 @@ extension WallTime {
         }
     }
 
-    /// Days since 1970-01-01 to a proleptic Gregorian date (`civil_from_days` by Hinnant).
+    /// Converts days since 1970-01-01 to a proleptic Gregorian date (`civil_from_days` by Hinnant).
     private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = shifted.floorDivided(by: 146_097)
@@ -88,18 +89,18 @@ extension WallTime {
 }
 
 extension Int64 {
-    /// Rounded down, below zero, too.
+    /// Returns the quotient rounded down, also below zero.
     package func floorDivided(by divisor: Int64) -> Int64 {
         let quotient = self / divisor
         return self % divisor < 0 ? quotient - 1 : quotient
     }
 }
 
-/// The part of a date that is not read yet.
+/// The part of a timestamp that is not parsed yet.
 private struct DateText {
     var rest: ArraySlice<UInt8>
 
-    /// So many digits and what follows them.
+    /// Parses a number of that many digits and the separator after it.
     mutating func number(_ digits: Int, then separator: String = "") -> Int64? {
         let found = rest.prefix(digits)
         guard found.count == digits, found.allSatisfy(\.isDigit) else {
@@ -111,14 +112,14 @@ private struct DateText {
         return found.reduce(0) { $0 * 10 + Int64($1 - 48) }
     }
 
-    /// One of some characters.
+    /// Skips one of these characters; returns false if the next one is another.
     mutating func skip(_ characters: String) -> Bool {
         guard let first = rest.first, characters.utf8.contains(first) else { return false }
         rest = rest.dropFirst()
         return true
     }
 
-    /// Milliseconds; 0 where there is no fraction, nil where a digit is missing in one.
+    /// Parses a fraction into milliseconds; 0 without a fraction, nil if it has no digit.
     mutating func fraction() -> Int64? {
         guard skip(".") else { return 0 }
         let digits = rest.prefix(while: \.isDigit)
@@ -127,7 +128,7 @@ private struct DateText {
         return zip(digits, [100, 10, 1] as [Int64]).reduce(0) { $0 + Int64($1.0 - 48) * $1.1 }
     }
 
-    /// `Z`, `+01:30`.
+    /// Parses `Z` or `+01:30` into minutes.
     mutating func offsetInMinutes() -> Int64? {
         if skip("Zz") { return 0 }
         let isWest = rest.first == UInt8(ascii: "-")

@@ -1,15 +1,15 @@
-// What a thread says of itself, so that one that hangs can be told from one that waits.
+// A thread's heartbeat, which tells a hung thread from a waiting one.
 import Synchronization
 
-/// The last word of one thread: the call that it is in, and until when it means to be back.
+/// The heartbeat of one thread: the call it is in, and when that call should return.
 ///
-/// Stamped by the thread itself and read by any other; nothing is allocated.
+/// Written by the thread itself and read by any other; allocates nothing.
 package final class Heartbeat: Sendable {
-    /// The last word at some moment.
+    /// The heartbeat at one point in time.
     package struct Word: Sendable {
         package var call: StaticString
         package var since: BootInstant
-        /// nil: whenever somebody wakes it.
+        /// When the call should return; nil: when somebody wakes the thread.
         package var due: BootInstant?
 
         package init(call: StaticString, since: BootInstant, due: BootInstant?) {
@@ -18,11 +18,11 @@ package final class Heartbeat: Sendable {
             self.due = due
         }
 
-        /// How long it has been expected back; zero or less for one that is not late.
+        /// Returns how long the call is overdue; zero or less if it is not.
         package func overdue(at now: BootInstant) -> Duration { due.map { now - $0 } ?? .zero }
     }
 
-    /// What stands for a call where there is none.
+    /// The name reported while the thread is in no call.
     private static let ownCode: StaticString = "its own code"
 
     private let content = Mutex(
@@ -35,19 +35,19 @@ package final class Heartbeat: Sendable {
 
     package var word: Word { content.withLock { $0 } }
 
-    /// Its thread has done its last act.
+    /// The thread has finished.
     package var hasEnded: Bool { over.load(ordering: .relaxed) }
 
-    /// The thread is about to enter `call`, and means to be back within `limit`; nil: once it is woken.
+    /// Records that the thread enters `call` and should return within `limit`; nil: when woken.
     package func enters(_ call: StaticString, for limit: Duration? = .zero) {
         let now = SystemClock().now()
         content.withLock { $0 = Word(call: call, since: now, due: limit.map { now + $0 }) }
     }
 
-    /// The call returned: what follows is not long.
+    /// Records that the call returned; the code that follows is short.
     package func returns() { enters(Self.ownCode) }
 
-    /// Makes one call that may block.
+    /// Runs one call that may block, between `enters` and `returns`.
     package func during<Result>(
         _ call: StaticString,
         for limit: Duration? = .zero,
@@ -58,16 +58,16 @@ package final class Heartbeat: Sendable {
         return try body()
     }
 
-    /// Nothing is to be heard of it for now: it waits for a thread that is watched itself.
+    /// Suspends the heartbeat: this thread waits for another monitored thread.
     package func rests() { enters(Self.ownCode, for: nil) }
 
-    /// The thread's last act: asked or not, nothing is expected of it.
+    /// Records the end of the thread: nothing is expected of it from now on.
     package func ends() {
         over.store(true, ordering: .relaxed)
         rests()
     }
 
-    /// The thread is being woken: it has to say something from now on, unless it said when it will be back.
+    /// Records a wake-up: a heartbeat is due from now on, unless the thread announced a later one.
     package func asked() {
         let now = SystemClock().now()
         content.withLock { word in

@@ -2,9 +2,9 @@
 import CLinux
 import Glibc
 
-/// A first-in first-out queue with a limit; the one reader may wait on it with a deadline.
+/// A bounded FIFO queue; its one reader may wait with a deadline.
 ///
-/// A patient element does not wake a reader that has a deadline: it waits for company.
+/// A patient element does not wake a reader that has a deadline: it waits to be read in a batch.
 package final class Mailbox<Element: Sendable>: @unchecked Sendable {
     // Unchecked because `state` is guarded by a pthread mutex, which the compiler cannot see;
     // Synchronization.Mutex has no condition variable to wait on.
@@ -13,16 +13,18 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let filled: UnsafeMutablePointer<pthread_cond_t>
 
-    /// What the mutex guards; behind a pointer, for the compiler need not look after it once more.
+    /// The state guarded by the mutex; behind a pointer, which avoids the compiler's exclusivity
+    /// checks.
     private struct State {
         var elements: [Element] = []
-        /// Whether one of them is to be seen at once.
+        /// An element must be read at once.
         var isHasty = false
-        /// Whether the reader waits for company, too.
+        /// The reader has a deadline, so patient elements can wait for a batch.
         var isPatient = false
         var isClosed = false
 
-        /// Patient elements that wake a reader with a deadline: few enough to be handled in a millisecond.
+        /// How many patient elements wake a reader with a deadline; they take a millisecond to
+        /// handle.
         static var company: Int { 256 }
 
         var isEnough: Bool {
@@ -39,7 +41,7 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
-        // Waits must not be cut short or drawn out by a step of the wall clock.
+        // A step of the wall clock must not shorten or extend a wait.
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
         pthread_cond_init(filled, &attributes)
         pthread_condattr_destroy(&attributes)
@@ -54,7 +56,7 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         state.deallocate()
     }
 
-    /// Appends unless the queue is at its limit; false then.
+    /// Appends an element; returns false if the queue is full or closed.
     ///
     /// `urgent` ignores the limit; `patient` may wait until the reader's deadline.
     package func post(_ element: Element, urgent: Bool = false, patient: Bool = false) -> Bool {
@@ -68,12 +70,13 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         if !patient { state.pointee.isHasty = true }
         let wakes = !wasEnough && state.pointee.isEnough
         pthread_mutex_unlock(mutex)
-        // Not under the lock: the reader would wake up only to wait for it, once more a wake-up for each.
+        // After unlocking: otherwise each post would wake the reader twice, first only to wait for
+        // the lock.
         if wakes { pthread_cond_signal(filled) }
         return true
     }
 
-    /// Takes what is left; every later `post` returns false.
+    /// Closes the queue and moves what is left to `rest`; every later `post` returns false.
     package func close(into rest: inout [Element]) {
         rest.removeAll()
         pthread_mutex_lock(mutex)
@@ -82,14 +85,14 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         swap(&state.pointee.elements, &rest)
     }
 
-    /// Elements that wait to be taken.
+    /// Elements waiting to be read.
     package var count: Int {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return state.pointee.elements.count
     }
 
-    /// Takes all there is, waiting for a first element at most `timeout` (nil: for ever).
+    /// Moves all elements to `batch`; waits at most `timeout` for a first one (nil: for ever).
     package func takeAll(into batch: inout [Element], timeout: Duration?) {
         batch.removeAll(keepingCapacity: true)
         pthread_mutex_lock(mutex)
@@ -101,7 +104,7 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
                 pthread_cond_wait(filled, mutex)
                 continue
             }
-            // Only ETIMEDOUT ends the wait; other wake-ups look again.
+            // Only ETIMEDOUT ends the wait; after other wake-ups the condition is checked again.
             if pthread_cond_timedwait(filled, mutex, &deadline) == ETIMEDOUT { break }
         }
         state.pointee.isHasty = false

@@ -1,10 +1,10 @@
-// A thread of its own for a loop that blocks in C.
+// Threads for loops that block in C.
 import CLinux
 import Glibc
 
-/// A named thread running one body; `join` waits for its end.
+/// A named thread that runs one body; `join` waits for its end.
 ///
-/// Blocking C calls must stay off Swift's cooperative pool, so each loop of the gateway has one of these.
+/// Blocking C calls must stay off Swift's cooperative pool, so each loop of the gateway has one.
 package struct OwnThread: ~Copyable, Sendable {
     private let thread: pthread_t
 
@@ -32,14 +32,15 @@ package struct OwnThread: ~Copyable, Sendable {
         pthread_join(thread, nil)
     }
 
-    /// Nobody will wait for it: what it holds is given back once the body has returned.
+    /// Detaches the thread: its resources are released when the body returns.
     package consuming func detach() {
         pthread_detach(thread)
     }
 
-    /// Waits until the body has returned, at most `limit`.
+    /// Waits at most `limit` for the body to return.
     ///
-    /// False: it has not, and nobody waits for it any more; what it holds is lost until the process ends.
+    /// Returns false if it did not: the thread is then detached, and what it holds leaks until the
+    /// process ends.
     package consuming func join(within limit: Duration) -> Bool {
         waypost_join_or_detach(thread, max(0, limit.nanoseconds)) == 0
     }
@@ -49,7 +50,7 @@ package struct OwnThread: ~Copyable, Sendable {
 package struct ThreadTime: Sendable {
     private let clock: clockid_t
 
-    /// Of the calling thread, which must outlive it.
+    /// Measures the calling thread, which must outlive this value.
     package init() {
         var clock = clockid_t()
         pthread_getcpuclockid(pthread_self(), &clock)
@@ -73,7 +74,7 @@ private final class ThreadStart: Sendable {
     }
 }
 
-/// A plain function: a closure made in an actor's or main's context would abort when C calls it.
+/// A plain function: a closure made in an actor's or main's context aborts when C calls it.
 private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let context else { return nil }
     let start = Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue()

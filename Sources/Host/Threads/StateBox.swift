@@ -1,7 +1,7 @@
-// A value that several threads read and change.
+// A value shared by several threads.
 import Synchronization
 
-/// A lock around one value.
+/// One value guarded by a lock.
 package final class StateBox<Value: Sendable>: Sendable {
     private let content: Mutex<Value>
 

@@ -1,7 +1,7 @@
-// A thread that can be asked to end, and given up if it does not.
+// A thread that can be asked to stop, and abandoned if it does not.
 import Synchronization
 
-/// A thread with the signal that ends it.
+/// A thread and the signal that stops it.
 package final class StoppableThread: Sendable {
     private struct Slot: ~Copyable {
         var thread: OwnThread?
@@ -23,15 +23,15 @@ package final class StoppableThread: Sendable {
         )
     }
 
-    /// The last word of its thread.
+    /// The heartbeat of its thread.
     package var life: Heartbeat { signal.life }
 
-    /// Asks the body to end, without waiting.
+    /// Asks the body to stop, without waiting.
     package func raise() { signal.raise() }
 
-    /// Asks the body to end; false if it had not by `deadline`.
+    /// Asks the body to stop; returns false if it has not returned by `deadline`.
     ///
-    /// Its thread is left to itself then, with its descriptors and whatever else it holds.
+    /// The thread is then abandoned, with its descriptors and everything else it holds.
     @discardableResult package func stop(by deadline: BootInstant) -> Bool {
         signal.raise()
         guard let thread = slot.withLock({ $0.thread.take() }) else { return true }

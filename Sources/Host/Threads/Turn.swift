@@ -1,8 +1,8 @@
-// A lock that is waited for no longer than wanted.
+// A lock with a timeout.
 import CLinux
 import Glibc
 
-/// One thread at a time; whoever may not wait for ever says for how long.
+/// A lock for one thread at a time, which a caller can wait for with a timeout.
 package final class Turn: Sendable {
     /// An eventfd: readable while nobody has the turn.
     private let token: Descriptor
@@ -13,9 +13,10 @@ package final class Turn: Sendable {
         token = Descriptor(owning: number)
     }
 
-    /// Calls `body` when it is this thread's turn; nil if that was not within `limit` (nil: for ever).
+    /// Calls `body` while holding the lock; returns nil if it was not free within `limit` (nil: for
+    /// ever).
     ///
-    /// Not to be called from `body`.
+    /// Not reentrant: do not call it from `body`.
     @discardableResult package func take<Result>(
         within limit: Duration? = nil,
         _ body: () throws -> Result

@@ -1,9 +1,9 @@
-// A flag that a poll(2) can wait for.
+// Flags that poll(2) can wait for.
 import CLinux
 import Glibc
 import Synchronization
 
-/// An eventfd: `signal` makes it readable, `clear` takes that back.
+/// An eventfd: `signal` makes it readable, `clear` resets it.
 ///
 /// Any thread may call either.
 package final class Wakeup: Sendable {
@@ -20,7 +20,7 @@ package final class Wakeup: Sendable {
 
     package func signal() {
         var one: UInt64 = 1
-        // A full counter (EAGAIN) is readable already, which is all that is wanted.
+        // A full counter (EAGAIN) is already readable, which is enough.
         _ = write(owner.number, &one, 8)
     }
 
@@ -30,9 +30,9 @@ package final class Wakeup: Sendable {
     }
 }
 
-/// Asks a blocking loop to end, and hears from it where it is; stays raised.
+/// Asks a blocking loop to stop and carries its thread's heartbeat; stays raised.
 package final class StopSignal: Sendable {
-    /// The last word of the loop's thread.
+    /// The heartbeat of the loop's thread.
     package let life = Heartbeat()
     private let wakeup: Wakeup
     private let raised = Atomic(false)
@@ -50,14 +50,15 @@ package final class StopSignal: Sendable {
         wakeup.signal()
     }
 
-    /// Sleeps for `duration`, or less if raised; true when it was raised.
+    /// Sleeps for `duration`, or until raised; returns true if it was raised.
     package func sleep(for duration: Duration) -> Bool {
         var entries = [PollEntry(descriptor)]
         _ = self.wait(for: &entries, timeout: duration)
         return isRaised
     }
 
-    /// Waits as `Host.wait(for:timeout:)` does, and says so; the entries need not have this signal.
+    /// Waits as `Host.wait(for:timeout:)` does, with a heartbeat; `entries` may leave out this
+    /// signal.
     package func wait(for entries: inout [PollEntry], timeout: Duration? = nil) -> Int {
         life.during("poll", for: timeout) { Host.wait(for: &entries, timeout: timeout) }
     }

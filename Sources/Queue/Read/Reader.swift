@@ -1,15 +1,17 @@
-// Reading records back, for upload and export: a connection of its own, short transactions.
+// Reads records for upload and export, on a private connection with short transactions.
 import Host
 package import Records
 import SQLite
 
-/// The live database beside one that was set aside; a box, because an optional connection cannot be borrowed.
+/// The live database, next to a quarantined one.
+///
+/// A class, because an optional connection cannot be borrowed.
 final class LiveDatabase {
     private let connection: Connection
 
     init(_ settings: QueueSettings) throws { connection = try settings.connect(nil, .readOnly) }
 
-    /// Throws LiveDatabaseDamaged for damage.
+    /// Reads with `body`; throws `LiveDatabaseDamaged` for damage.
     func read<Value>(_ body: (borrowing Connection) throws -> Value) throws -> Value {
         do {
             return try body(connection)
@@ -21,14 +23,14 @@ final class LiveDatabase {
 
 /// Reads records; used by one thread.
 ///
-/// Each call is one short read transaction, so that a slow upload never holds the journal back.
+/// Each call is one short read transaction, so that a slow upload never delays checkpoints.
 package final class Reader {
     private let connection: Connection
-    /// The live database, for its clock map, where this one was set aside.
+    /// The live database, for its clock map, if this one is quarantined.
     private let live: LiveDatabase?
-    /// The numbers that a database which was set aside gave to the streams of the user.
+    /// The numbers that a quarantined database gave to user streams.
     private var userNumbers: [String: Int] = [:]
-    /// From its rows of `boots` to those of the live database.
+    /// Maps its rows of `boots` to those of the live database.
     private var liveBoots: [Int64: Int64] = [:]
     let kinds: StreamList
     private let sightings: Statement
@@ -36,14 +38,14 @@ package final class Reader {
     private let chunk: Statement
     private let segment: Statement
     private var identities: [Int64: BeaconIdentity] = [:]
-    /// The last chunk of a database that was set aside: segments that were recorded and in no chunk yet.
+    /// A final chunk made of a quarantined database's segments that are not in a chunk yet.
     private var tail: Stored<Chunk>?
     var hasTail: Bool { tail != nil }
-    /// Sound behind its last chunk cannot be read, and nobody knows how much.
+    /// An unknown amount of audio after the last chunk is unreadable.
     var isTailCut = false
-    /// It is no live database any more.
+    /// Opened as an older database, next to the live one.
     private let isAside: Bool
-    /// How far it was at its last commit, where the program that wrote it set it aside.
+    /// The state at its last commit, if the process that wrote it quarantined it.
     let mark: CommitMark?
 
     /// Opens the live database.
@@ -51,14 +53,14 @@ package final class Reader {
         try self.init(settings, path: settings.path, live: nil)
     }
 
-    /// Opens a live database for looking only.
+    /// Opens a live database for inspection only.
     package convenience init(path: String) throws {
         try self.init(
             QueueSettings(path: path, bootID: "", appVersion: "")
         )
     }
 
-    /// Opens a database that was set aside and that the live one knows.
+    /// Opens a quarantined database that the live one knows.
     convenience init(
         _ settings: QueueSettings,
         older: OlderDatabase,
@@ -75,11 +77,11 @@ package final class Reader {
             while try known.step() { rows[known.text(1)] = known.required(0) }
             return rows
         }
-        // Never without those that the disk does not give just now: records would be dated otherwise at another try.
+        // A temporary disk error must not drop boots: a retry would date records differently.
         liveBoots = try patience.read(boots)?.compactMapValues { rows[$0] } ?? [:]
     }
 
-    /// Opens a database that was set aside, to see what is in it.
+    /// Opens a quarantined database to inspect it.
     convenience init(
         _ settings: QueueSettings,
         damaged path: String,
@@ -132,9 +134,9 @@ package final class Reader {
         while try rows.step() { userNumbers[rows.text(0)] = Int(rows.required(1)) }
     }
 
-    /// The kind of a stream; one that is not built in is of the user.
+    /// Returns the kind of a stream; streams that are not built in belong to the user.
     ///
-    /// In a database that was set aside the name tells it; without a number there it has no table, either.
+    /// A quarantined database identifies it by name; without a number it has no table there.
     package func kind(of stream: Stream) -> StreamKind {
         if let kind = kinds[stream] { return kind }
         let number = live == nil ? stream.number : userNumbers[stream.name] ?? 0
@@ -152,7 +154,7 @@ package final class Reader {
 
     // MARK: Ids and dates
 
-    /// How the ids of a range of records are made.
+    /// Returns the id generator for a range of records.
     package func ids(_ stream: Stream, _ range: ClosedRange<Int64>) throws -> RecordIDs {
         let own = kind(of: stream).stream
         guard isAside else { return try RecordIDs(connection, own, range) }
@@ -163,12 +165,12 @@ package final class Reader {
         try row.bind(Int64(own.number), at: 1)
         guard try row.step() else { return ids.trusted(from: 1, before: 1) }
         let next = row.required(1)
-        // The tail has the number after the last, which may be any where it is damaged.
+        // The tail has the number after the last, which may be wrong if the database is damaged.
         let isTail = hasTail && own == .audio && next.isPlausible
         return ids.trusted(from: row.required(0), before: next + (isTail ? 1 : 0))
     }
 
-    /// What dates the records of a batch or range that has this entry of the clock map as its newest.
+    /// Returns the clock map up to entry `last`, which dates the records of a batch or range.
     package func dates(through last: Int64) throws -> RecordDates {
         guard let live else {
             return RecordDates(map: try loadClockMap(connection, through: last), boots: nil)
@@ -185,9 +187,9 @@ package final class Reader {
 
     // MARK: Records
 
-    /// Calls `body` with each plain record of a range, in order; each must be there.
+    /// Calls `body` with each plain record of a range, in order.
     ///
-    /// Throws RecordMissing.
+    /// Throws `RecordMissing` if one is missing.
     package func rows(
         _ kind: StreamKind,
         _ range: ClosedRange<Int64>,
@@ -217,7 +219,7 @@ package final class Reader {
         }
     }
 
-    /// Calls `body` with each sighting of a range, in order; each must be there.
+    /// Calls `body` with each sighting of a range, in order; throws if one is missing.
     package func sightings(
         _ range: ClosedRange<Int64>,
         _ body: (Stored<Sighting>) throws -> Void
@@ -269,7 +271,7 @@ package final class Reader {
         return found
     }
 
-    /// Calls `body` with each chunk of a range, in order; each must be there with all its segments.
+    /// Calls `body` with each chunk of a range, in order; throws if one or a segment is missing.
     package func chunks(
         _ range: ClosedRange<Int64>,
         _ body: (Stored<Chunk>) throws -> Void
@@ -306,7 +308,7 @@ package final class Reader {
             meanSquare: row.number(8) ?? 0,
             start: row.stamp(boottime: 2)
         )
-        // A device is no further off than this; anything else is damage.
+        // Device clocks are off by at most 5 %; anything else is damage.
         chunk.span = row.integer(14).flatMap {
             $0.isPlausible && abs($0 - chunk.duration) <= chunk.duration / 20 ? $0 : nil
         }
@@ -314,7 +316,7 @@ package final class Reader {
         return Stored(sequence: sequence, boot: row.required(1), record: chunk)
     }
 
-    /// A chunk is one run of sound without a hole.
+    /// Throws unless the chunk is a run of audio without gaps.
     private func checkSegments(of chunk: Chunk, _ sequence: Int64, run: Int64) throws {
         let last = chunk.firstSegment + Int64(chunk.segments) - 1
         let found = try connection.prepare(
@@ -324,13 +326,13 @@ package final class Reader {
         guard try found.step(), found.required(0) == Int64(chunk.segments),
             found.required(1) == Int64(chunk.frames)
         else {
-            throw RecordMissing(stream: .audio, sequence: sequence, why: "its sound has a hole")
+            throw RecordMissing(stream: .audio, sequence: sequence, why: "its audio has a gap")
         }
     }
 
-    /// A segment's encoded sound and the run it belongs to; nil once it is purged.
+    /// Returns a segment's encoded audio and its run; nil once it is purged.
     ///
-    /// Throws damage where the bytes are not those that were recorded.
+    /// Throws damage if the bytes differ from the recorded ones.
     package func segment(_ id: Int64) throws -> (data: [UInt8], run: Int64)? {
         try segment.bind(id, at: 1)
         defer { segment.reset() }
@@ -340,7 +342,7 @@ package final class Reader {
         return (data, segment.required(1))
     }
 
-    /// Calls `body` with each row of a range, which must have one for each number, in order.
+    /// Calls `body` with each row of a range, in order; throws if a number is missing.
     private func each(
         _ stream: Stream,
         _ statement: borrowing Statement,
@@ -353,9 +355,9 @@ package final class Reader {
         defer { statement.reset() }
         var expected = range.lowerBound
         while try statement.step() {
-            // A damaged tree may lead to the same leaf twice, or leave rows out.
+            // A damaged tree may lead to the same leaf twice, or skip rows.
             guard statement.required(0) == expected else { break }
-            // Its boot, or its beacon: never 0, unless zeros took the place of what was there.
+            // The boot or beacon is never 0 unless the page was zeroed.
             guard statement.required(1) != 0 else {
                 throw RecordMissing(stream: stream, sequence: expected, why: "it is damaged")
             }
@@ -369,7 +371,7 @@ package final class Reader {
 }
 
 extension Statement {
-    /// The moment that two columns in a row hold: boot time and wall time in ms.
+    /// Reads boot time and wall time (ms) from two consecutive columns.
     func stamp(boottime column: Int32) -> Stamp {
         Stamp(
             boot: BootInstant(nanoseconds: required(column) &* 1_000_000),

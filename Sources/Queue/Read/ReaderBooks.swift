@@ -1,4 +1,4 @@
-// Reading the books: of the live database for who asks, of a damaged one for its salvage.
+// Reads the bookkeeping of the live database, and of a damaged one for its salvage.
 import Host
 import Records
 import SQLite
@@ -17,7 +17,7 @@ extension Reader {
         return batches
     }
 
-    /// How many records of a stream up to a number are frozen and not judged.
+    /// Returns how many records of a stream up to a number are frozen without a verdict.
     func ready(_ stream: Stream, through end: Int64) throws -> Int64 {
         let rows = try query(
             """
@@ -28,7 +28,7 @@ extension Reader {
         return try rows.step() ? rows.integer(0) ?? 0 : 0
     }
 
-    /// The first record of a stream that is frozen and not judged.
+    /// Returns the first record of a stream that is frozen without a verdict.
     func firstReady(_ stream: Stream) throws -> Int64? {
         let rows = try query(
             "SELECT min(first) FROM batches WHERE state=0 AND database=0 AND stream=\(stream.number)"
@@ -36,7 +36,7 @@ extension Reader {
         return try rows.step() ? rows.integer(0) : nil
     }
 
-    /// When a record was captured.
+    /// Returns when a record was captured.
     func moment(of sequence: Int64, _ kind: StreamKind, _ map: ClockMap) throws -> WallTime? {
         let rows = try query("SELECT boot, boottime, wall FROM \(kind.table) WHERE id=\(sequence)")
         guard try rows.step() else { return nil }
@@ -79,7 +79,7 @@ extension Reader {
         let rows = try query("SELECT id, boot_id FROM boots")
         var ambiguous: Set<Int64> = []
         while try rows.step() {
-            // A page that was written in part can hold a row twice: it dates nothing then.
+            // A partly written page can hold a row twice: such a boot cannot date anything.
             if boots.updateValue(rows.text(1), forKey: rows.required(0)) != nil {
                 ambiguous.insert(rows.required(0))
             }
@@ -96,7 +96,7 @@ extension Reader {
         return entries
     }
 
-    /// The files of databases that it was draining itself.
+    /// Returns the files of databases that it was draining.
     func olderFiles() throws -> [Int64: String] {
         var files: [Int64: String] = [:]
         let rows = try query("SELECT id, name FROM databases WHERE state<2")
@@ -104,7 +104,7 @@ extension Reader {
         return files
     }
 
-    /// The files of databases whose salvage was reported, by it or by one before it.
+    /// Returns the files of databases whose salvage it or an earlier database reported.
     func reportedFiles() throws -> [String] {
         var files: [String] = []
         let rows = try query(
@@ -117,7 +117,7 @@ extension Reader {
         return files
     }
 
-    /// The files of databases of which it had nothing waiting any more.
+    /// Returns the files of fully drained databases.
     func finishedFiles() throws -> [String] {
         let rows = try query("SELECT name FROM databases WHERE state=2")
         var files: [String] = []
@@ -125,7 +125,7 @@ extension Reader {
         return files
     }
 
-    /// Its streams, those of databases that it was draining included.
+    /// Returns its streams, including those of databases that it was draining.
     func partitions() throws -> [Partition] {
         let rows = try query("SELECT database, stream, name FROM sequences")
         var found: [Partition] = []
@@ -136,7 +136,7 @@ extension Reader {
         return found
     }
 
-    /// The next number of a partition as it is stored; nil where none is.
+    /// Returns the stored next number of a partition; nil if there is none.
     func storedNext(_ partition: Partition) throws -> Int64? {
         let rows = try query(
             """
@@ -145,20 +145,20 @@ extension Reader {
             """
         )
         guard try rows.step(), rows.required(0).isPlausible else { return nil }
-        // Segments that are in no chunk yet are read as one chunk more.
+        // Segments not in a chunk yet are read as one more chunk.
         let isTail = partition == Partition(.audio) && hasTail
         return rows.required(0) + (isTail ? 1 : 0)
     }
 
-    /// The next number of a partition by the mark beside the file; nil where there is no mark.
+    /// Returns a partition's next number by the commit mark; nil without a mark.
     func toldNext(_ partition: Partition) -> Int64? {
         guard let mark, partition.isLive else { return nil }
-        // Known to have been there, whether it can be read or not.
+        // The tail existed, whether it can be read or not.
         let isTail = partition == Partition(.audio) && !mark.tail.isEmpty
         return (mark.next[partition.stream.name] ?? 1) + (isTail ? 1 : 0)
     }
 
-    /// The newest record that there is; nil where there is none.
+    /// Returns the newest existing record; nil if there are none.
     func newest(_ stream: Stream) throws -> Int64? {
         let kind = kind(of: stream)
         let rows = try query("SELECT max(id) FROM \(kind.table)")
@@ -166,7 +166,7 @@ extension Reader {
         return rows.integer(0)
     }
 
-    /// Numbers that are uploaded, evicted or dropped.
+    /// Returns the numbers that are uploaded, evicted or dropped.
     func settledRanges(_ partition: Partition) throws -> [ClosedRange<Int64>] {
         let key = "database=\(partition.database) AND stream=\(partition.stream.number)"
         return try ranges("SELECT first, last FROM gone WHERE \(key)")
@@ -182,7 +182,7 @@ extension Reader {
         return ranges
     }
 
-    /// Batches that are frozen and not judged, or in quarantine.
+    /// Returns batches that are frozen without a verdict, or in quarantine.
     func openBatches(_ partition: Partition) throws -> [Batch] {
         let rows = try query(
             """
@@ -193,7 +193,7 @@ extension Reader {
         var batches: [Batch] = []
         let known = [partition: StreamCounters()]
         while try rows.step() {
-            // One that cannot be is left out, and its records wait again.
+            // Skip an impossible batch: its records become pending again.
             guard let batch = try? Batch(rows, kinds, known),
                 Int64(clamping: batch.clockMap.magnitude).isPlausible
             else { continue }

@@ -1,20 +1,20 @@
-// Sound of a database that was set aside which is in no chunk: what was being recorded.
+// Reads the audio of a quarantined database that is not in a chunk yet.
 import Host
 import Records
 import SQLite
 
 extension Reader {
-    /// The most segments that a chunk can have: ten minutes of 20 ms each.
+    /// The maximum segments of a chunk: ten minutes of 20 ms each.
     private static let longest = 30_000
 
-    /// The last segments of the last run that are in no chunk, as a chunk; nil where all are in one.
+    /// Returns the last run's unchunked segments as a chunk; nil if there are none.
     func soundWithoutChunk() throws -> Stored<Chunk>? {
         guard let run = try unchunkedRun() else { return nil }
         do {
             return try segments(of: run, try unchunked(run))
         } catch let error as SQLiteError where error.isDamage && mark == nil {
-            // The page that is damaged may be of a run before it: all those have their chunks. With > in place of >= SQLite
-            // would look for the last of their segments first.
+            // The damaged page may belong to an earlier run, which is fully chunked. Use >=: with >
+            // SQLite would first look up the last of its segments.
             return try segments(of: run, "id>=1+(SELECT max(chunked) FROM runs)")
         }
     }
@@ -40,7 +40,7 @@ extension Reader {
                 tail?.record.frames += Int(rows.required(4))
             }
         } catch let error as SQLiteError where error.isDamage && tail != nil {
-            // What was recorded before the damaged page can be sent.
+            // Segments before the damaged page can be sent.
             isTailCut = true
         }
         if let mark, let tail, tail.record.segments < mark.tail.count { isTailCut = true }
@@ -52,7 +52,7 @@ extension Reader {
         return mark.tail.isEmpty ? nil : try run("id=\(mark.run)")
     }
 
-    /// The condition for the segments of a run that no chunk has.
+    /// Returns the SQL condition for the segments of a run that are not in a chunk.
     private func unchunked(_ run: AudioRun) throws -> String {
         if let mark { return "id>=\(mark.tail.lowerBound) AND id<\(mark.tail.upperBound)" }
         let last = try query("SELECT max(first_segment+segments-1) FROM chunks WHERE run=\(run.id)")
@@ -62,7 +62,7 @@ extension Reader {
         return "id>\(chunked)"
     }
 
-    /// The number that it would have as a chunk.
+    /// Returns the number that the tail would have as a chunk.
     private func nextChunk() throws -> Int64 {
         if let mark { return mark.next[Stream.audio.name] ?? 1 }
         let next = try query("SELECT next FROM sequences WHERE database=0 AND stream=2")

@@ -1,11 +1,12 @@
-// Which records of a stream are there.
+// Finds which records of a stream exist.
 package import Records
 import SQLite
 
 extension Reader {
-    /// Runs of records that are there, in order, from a number on: of the next `limit` records at most.
+    /// Returns ranges of existing records in order, from `first` on; at most `limit` records.
     ///
-    /// Empty at the end. Records may be uploaded and purged while they are read. Ends before a page that cannot be read.
+    /// Empty at the end. Records may be uploaded and purged in parallel. Stops at an unreadable
+    /// page.
     package func present(
         _ stream: Stream,
         from first: Int64,
@@ -39,15 +40,15 @@ extension Reader {
         }
     }
 
-    /// Whether an error is about what was to be read alone: it is damaged, or the disk does not give it.
+    /// Whether an error concerns only the data being read: damage, or a disk error.
     package static func isUnreadable(_ error: any Error) -> Bool {
         (error as? SQLiteError)?.isUnreadable ?? false
     }
 
-    /// The first and the last record that are there.
+    /// Returns the first and last existing record.
     package func bounds(of stream: Stream) throws -> ClosedRange<Int64>? {
         let table = kind(of: stream).table
-        // One query for both would read the whole table, with what is damaged of it.
+        // One query for both would read the whole table, including damaged pages.
         let rows = try query(
             "SELECT (SELECT min(id) FROM \(table)), (SELECT max(id) FROM \(table))"
         )
@@ -57,13 +58,13 @@ extension Reader {
         return first...last
     }
 
-    /// A stream of this database by its name, those of the user included.
+    /// Returns a stream of this database, built-in or of the user, by its name.
     package func stream(named name: String) throws -> Stream? {
         if let known = kinds.streams.first(where: { $0.name == name }) { return known }
         return try partitions().first { $0.isLive && $0.stream.name == name }?.stream
     }
 
-    /// A stream of the user by the name on the wire that it was declared with last.
+    /// Returns a user stream by the last wire name it was declared with.
     package func stream(onWire name: String) throws -> Stream? {
         try partitions().first { $0.isLive && wire(of: $0.stream) == name }?.stream
     }

@@ -1,19 +1,19 @@
-// Reading what is in quarantine, and the survey that goes on: beside the writer, or with no gateway at all.
+// Reads quarantined batches and the open survey, with or without a running gateway.
 package import Host
 package import Records
 import SQLite
 
-/// A batch in quarantine with what a person wants to know of it.
+/// A batch in quarantine, for display.
 package struct QuarantinedBatch: Sendable, Equatable {
     package var batch: Batch
-    /// When it was set aside, as well as the clock map knows now; for one of an older Waypost when it was frozen.
+    /// When it was quarantined, or frozen if by an older Waypost; by the current clock map.
     package var at: WallTime
-    /// The id of its first record, as the server was told.
+    /// The id of its first record, as sent to the server.
     package var firstID: String
 }
 
 extension Reader {
-    /// Batches in quarantine, oldest first: at most `limit`, of those numbered above `number`.
+    /// Returns at most `limit` batches in quarantine, numbered above `number`, oldest first.
     package func quarantine(after number: Int64 = 0, limit: Int64) throws -> [QuarantinedBatch] {
         let partitions = try partitions().map { ($0, StreamCounters()) }
         let known = Dictionary(partitions, uniquingKeysWith: { first, _ in first })
@@ -39,13 +39,13 @@ extension Reader {
         return found
     }
 
-    /// As the server was told; empty where its database does not tell any more.
+    /// Returns the id as sent to the server; empty for a record in an older database.
     private func firstID(_ batch: Batch) throws -> String {
         guard batch.partition.isLive else { return "" }
         return try ids(batch.stream, batch.first...batch.first).id(batch.first)
     }
 
-    /// The name on the wire that a stream of the user was declared with last; nil for any other.
+    /// Returns the last declared wire name of a user stream; nil for other streams.
     package func wire(of stream: Stream) -> String? {
         let sql = "SELECT wire FROM sequences WHERE database=0 AND stream=? AND wire IS NOT NULL"
         guard let row = try? query(sql), (try? row.bind(Int64(stream.number), at: 1)) != nil,
@@ -54,7 +54,7 @@ extension Reader {
         return row.text(0)
     }
 
-    /// The survey that goes on, or ended without its record: its name, and when it began, as far as is known.
+    /// Returns name and best known start of a survey that is open or does not have a record yet.
     package func openSurvey() throws -> (name: String, start: WallTime)? {
         let row = try query("SELECT name, boot, boottime, wall FROM open_survey")
         guard try row.step() else { return nil }

@@ -1,11 +1,13 @@
-// What a source wants to know of itself when it starts: where it was in this boot.
+// Restores a source's state from this boot's records when it starts.
 package import Host
 package import Records
 import SQLite
 import Synchronization
 
 extension Reader {
-    /// Sightings with readings of a boot, from a moment on, oldest first; of so many newest records at most.
+    /// Returns sightings of a boot with readings since a time, oldest first.
+    ///
+    /// Looks at the newest `count` sightings only.
     func sightingsWithReadings(
         ofBoot boot: String,
         since: BootInstant,
@@ -38,7 +40,7 @@ extension Reader {
         return found
     }
 
-    /// When the newest segment of sound ended, if it is of this boot.
+    /// Returns when the newest audio segment ended, if it is of this boot.
     func endOfSound(ofBoot boot: String) throws -> Stamp? {
         let row = try query(
             """
@@ -55,12 +57,12 @@ extension Reader {
 }
 
 extension Queue {
-    /// A source that starts waits no longer for the disk: what it hears meanwhile is worth more.
+    /// The maximum time that a starting source waits for the disk: new data is worth more.
     private static let sourceLimit = Duration.seconds(2)
 
-    /// The readings that this boot's sightings brought in the last ten minutes, with what is on the way.
+    /// Returns this boot's readings of the last ten minutes, including those not on disk yet.
     ///
-    /// Empty where they cannot be read in time: then a reading may be kept once more.
+    /// Empty if they cannot be read in time: then a reading may be stored once more.
     package func recentReadings() -> [Sighting] {
         let settings = core.settings
         let since = settings.clock.now() - .seconds(600)
@@ -69,7 +71,7 @@ extension Queue {
         return found ?? []
     }
 
-    /// When the sound ended that was recorded last, if that was in this boot.
+    /// Returns when the last audio ended, if that was in this boot.
     package func endOfSound() -> Stamp? {
         if let end = core.sound.withLock({ $0.stamp }) { return end }
         let boot = core.settings.bootID

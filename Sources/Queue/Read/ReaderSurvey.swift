@@ -1,13 +1,13 @@
-// Reading surveys: their records, and the sightings of one that has ended.
+// Reads surveys: their records, and the sightings of one that has ended.
 import Host
 package import Records
 import SQLite
 
 extension Reader {
-    /// The beacon behind a row of `beacons`.
+    /// Returns the beacon in a row of `beacons`.
     package func beacon(_ row: Int64) throws -> BeaconIdentity? { try identity(row) }
 
-    /// Calls `body` with each place of the survey's track in order.
+    /// Calls `body` with each fix of the survey's track, in order.
     package func track(_ body: (_ boot: Int64, Place) throws -> Void) throws {
         let rows = try query(
             "SELECT boot, latitude_e7, longitude_e7 FROM survey_track ORDER BY boot, boottime"
@@ -17,7 +17,7 @@ extension Reader {
         }
     }
 
-    /// Calls `body` with each sighting of a range that is there, in order; one short transaction a page.
+    /// Calls `body` with each existing sighting of a range in order; one transaction per page.
     package func samples(
         _ range: ClosedRange<Int64>,
         page: Int64 = 4096,
@@ -62,15 +62,15 @@ extension Reader {
     }
 }
 
-/// Where the gateway was; remembers the last answer, for sightings come in the order of time.
+/// Finds where the gateway was; caches the last answer, as sightings come in order of time.
 private struct SurveyPlaces: ~Copyable {
-    /// An older fix says nothing of where a sighting was.
+    /// The maximum age in ms of a fix that locates a sighting.
     private static let limit: Int64 = 10_000
 
     private let before: Statement
     private let next: Statement
     private var boot: Int64 = 0
-    /// The moments that `found` is good for.
+    /// The boot times for which `found` is valid.
     private var span: Range<Int64> = 0..<0
     private var found: (boottime: Int64, place: Place)?
 

@@ -1,17 +1,19 @@
-// A database file that was cut short, made long enough again for SQLite to look into it.
+// Extends a truncated database file so that SQLite can read the rest.
 import SQLite
 
-/// SQLite refuses a file that is shorter than its header says, and deletes the journal beside an empty one.
+/// Repairs the length of a truncated database file.
 ///
-/// Zeros in place of what is missing (a hole in the file, no space) let it read all the rest.
+/// SQLite rejects a file that is shorter than its header says, and deletes the WAL next to an empty
+/// one. Zeros in place of the missing part (a hole, no disk space) let SQLite read the rest.
 enum DamagedFile {
-    /// Cuts a page that is there in part: SQLite takes zeros for the rest, and a row of it would say something else.
+    /// Truncates a partial last page: SQLite would read zeros for its rest, and so wrong values.
     ///
-    /// After a power cut the journal has it once more; where nothing has it, it is missing, and that is seen.
+    /// After a power cut the WAL has the page again; if nothing has it, it is detected as missing.
     static func dropHalfPage(_ path: String, on disk: any QueueDisk) throws {
         let size = disk.size(path)
         guard let page = try header(path, disk)?.page, size > page, size % page != 0 else { return }
-        // On the disk before it is made longer: else a power cut can leave the half page, and zeros behind it.
+        // Sync this before the file is extended: otherwise a power cut could leave the partial page
+        // followed by zeros.
         try disk.extend(path, to: size - size % page)
     }
 
@@ -22,20 +24,21 @@ enum DamagedFile {
         try disk.extend(path, to: bytes)
     }
 
-    /// As long as the database should be, by its header or by the last commit in its journal.
+    /// Returns the size the database should have, by its header or by the last commit in its WAL.
     private static func wantedBytes(_ path: String, _ disk: any QueueDisk) throws -> Int64? {
         let commit = try lastCommit(in: path + "-wal", disk)
         return try [header(path, disk)?.bytes, commit?.bytes].compactMap { $0 }.max()
     }
 
-    /// Throws damage where SQLite takes the database for one of a newer SQLite, that it may read and not write.
+    /// Throws damage if the header claims a newer SQLite, whose files may be read but not written.
     static func checkHeader(_ path: String, on disk: any QueueDisk) throws {
         let version = try disk.read(path, at: 18, count: 1).first ?? 1
         guard version > 2 else { return }
-        throw SQLiteError(code: 11, message: "\(path) is of version \(version)", statement: "")
+        let message = "\(path) has SQLite format version \(version)"
+        throw SQLiteError(code: 11, message: message, statement: "")
     }
 
-    /// What the first page says (sqlite.org/fileformat2.html, section 1.3).
+    /// Reads size and page size from the first page (sqlite.org/fileformat2.html, section 1.3).
     private static func header(
         _ path: String,
         _ disk: any QueueDisk
@@ -48,10 +51,10 @@ enum DamagedFile {
         return sane(page, pages: big(header, 28)).map { ($0, page) }
     }
 
-    /// Pages that the database should have, and that neither its file nor its journal has: the first thousand.
+    /// Returns pages, at most a thousand, that neither the file nor its WAL has, but should.
     ///
-    /// SQLite takes zeros for them without a word where the journal says how long the database is. Without a journal
-    /// it finds by itself that the file is too short.
+    /// SQLite silently reads zeros for them if the WAL says how long the database is. Without a WAL
+    /// it detects by itself that the file is too short.
     static func missingPages(_ path: String, on disk: any QueueDisk) throws -> [Int64] {
         guard let page = try header(path, disk)?.page else { return [] }
         let there = disk.size(path) / page
@@ -59,14 +62,14 @@ enum DamagedFile {
             return []
         }
         let wanted = max(there, journal.bytes / page)
-        // A damaged journal may speak of a thousand million pages.
+        // A damaged WAL may claim a thousand million pages.
         return Array(
             (there..<wanted).lazy.map { $0 + 1 }.filter { !journal.pages.contains($0) }.prefix(1000)
         )
     }
 
-    /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2), and the pages that it has
-    /// beyond a number; nil where it has no commit.
+    /// Returns the size after a WAL's last commit (sqlite.org/walformat.html, section 2), and its
+    /// pages with numbers above `there`; nil if it does not have a commit.
     private static func lastCommit(
         in path: String,
         _ disk: any QueueDisk,
@@ -83,7 +86,7 @@ enum DamagedFile {
             let block = try disk.read(path, at: place, count: 64 * step)
             for start in stride(from: 0, to: block.count, by: step) {
                 let frame = Array(block[start..<min(start + 24, block.count)])
-                // Frames with other salts are of a run of the journal before this one.
+                // Frames with other salts belong to an earlier generation of the WAL.
                 guard frame.count == 24, frame[8..<16].elementsEqual(salts) else { break frames }
                 if big(frame, 0) > there { pages.insert(big(frame, 0)) }
                 if big(frame, 4) > 0 { after = big(frame, 4) }
@@ -94,7 +97,7 @@ enum DamagedFile {
         return after > 0 ? sane(pageSize, pages: after).map { ($0, pages) } : nil
     }
 
-    /// A terabyte is more than any queue has: a damaged number.
+    /// Rejects more than a terabyte: queues are smaller, so the number is damaged.
     private static func sane(_ pageSize: Int64, pages: Int64) -> Int64? {
         let (bytes, overflow) = pageSize.multipliedReportingOverflow(by: pages)
         return !overflow && bytes <= 1 << 40 && pageSize > 0 ? bytes : nil

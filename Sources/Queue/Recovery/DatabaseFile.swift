@@ -1,24 +1,24 @@
-// The database as a file: opening it, and setting it aside when it is damaged.
+// Opens the database file, and quarantines it if it is damaged.
 import Host
 import SQLite
 
-/// Opens the queue's database; a damaged one is renamed, never deleted.
+/// Opens the queue's database; renames a damaged one and never deletes it.
 enum DatabaseFile {
     struct Opened {
         var writer: Writer
-        /// False when the check at the start ran out of time.
+        /// False when the check at startup ran out of time.
         var isChecked: Bool
     }
 
-    /// Start-up must not wait for a check of gigabytes: what is left is done in the background.
+    /// Startup must not wait for a check of gigabytes: the rest runs in the background.
     private static let checkLimit = Duration.milliseconds(120)
 
-    /// Opens the database, or sets a damaged one aside and makes a new one.
+    /// Opens the database; quarantines a damaged one and creates a new one.
     ///
-    /// Throws SchemaTooNew for a database of a newer Waypost, which is left alone.
+    /// Throws `SchemaTooNew` for a database of a newer Waypost, and does not touch it.
     ///
-    /// `numbers`: those that streams of the user had, should this be a new database. `isAside` is called with the
-    /// path to which one is renamed next.
+    /// `numbers` holds the numbers of user streams, used if the database is new. `isAside` is
+    /// called with the new path before a rename.
     static func open(
         _ settings: QueueSettings,
         _ streams: [DeclaredStream],
@@ -30,7 +30,7 @@ enum DatabaseFile {
         dropStrayMarks(settings)
         try disk.writeAgain(settings.path + "-wal")
         try DamagedFile.dropHalfPage(settings.path, on: disk)
-        // A file without a byte is what a power cut leaves of one that was never written out.
+        // A power cut leaves an empty file if the database was never written out.
         if disk.exists(settings.path), disk.size(settings.path) == 0 {
             try moveAside(settings, isAside)
         }
@@ -42,29 +42,29 @@ enum DatabaseFile {
             try moveAside(settings, isAside)
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isFull {
-            // Opening writes a little; the reserve is there for when even that has no room.
+            // Opening writes a little; the reserve exists for when even that does not fit.
             var reserve = Reserve(database: settings.path, on: disk, bytes: settings.reserveBytes)
             guard reserve.release() else { throw error }
             return try openAsItIs(settings, streams, numbers)
         }
     }
 
-    /// Throws damage where a page is not there that holds something.
+    /// Throws damage if a page in use is missing.
     private static func checkPages(_ settings: QueueSettings) throws {
         let missing = try DamagedFile.missingPages(settings.path, on: settings.disk)
         guard !missing.isEmpty else { return }
         let list = missing.map { "\($0)" }.joined(separator: ",")
-        // A page that was added and given back at once is never written.
+        // A page that was added and freed at once is never written.
         let used = "SELECT count(*) FROM dbstat WHERE pageno IN (\(list))"
         do {
             guard try settings.connect(nil, .readOnly).integer(used) != 0 else { return }
         } catch let error as SQLiteError where error.code == 13 {
-            // SQLITE_FULL of what only reads: a page refers to one whose number is larger than any.
+            // SQLITE_FULL on a read: a page refers to a page number above the maximum.
         }
         throw SQLiteError(code: 11, message: "pages \(list.prefix(60)) are missing", statement: "")
     }
 
-    /// Throws where another program certainly has the database: nothing may be done to its files then.
+    /// Throws if another process certainly holds the database: its files must not be touched.
     static func refuseHeld(_ settings: QueueSettings) throws {
         guard settings.disk.vfs == nil, DatabaseHolder.writer(of: settings.path) != nil else {
             return
@@ -86,9 +86,10 @@ enum DatabaseFile {
         }
     }
 
-    /// A full disk takes the file of a new database, and no byte of it.
+    /// Deletes an empty database file.
     ///
-    /// The next try would take it for what a power cut left, and set it aside: one more each second.
+    /// A full disk can create the file of a new database but store none of its bytes. The next
+    /// retry would take it for the result of a power cut: one more quarantined file per second.
     private static func dropEmpty(_ settings: QueueSettings) {
         let (disk, path) = (settings.disk, settings.path)
         guard disk.size(path) == 0, !disk.exists(path + "-wal") else { return }
@@ -112,7 +113,7 @@ enum DatabaseFile {
         return Opened(writer: writer, isChecked: check == .sound)
     }
 
-    /// Renames the database and its journal, which belongs to it; `isAside` is called with its new path before.
+    /// Renames the database and then its WAL; calls `isAside` with the new path first.
     static func moveAside(_ settings: QueueSettings, _ isAside: (String) throws -> Void) throws {
         let path = nameAside(settings)
         try isAside(path)
@@ -121,7 +122,9 @@ enum DatabaseFile {
         try finishMove(settings)
     }
 
-    /// A mark is written before its database is renamed: one without a database is of a try that failed.
+    /// Deletes commit marks that do not have a database.
+    ///
+    /// A mark is written before its database is renamed, so these come from failed attempts.
     private static func dropStrayMarks(_ settings: QueueSettings) {
         let (names, suffix) = (settings.disk.names(in: settings.folder), CommitMark.suffix)
         for mark in names where mark.hasPrefix(name(settings.path)) && mark.hasSuffix(suffix) {
@@ -130,10 +133,10 @@ enum DatabaseFile {
         }
     }
 
-    /// The journal follows its database, also where the power went between the two.
+    /// Renames the WAL after its database, also if the power failed between the two.
     ///
-    /// A new database would delete one that it finds under its own name; and the other order would leave the database
-    /// alone, which then goes on without what only its journal has. Throws where it cannot be told which one it is.
+    /// A new database would delete a WAL under its name. The reverse order could leave the live
+    /// database without the commits that only its WAL has. Throws if the folder cannot be listed.
     private static func finishMove(_ settings: QueueSettings) throws {
         let (disk, journal) = (settings.disk, settings.path + "-wal")
         guard !disk.exists(settings.path), disk.exists(journal) else { return }
@@ -144,13 +147,15 @@ enum DatabaseFile {
         _ = try disk.rename(journal, to: last + "-wal")
     }
 
-    /// Names are in the order in which databases were set aside, whatever the clock says meanwhile.
+    /// Returns the path for the next quarantined database.
+    ///
+    /// Names sort in the order of quarantine, even if the clock steps back.
     static func nameAside(_ settings: QueueSettings) -> String {
         let last = setAside(settings).last.map { place($0) }
         let now = "\(name(settings.path)).corrupt-\(time(settings.clock.wall()))"
         var (stem, number) = ("\(settings.folder)/\(now)", 1)
         if let last, last.stem >= stem { (stem, number) = (last.stem, last.number + 1) }
-        // A journal that is left of a database that was deleted would be taken for its own.
+        // SQLite would apply a WAL left by a deleted database to this one.
         while settings.disk.exists(path(stem, number) + "-wal") { number += 1 }
         return path(stem, number)
     }
@@ -159,7 +164,7 @@ enum DatabaseFile {
         number > 1 ? "\(stem)-\(number)" : stem
     }
 
-    /// Where a database stands among those that were set aside; a second one of the same moment ends in `-2`.
+    /// Returns the sort key of a quarantined database; the next in the same second ends in `-2`.
     private static func place(_ path: String) -> (stem: String, number: Int) {
         guard let end = path.split(separator: "-").last, let number = Int(end) else {
             return (path, 1)
@@ -167,12 +172,12 @@ enum DatabaseFile {
         return (String(path.dropLast(end.count + 1)), number)
     }
 
-    /// `20261121T073000Z`: a file name that sorts by time.
+    /// Formats a time as `20261121T073000Z`, which sorts by time.
     private static func time(_ wall: WallTime) -> String {
         String(wall.rfc3339.filter { $0 != "-" && $0 != ":" }.prefix { $0 != "." }) + "Z"
     }
 
-    /// What `nameAside` made of a moment; a copy that a person made of the file has another name.
+    /// Whether `text` is a timestamp by `nameAside`; copies that a person made have other names.
     private static func isMoment(_ text: Substring) -> Bool {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         let isTime = zip(parts[0], "00000000T000000Z").allSatisfy {
@@ -182,18 +187,18 @@ enum DatabaseFile {
         return parts.count == 1 || Int(parts[1]) != nil
     }
 
-    /// The name of a file without its folder.
+    /// Returns a file's name without its folder.
     static func name(_ path: String) -> String {
         path.split(separator: "/").last.map { String($0) } ?? path
     }
 
-    /// Whether somebody took away a file that lay beside the database; false where that cannot be told.
+    /// Whether a file next to the database was deleted; false if the folder cannot be listed.
     static func isGone(_ other: String, _ settings: QueueSettings) -> Bool {
         let names = settings.disk.names(in: settings.folder)
         return names.contains(name(settings.path)) && !names.contains(other)
     }
 
-    /// Databases that were set aside, oldest first.
+    /// Returns the paths of quarantined databases, oldest first.
     static func setAside(_ settings: QueueSettings) -> [String] {
         let prefix = name(settings.path) + ".corrupt-"
         return settings.disk.names(in: settings.folder)

@@ -1,4 +1,4 @@
-// Who holds the database, or its journal, and keeps the queue from it: another process.
+// Finds the other process that holds the database or its WAL.
 import CLinux
 import Glibc
 import Host
@@ -9,12 +9,13 @@ struct DatabaseHolder: Equatable {
     var pid: Int
     var name: String
 
-    /// The read marks of the journal's index: bytes 123 to 127 (sqlite.org/walformat.html, section 2.2.1).
+    /// The locks on read marks in the WAL index: bytes 123 to 127 (sqlite.org/walformat.html,
+    /// section 2.2.1).
     private static let readMarks = 123...127
 
-    /// A process that reads and does not stop, so that the journal cannot be emptied.
+    /// Returns a process with a long-running read, which keeps the WAL from being checkpointed.
     ///
-    /// Looks in /proc/locks, because opening and closing the file itself would drop SQLite's own locks
+    /// Reads /proc/locks, because opening and closing the file itself would drop SQLite's locks
     /// (fcntl(2), "record locks").
     static func reader(of database: String) -> DatabaseHolder? {
         likely(LockedFile.all(database + "-shm"), in: locks) {
@@ -22,12 +23,12 @@ struct DatabaseHolder: Equatable {
         }
     }
 
-    /// A process that certainly lets nobody else write, or not even read.
+    /// Returns a process that certainly blocks all other writers, or even readers.
     static func writer(of database: String) -> DatabaseHolder? {
         find(LockedFile.all(database, database + "-shm"), in: locks, where: \.isExclusive)
     }
 
-    /// Also one that only seems to: for naming it once SQLite was refused.
+    /// Also returns a process that only probably does, to name it after SQLite reported busy.
     fileprivate static func likelyWriter(of database: String) -> DatabaseHolder? {
         likely(LockedFile.all(database, database + "-shm"), in: locks, where: \.isExclusive)
     }
@@ -37,11 +38,11 @@ struct DatabaseHolder: Equatable {
     /// A line of /proc/locks.
     struct Lock {
         var isExclusive: Bool
-        /// The first byte that is locked.
+        /// The first locked byte.
         var first: Int?
     }
 
-    /// `find`, and where that finds none, a file of the same inode on a file system of no disk.
+    /// Returns `find`'s result, or a file with the same inode on a diskless file system.
     static func likely(
         _ files: [LockedFile],
         in locks: String,
@@ -51,7 +52,7 @@ struct DatabaseHolder: Equatable {
             ?? find(files, in: locks, matching: { $0.isLikely($1) }, where: isWanted)
     }
 
-    /// `1: POSIX  ADVISORY  READ 1234 fe:01:131 123 123` (proc_locks(5)).
+    /// Parses lines such as `1: POSIX  ADVISORY  READ 1234 fe:01:131 123 123` (proc_locks(5)).
     static func find(
         _ files: [LockedFile],
         in locks: String,
@@ -72,12 +73,12 @@ struct DatabaseHolder: Equatable {
     }
 }
 
-/// A file as /proc/locks names it: an inode's number is that of another file on another file system.
+/// A file as /proc/locks names it: inode numbers are unique only per file system.
 struct LockedFile: Equatable {
     var device: DeviceNumber
     var inode: UInt64
 
-    /// Those of the paths that can be looked at.
+    /// Returns the files among the paths that `stat` can read.
     static func all(_ paths: String...) -> [LockedFile] {
         paths.compactMap { path in
             var figures = stat()
@@ -87,14 +88,14 @@ struct LockedFile: Equatable {
         }
     }
 
-    /// btrfs has a device of no disk for each subvolume, and another one in /proc/locks.
+    /// Compares inodes only: btrfs has a diskless device per subvolume, and another in /proc/locks.
     func isLikely(_ locked: LockedFile) -> Bool {
         inode == locked.inode && device.major == 0 && locked.device.major == 0
     }
 }
 
 extension LockedFile {
-    /// `fe:01:131`, the device in hexadecimal figures; nil for anything else.
+    /// Parses `fe:01:131`, with the device in hexadecimal; nil if malformed.
     init?(_ text: Substring) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 3, let major = Int(parts[0], radix: 16),
@@ -104,7 +105,7 @@ extension LockedFile {
     }
 }
 
-/// Says who holds a database that cannot be used for that reason alone; nil for any other error.
+/// Returns a message naming the process that holds the database; nil for errors other than busy.
 package func databaseHolder(of path: String, after error: any Error) -> String? {
     guard let error = error as? SQLiteError, error.isBusy else { return nil }
     let holder = DatabaseHolder.likelyWriter(of: path).map {

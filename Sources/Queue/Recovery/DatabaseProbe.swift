@@ -1,15 +1,15 @@
-// A look at a database from outside: does it open, and is it sound, as far as that shows in a given time.
+// Checks from outside whether a database opens and is intact, within a time limit.
 import Host
 import Records
 import SQLite
 
-/// What a look at a database found.
+/// The result of inspecting a database from outside.
 package enum DatabaseProbe: Sendable, Equatable {
     case sound
     case damaged(String)
-    /// Nothing wrong in the part that there was time for.
+    /// No damage found in the part that was checked in time.
     case unfinished
-    /// Another program holds it.
+    /// Another process holds it.
     case held(String)
     case unreadable(String)
 
@@ -18,7 +18,7 @@ package enum DatabaseProbe: Sendable, Equatable {
         do {
             let connection = try Connection(path: path, access: .readOnly)
             connection.waitForOthers(milliseconds: Int32(limit.milliseconds / 2))
-            // A check that is kept from its first page says nothing.
+            // A check that cannot read its first page because the database is busy proves nothing.
             do throws(SQLiteError) {
                 _ = try connection.integer("PRAGMA schema_version")
             } catch {

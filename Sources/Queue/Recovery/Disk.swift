@@ -1,60 +1,63 @@
-// The disk as the queue sees it beside SQLite: passed in, so that a simulator can give one of its own.
+// The queue's file operations besides SQLite; injected, so that a simulator can replace them.
 import CLinux
 import Glibc
 import Host
 import SQLite
 
-/// What the queue does with files by itself.
+/// The queue's own file operations.
 package protocol QueueDisk: Sendable {
-    /// The name of SQLite's file system layer for it; nil for SQLite's own.
+    /// The name of SQLite's VFS for this disk; nil for the default.
     var vfs: String? { get }
-    /// Also of one that cannot be looked at now.
+    /// Whether a file exists; true if it cannot be inspected now.
     func exists(_ path: String) -> Bool
-    /// Bytes of a file, 0 without one.
+    /// Returns a file's size in bytes; 0 if it does not exist.
     func size(_ path: String) -> Int64
-    /// Throws SystemError; false where there is no such file.
+    /// Renames a file; returns false if it does not exist.
+    ///
+    /// Throws `SystemError`.
     func rename(_ path: String, to other: String) throws -> Bool
-    /// False where there was nothing to remove, or it could not be.
+    /// Removes a file; returns false if it did not exist or could not be removed.
     @discardableResult func remove(_ path: String) -> Bool
-    /// Which file a path names; nil where that cannot be told now.
+    /// Returns the identity of the file at a path; nil if it cannot be determined now.
     ///
     /// Never opens the file: closing a descriptor of the database would drop SQLite's locks.
     func identity(_ path: String) -> FileIdentity?
-    /// Names of the files in a folder; none where they cannot all be read.
+    /// Returns the names of the files in a folder; empty if they cannot all be read.
     func names(in folder: String) -> [String]
-    /// At most `count` bytes from a place on; fewer at the end, none where there is no such file.
+    /// Reads at most `count` bytes; fewer at the end, none if the file does not exist.
     ///
-    /// Throws SQLiteError as SQLite's own reads do.
+    /// Throws `SQLiteError`, as SQLite's own reads do.
     func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8]
-    /// Writes a small file anew, and waits until it is on the disk. Throws.
+    /// Replaces a small file and waits until it is on disk; throws.
     func write(_ path: String, _ bytes: [UInt8]) throws
-    /// Writes what a file reads as to the disk once more, and waits until it is there; nothing without a file.
+    /// Rewrites a file's contents and waits until they are on disk; does nothing without a file.
     ///
-    /// A sync that failed tells it once: its pages read well, count as written, and are gone at a power cut
-    /// (fsync(2), Linux since 4.13). Throws SQLiteError; a full disk is no reason.
+    /// A failed fsync is reported only once. Its pages still read well and count as written, but
+    /// vanish at a power cut (fsync(2), Linux since 4.13). Throws `SQLiteError`, but not if the
+    /// disk is full.
     func writeAgain(_ path: String) throws
-    /// Makes a file that long, with zeros at its end, or cut, and waits until it is so on the disk.
+    /// Extends a file with zeros or truncates it, and waits until that is on disk.
     ///
-    /// Throws SQLiteError.
+    /// Throws `SQLiteError`.
     func extend(_ path: String, to bytes: Int64) throws
-    /// Makes a file that takes up so much room; false, and no file, where there is not so much.
+    /// Creates a file that occupies `bytes`; returns false, and leaves no file, if they do not fit.
     func reserve(_ path: String, bytes: Int64) -> Bool
-    /// Bytes of a folder's file system that may still be used; nil where that cannot be told.
+    /// Returns the free bytes of a folder's file system; nil if unknown.
     func free(_ folder: String) -> Int64?
 }
 
-/// Which file a path names: it changes when the file is deleted, or replaced by another.
+/// Identifies the file at a path, to notice when it is deleted or replaced.
 package enum FileIdentity: Sendable, Equatable {
     case none
     case file(device: UInt64, inode: UInt64)
 }
 
 extension QueueDisk {
-    /// nil: nobody takes files away here.
+    /// Returns nil: files are never replaced on this disk.
     package func identity(_ path: String) -> FileIdentity? { nil }
 }
 
-/// The system's own files.
+/// The system's files.
 package struct SystemDisk: QueueDisk {
     package var vfs: String? { nil }
 
@@ -105,7 +108,7 @@ package struct SystemDisk: QueueDisk {
     }
 
     package func extend(_ path: String, to bytes: Int64) throws {
-        // SQLite would make one that is not there.
+        // SQLite would create a missing file.
         guard access(path, F_OK) == 0 else { throw SQLiteError.refused(path) }
         let file = try Connection(path: path, access: .readWrite)
         guard file.cutFile(to: bytes) else { throw SQLiteError.refused(path) }

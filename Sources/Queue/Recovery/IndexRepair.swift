@@ -1,10 +1,10 @@
-// An index that says otherwise than its table.
+// Repairs an index that does not match its table.
 import SQLite
 
-/// Makes the index of the batches anew where it does not fit.
+/// Rebuilds the index of batches if it does not match the table.
 ///
-/// SQLite's quick check passes over that (sqlite.org/pragma.html#pragma_quick_check). A frozen batch that is not in the
-/// index would never be sent, and one that is there as ready, but was uploaded, would wait for ever.
+/// SQLite's quick check ignores that (sqlite.org/pragma.html#pragma_quick_check). A frozen batch
+/// missing from the index would never be sent. An uploaded one indexed as ready would wait forever.
 enum IndexRepair {
     static func check(_ connection: borrowing Connection) throws {
         let table = try figures(connection, "NOT INDEXED")
@@ -12,7 +12,7 @@ enum IndexRepair {
         try connection.executeIfThereIsRoom("REINDEX batches_by_state")
     }
 
-    /// What the rows add up to, read from the table or from the index, which holds all of these columns.
+    /// Returns checksums of the rows, from the table or from the index, which has all columns.
     private static func figures(
         _ connection: borrowing Connection,
         _ way: String

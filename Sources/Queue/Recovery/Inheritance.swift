@@ -1,23 +1,24 @@
-// What the books of a damaged database say, as far as they can be read.
+// Reads the bookkeeping of a damaged database, as far as possible.
 import Host
 import Records
 import SQLite
 
-/// The books of a database that was set aside; every question to it may fail.
+/// The bookkeeping of a quarantined database; every read may fail.
 struct Inheritance: Sendable {
-    /// One stream of it, or of a database that it was draining itself.
+    /// One stream of this database, or of a database that it was draining.
     struct Line: Sendable {
-        /// The file of the database that it was draining; nil: itself.
+        /// The file of the database that it was draining; nil for its own stream.
         var file: String?
         var stream: Stream
         var next: Int64
         /// Uploaded, evicted or dropped.
         var settled: [ClosedRange<Int64>]
-        /// Frozen and not judged yet, or in quarantine.
+        /// Frozen without a verdict, or in quarantine.
         var batches: [Batch]
 
-        /// The mark beside the file is right: records that the file lacks are lost, and those it has beyond were written
-        /// once more, into the next database.
+        /// Cuts the line to the next number given by the commit mark.
+        ///
+        /// Records that the file lacks are lost; those beyond the mark went into the next database.
         mutating func end(at next: Int64) {
             self.next = next
             settled = settled.filter { $0.lowerBound < next }
@@ -27,28 +28,28 @@ struct Inheritance: Sendable {
     }
 
     var isReadable = false
-    /// Some numbers that it gave out are not known: how much was lost is not, either.
+    /// False if some assigned numbers are unknown, so that the number of lost records is too.
     var isComplete = true
     var boots: [Int64: String] = [:]
     var clock: [ClockMap.Entry] = []
     var lines: [Line] = []
-    /// Files of databases whose salvage it has reported: none is reported twice.
+    /// Files of databases whose salvage it has reported; each is reported only once.
     var reported: [String] = []
-    /// Files of databases that it had drained to their end: nothing of them waits.
+    /// Files of databases that it had fully drained: none of their records are pending.
     var finished: [String] = []
     var losses: [InheritedLoss] = []
     var traffic: [DayTraffic] = []
-    /// The survey that went on in it, or had ended without its record.
+    /// The survey in progress in it, or one that had ended without a record.
     var survey: OpenSurvey?
 
-    /// Throws what the disk does not give now, as long as there is patience.
+    /// Reads the database; throws disk errors while `patience` waits.
     init(_ path: String, _ settings: QueueSettings, _ patience: Patience) throws {
         let mark = try CommitMark(of: path, settings.disk)
         let opened = try patience.read {
             try Reader(settings, damaged: path, patience, mark: mark)
         }
         guard let file = opened else { return }
-        // Without its ids nobody could tell what the server has: rather lost than twice.
+        // Without ids nobody knows which records the server has: better lost than uploaded twice.
         guard try patience.read({ try file.ids(.beacons, 1...1) }) != nil else {
             isComplete = false
             return
@@ -66,7 +67,8 @@ struct Inheritance: Sendable {
         survey = try patience.read(file.survey) ?? nil
         let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
         losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
-        // What a commit entered that failed and landed is entered once more by now; but what it removed is gone.
+        // Losses of a commit that failed but reached the disk were recorded again since; records
+        // that it removed are really gone.
         if let mark {
             losses = losses.map {
                 $0.loss.kind.isOfRemoval
@@ -86,7 +88,8 @@ struct Inheritance: Sendable {
             )
             guard partition.isLive || line.file != nil else { continue }
             try read(&line, partition, file, patience, atMost: rows)
-            // Without its clock map no batch comes out the same: its records wait again, for another batch.
+            // Without its clock map a batch would not be byte-identical: its records go into
+            // another.
             if entries == nil { line.batches = [] }
             lines.append(line)
         }
@@ -112,7 +115,7 @@ struct Inheritance: Sendable {
         let newest =
             partition.isLive ? try patience.read { try file.newest(partition.stream) } ?? nil : nil
         let stored = try patience.read { try file.storedNext(partition) } ?? nil
-        // A range beyond the last record is damage. Believed, it would hide records that come to have those numbers.
+        // A range beyond the last record is damage; it would hide future records.
         if let stored {
             let end = max(stored, (newest ?? 0) + 1)
             line.settled.removeAll { $0.upperBound >= end }
@@ -120,7 +123,7 @@ struct Inheritance: Sendable {
         }
         let known = (line.settled + line.batches.map { $0.first...$0.last }).map(\.upperBound).max()
         line.next = max(stored ?? 1, (known ?? 0) + 1, (newest ?? 0) + 1)
-        // A number from a damaged page may be anything: no more records than the file has room for.
+        // A number from a damaged page may be anything: limit it to what fits in the file.
         let frozen = FrozenRanges(
             through: 0,
             line.settled + line.batches.map { $0.first...$0.last }
@@ -134,7 +137,7 @@ struct Inheritance: Sendable {
 }
 
 extension OlderDatabase {
-    /// Throws when the live database does not know it; LiveDatabaseDamaged.
+    /// Loads a database by number; throws if it is unknown, or `LiveDatabaseDamaged`.
     init(_ id: Int64, _ settings: QueueSettings) throws {
         let (name, state) = try LiveDatabase(settings).read { live in
             let row = try live.prepare("SELECT name, state FROM databases WHERE id=?")

@@ -1,11 +1,11 @@
-// The ledger and the traffic of a database that was set aside, which the live one takes over.
+// Carries the ledger and traffic of a quarantined database over to the live one.
 import Host
 import Records
 import SQLite
 
 /// A row of another database's ledger; boots are rows there.
 struct InheritedLoss: Sendable {
-    /// All of it, and how much of that an event has told of.
+    /// The whole loss; `told` is the part that events have reported.
     var loss: Loss
     var told: Int64
     var firstBoot: Int64
@@ -20,7 +20,7 @@ struct InheritedLoss: Sendable {
 }
 
 extension Reader {
-    /// Its ledger; `streams`: those that it knows.
+    /// Reads the ledger; `streams` are the streams that this database knows.
     func inheritedLosses(_ streams: [Stream]) throws -> [InheritedLoss] {
         let rows = try query(
             """
@@ -47,7 +47,7 @@ extension Reader {
         return losses
     }
 
-    /// Bytes on the wire of each day it knows.
+    /// Reads the traffic of each stored day.
     func inheritedTraffic() throws -> [DayTraffic] {
         let rows = try query("SELECT day, sent, received FROM traffic")
         var days: [DayTraffic] = []
@@ -63,7 +63,7 @@ extension Reader {
 }
 
 extension Writer {
-    /// What was told as lost stays told; what was not is told by the live database.
+    /// Adds losses to the live ledger; unreported ones are reported by the live database.
     func adopt(losses: [InheritedLoss], boots: [Int64: Int64]) throws {
         for entry in losses {
             guard let stream = try claim(entry.loss.stream) else { continue }

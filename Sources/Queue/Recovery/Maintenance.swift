@@ -1,9 +1,9 @@
-// What is done for the database in the background, beside the writer: the long check, and salvage.
+// Background maintenance of the database: the long integrity check, and salvage.
 import Host
 import SQLite
 import Synchronization
 
-/// A thread that sleeps until there is something to look after; or steps, where it is turned by hand.
+/// Runs maintenance tasks on a thread of its own, or step by step when driven by hand.
 final class Maintenance: Sendable {
     private enum Task: Sendable {
         case inspect(generation: Int)
@@ -11,10 +11,10 @@ final class Maintenance: Sendable {
         case stop
     }
 
-    /// A database of gigabytes on a slow card; after that it is taken for sound.
+    /// Enough for gigabytes on a slow card; after that the database counts as intact.
     private static let inspectionLimit = Duration.seconds(600)
 
-    /// Until a salvage that the live database refused is tried again.
+    /// The retry interval of a salvage that failed on the live database.
     private static let pause = Duration.seconds(60)
 
     private let core: QueueCore
@@ -28,10 +28,10 @@ final class Maintenance: Sendable {
         salvaging = Mutex(nil)
     }
 
-    /// The check at the start ran out of time: does the whole of it.
+    /// Runs the whole integrity check, after the one at startup ran out of time.
     func inspect(generation: Int) { _ = tasks.post(.inspect(generation: generation)) }
 
-    /// Looks for databases that were set aside, and makes their records ready for upload.
+    /// Looks for quarantined databases and prepares their records for upload.
     func salvage() { _ = tasks.post(.salvage) }
 
     func stop() {
@@ -39,7 +39,7 @@ final class Maintenance: Sendable {
         _ = tasks.post(.stop, urgent: true)
     }
 
-    /// Blocks until `stop`.
+    /// Runs tasks; blocks until `stop`.
     func run() {
         var waiting: [Task] = []
         while !stopSignal.isRaised {
@@ -51,10 +51,10 @@ final class Maintenance: Sendable {
         stopSignal.life.ends()
     }
 
-    /// The last word of its thread.
+    /// The latest heartbeat of its thread.
     var word: Heartbeat.Word { stopSignal.life.word }
 
-    /// One step by hand; false when there is nothing to do.
+    /// Runs one step by hand; returns false when there is nothing to do.
     func step() -> Bool {
         var waiting: [Task] = []
         tasks.takeAll(into: &waiting, timeout: .zero)
@@ -73,10 +73,10 @@ final class Maintenance: Sendable {
 
     private var hasSalvage: Bool { salvaging.withLock { $0 != nil } }
 
-    /// False when there is nothing more to salvage, or not now, as the live database refuses.
+    /// Returns false when nothing is left to salvage, or when the live database fails now.
     private func salvageStep() -> Bool {
         guard var salvage = salvaging.withLock({ $0 }) else { return false }
-        // A step reads a page or two of records, and waits for the writer.
+        // A step reads one or two pages of records and waits for the writer.
         stopSignal.life.enters("salvage", for: .seconds(10))
         let hasMore = try? salvage.step()
         salvaging.withLock { $0 = hasMore == false ? nil : salvage }

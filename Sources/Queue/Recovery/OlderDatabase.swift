@@ -1,9 +1,9 @@
-// A database that was set aside.
+// A quarantined database.
 
-/// A database that was set aside, as the live one knows it.
+/// A quarantined database, as the live one knows it.
 struct OlderDatabase: Sendable {
     enum State: Int64, Sendable {
-        /// Its books are taken over; its records are to be read.
+        /// Its bookkeeping is imported; its records are not read yet.
         case adopted = 0
         /// Its records are being uploaded.
         case draining = 1
@@ -14,7 +14,7 @@ struct OlderDatabase: Sendable {
     var name: String
     var state: State
     var path: String
-    /// How far it was at its last commit; nil where the program that wrote it did not set it aside itself.
+    /// Its state at the last commit; nil if the process that wrote it did not quarantine it itself.
     var mark: CommitMark?
 
     init(id: Int64, name: String, state: Int64, _ settings: QueueSettings) {

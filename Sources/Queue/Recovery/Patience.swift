@@ -1,14 +1,14 @@
-// A disk that does not give something just now, told apart from damage.
+// Distinguishes temporary read errors from damage.
 import SQLite
 
-/// What is done when the disk refuses to give what is stored on it.
+/// How to handle read errors of the disk.
 enum Patience: Sendable {
-    /// It is thrown, and asked for again later: a disk can fail for a moment.
+    /// Throws them, to retry later: a disk can fail briefly.
     case waits
-    /// It has refused too often, and counts as damaged.
+    /// Treats them as damage, after too many retries.
     case isOver
 
-    /// What `body` reads; nil where it is damaged.
+    /// Returns the result of `body`; nil if the data is damaged.
     func read<Value>(_ body: () throws -> Value) throws -> Value? {
         do {
             return try body()
@@ -23,10 +23,10 @@ enum Patience: Sendable {
 }
 
 extension SQLiteError {
-    /// The disk did not give it just now; it says nothing about what is stored.
+    /// A temporary disk error; it does not mean that stored data is damaged.
     var isRefusal: Bool { isDisk && !isDamage }
 
-    /// Something beside SQLite's own work that the disk refused.
+    /// Returns a disk error for an operation outside SQLite.
     static func refused(_ path: String) -> Self {
         SQLiteError(code: 10, message: "\(path): disk I/O error", statement: "")
     }

@@ -1,18 +1,18 @@
-// SQLite's own check of a database, with a limit on its time.
+// Runs SQLite's integrity check with a time limit.
 import Host
 import Records
 import SQLite
 
-/// What a check found.
+/// The result of an integrity check.
 enum CheckResult: Equatable {
     case sound
     case damaged(String)
-    /// It took too long, or was told to stop.
+    /// It ran out of time, or was stopped.
     case unfinished
 }
 
 extension CheckResult {
-    /// From the first row that SQLite gives; a page that the disk did not give says nothing of what is on it.
+    /// Parses SQLite's first row; a page that could not be read does not count as damaged.
     init(_ message: String) {
         let code = message.number(after: "error code=").flatMap { Int32($0) }
         if message == "ok" {
@@ -26,18 +26,18 @@ extension CheckResult {
 }
 
 extension String {
-    /// The digits that follow `mark`.
+    /// Returns the digits that follow `mark`.
     fileprivate func number(after mark: String) -> Substring? {
         guard let found = firstRange(ofPart: mark) else { return nil }
         return self[found.upperBound...].prefix { $0.isASCII && $0.isNumber }
     }
 }
 
-/// When a check has to end.
+/// The conditions that end a check.
 private struct CheckLimit: Sendable {
     var deadline: BootInstant
     var stop: StopSignal?
-    /// The journal cannot be emptied while the check reads.
+    /// The WAL cannot be emptied while the check reads.
     var journal: String
     var journalLimit: Int64
 
@@ -45,7 +45,9 @@ private struct CheckLimit: Sendable {
         now >= deadline || stop?.isRaised ?? false || FileSpace.size(journal) > journalLimit
     }
 
-    /// Interrupts the check when it is over, until it is `done`; `time`: of its thread, which uses some for each page.
+    /// Interrupts the check when its limit is reached; returns when it is `done`.
+    ///
+    /// Sends a heartbeat while `time`, the CPU time of the check's thread, increases.
     func watch(_ check: Interrupter, _ time: ThreadTime, until done: StopSignal) {
         var used = Duration.zero
         while !done.isRaised {
@@ -61,8 +63,8 @@ private struct CheckLimit: Sendable {
 extension Connection {
     /// Runs `PRAGMA quick_check` (sqlite.org/pragma.html) for at most `limit`.
     ///
-    /// `stop` ends it, and hears that it goes on. Interrupted from another thread: SQLite 3.40 asks its progress
-    /// handler only between statements of its own machine, and walking all pages is a single one of them.
+    /// `stop` ends it early and receives heartbeats. Another thread interrupts it: SQLite 3.40
+    /// calls its progress handler only between VM instructions, and a single one walks all pages.
     borrowing func quickCheck(
         limit: Duration,
         journal: String,
@@ -88,10 +90,10 @@ extension Connection {
         return result
     }
 
-    /// Runs it to its end.
+    /// Runs `PRAGMA quick_check` to its end, up to three times.
     ///
-    /// Of a page that leads to others SQLite says only that it cannot be read (btree.c, checkPtrmap): a disk that
-    /// did not give it just now does so the next time, damage stays.
+    /// For a bad pointer map page SQLite only reports that it cannot be read (btree.c,
+    /// checkPtrmap). A temporary disk error disappears on retry, damage does not.
     borrowing func quickCheck() -> CheckResult {
         var result = quickCheckOnce()
         for _ in 0..<2 {

@@ -1,26 +1,27 @@
-// Whether the records of a damaged database are there to their last byte.
+// Checks that records of a damaged database are complete to their last byte.
 package import Records
 import SQLite
 
 extension Reader {
-    /// A page that is missing reads as zeros, and a large record has pages of its own: at least so many bytes of it.
+    /// The minimum record bytes on the last overflow page of a large record.
     ///
-    /// The least that the last of them holds (sqlite.org/fileformat2.html, section 1.6) with pages of 1 KiB; larger
-    /// ones hold more.
+    /// A missing page reads as zeros. Computed for 1 KiB pages (sqlite.org/fileformat2.html,
+    /// section 1.6); larger pages hold more.
     private static let leastOnAPage = 880
 
-    /// What a sector holds of a page of 1 KiB, but for what the page says of itself.
+    /// The record bytes in a sector of a 1 KiB page, without the page header.
     private static let leastInASector = 480
 
-    /// A journal that was cut takes pages back, and not the others: a table may have a page of another one, whose
-    /// values are of other types.
+    /// Returns an SQL condition for values whose types belong to another table.
+    ///
+    /// A truncated WAL reverts only some pages, so a table may contain another table's page.
     private static func isOfAnotherTable(_ columns: [(name: String, types: String)]) -> String {
         let stamp = ["boot", "boottime", "wall"].map { (name: $0, types: "'integer'") }
         return (stamp + columns).map { "typeof(\($0.name)) NOT IN (\($0.types))" }
             .joined(separator: " OR ")
     }
 
-    /// The types of what stands in a column of plain records.
+    /// Returns the SQLite types allowed in a column of plain records.
     private static func types(_ column: Column) -> [(name: String, types: String)] {
         let types =
             switch column.type {
@@ -31,7 +32,7 @@ extension Reader {
         return column.stored.map { ($0, types) }
     }
 
-    /// Reads every record of a range to its last byte; throws where one is not there.
+    /// Reads every record of a range to its last byte; throws if one is missing.
     package func check(_ stream: Stream, _ range: ClosedRange<Int64>) throws {
         let kind = kind(of: stream)
         let ids = try ids(stream, range)
@@ -39,7 +40,7 @@ extension Reader {
         switch kind.shape {
         case .plain(let columns):
             try rows(kind, range) { _ in }
-            // Text all of it, and in text there is no zero.
+            // All columns are text, which does not contain zero bytes.
             let zeros = columns.flatMap(\.stored).map { Self.zeros(1, in: $0) }
             let foreign = Self.isOfAnotherTable(columns.flatMap(Self.types))
             try refuse(kind.table, zeros + [foreign], range, stream)
@@ -60,8 +61,9 @@ extension Reader {
         }
     }
 
-    /// Throws where a record goes on in a part of its page that was never written: it ends in zeros then, and the record
-    /// before it, which stands behind it in the page, is not there.
+    /// Throws if a record continues in a part of its page that was never written.
+    ///
+    /// It then ends in zeros, and the record before it, which follows it in the page, is missing.
     func checkEnd(_ stream: Stream, _ sequence: Int64) throws {
         guard sequence > 1, try mayEndInZeros(stream, sequence) else { return }
         let table = kind(of: stream).table
@@ -90,7 +92,7 @@ extension Reader {
         return try found.step() && found.required(0) != 0
     }
 
-    /// Whether a record was deleted, by the books of its own database.
+    /// Whether a record was deleted, according to its own database.
     private func isGone(_ stream: Stream, _ sequence: Int64) throws -> Bool {
         let found = try query(
             """
@@ -105,16 +107,16 @@ extension Reader {
     private func checkSound(_ stored: Stored<Chunk>) throws {
         let first = stored.record.firstSegment
         let segments = first...(first + Int64(stored.record.segments) - 1)
-        // Its file begins with some of the segment before, where there is one.
+        // An Opus chunk's file begins with part of the previous segment, if there is one.
         if stored.record.codec == .opus { _ = try segment(first - 1) }
         for id in segments where try segment(id) == nil {
             throw RecordMissing(
                 stream: .audio,
                 sequence: stored.sequence,
-                why: "its sound has a hole"
+                why: "its audio has a gap"
             )
         }
-        // A muted microphone gives zeros, too.
+        // A muted microphone also produces zeros.
         let sound = "CASE WHEN mean_square>0 THEN data END"
         let zeros = Self.zeros(Self.leastOnAPage, in: sound)
         let foreign = Self.isOfAnotherTable([
@@ -123,12 +125,14 @@ extension Reader {
         try refuse("segments", [zeros, foreign], segments, .audio, stored.sequence)
     }
 
-    /// So many zeros in a row that a page must be missing.
+    /// Returns an SQL condition for so many consecutive zeros that a page must be missing.
     private static func zeros(_ count: Int, in column: String) -> String {
         "instr(CAST(\(column) AS BLOB), zeroblob(\(count)))>0"
     }
 
-    /// Throws where one of the conditions holds for a row; `sequence`: the record it belongs to, if not of its number.
+    /// Throws if a row meets one of the conditions.
+    ///
+    /// `sequence` is the record that the rows belong to, if they do not have its number.
     private func refuse(
         _ table: String,
         _ conditions: [String],
@@ -136,7 +140,7 @@ extension Reader {
         _ stream: Stream,
         _ sequence: Int64? = nil
     ) throws {
-        // With a limit SQLite looks at no page behind the last row, which may be damaged.
+        // With a limit SQLite does not read pages after the last row, which may be damaged.
         let found = try query(
             """
             SELECT id FROM (SELECT * FROM \(table) WHERE id BETWEEN \(rows.lowerBound) AND \(rows.upperBound)

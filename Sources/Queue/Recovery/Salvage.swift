@@ -1,32 +1,32 @@
-// A database that was set aside becomes a second, read-only queue: its records are uploaded from where they are.
+// Turns a quarantined database into a second, read-only queue, whose records are uploaded in place.
 import Host
 import Records
 import SQLite
 import Synchronization
 
-/// Takes each database that was set aside into the books of the live one, and finds out what can be read of it.
+/// Imports the bookkeeping of each quarantined database and finds out which records are readable.
 ///
-/// Its records keep their rows and ids; nothing of them is copied. First the books: which numbers it gave out,
-/// and what is uploaded, in one transaction. Then every record that waits is read once; what cannot be read is
-/// entered as lost. Then its streams are drained beside the live ones. A crash between two steps repeats
-/// reading, nothing else.
+/// Records keep their rows and ids and are not copied. First, one transaction imports which numbers
+/// were assigned and uploaded. Then every pending record is read once; unreadable ones are recorded
+/// as lost. Then the streams are drained alongside the live ones. After a crash between two steps,
+/// only reading is repeated.
 struct Salvage: Sendable {
-    /// Records that are read at once.
+    /// The number of records read at once.
     private static let page: Int64 = 512
 
-    /// Ranges that are to be read still.
+    /// The ranges that are still to be read.
     private struct Vetting: Sendable {
         var database: Int64
-        /// Of its file.
+        /// The name of its file.
         var name: String
         var ranges: [(stream: Stream, range: ClosedRange<Int64>)]
     }
 
-    /// How often the disk may refuse in a row; a try is made each minute.
+    /// The maximum number of consecutive disk errors; there is one retry per minute.
     private static let refusalLimit = 60
 
     private let core: QueueCore
-    /// Of the live database: what was read while another took its place is not for that one.
+    /// The live database's generation; results read under an earlier one are discarded.
     private let generation: Int
     private var vetting: Vetting?
     private(set) var refusals: Int
@@ -38,9 +38,9 @@ struct Salvage: Sendable {
         self.refusals = refusals
     }
 
-    /// Does one step; false when all databases are done.
+    /// Runs one step; returns false when all databases are done.
     ///
-    /// Throws what the live database does, or the disk: it is tried again then.
+    /// Throws errors of the live database or the disk; the step is retried later.
     mutating func step() throws -> Bool {
         do {
             let hasMore = try next()
@@ -63,12 +63,12 @@ struct Salvage: Sendable {
         }
         vetting = nil
         let known = try perform { try $0.olderDatabases() }
-        // Looked for here first: the writer's thread is not to list a folder for each.
+        // Check here first, so that the writer's thread does not list a folder for each database.
         for older in known
         where older.state != .finished && DatabaseFile.isGone(older.name, settings) {
             if try perform({ try $0.giveUpIfGone(older.id) }) { return true }
         }
-        // The newest first: it knows how far those before it were.
+        // Newest first: it knows the state of those before it.
         for path in DatabaseFile.setAside(settings).reversed() {
             let name = DatabaseFile.name(path)
             switch known.first(where: { $0.name == name }) {
@@ -105,7 +105,7 @@ struct Salvage: Sendable {
         if isSurveying { core.isSurveying.store(true, ordering: .relaxed) }
     }
 
-    /// What the disk refuses of a database that was set aside; an error of the live one says nothing of it.
+    /// A disk error while reading a quarantined database, as opposed to the live one.
     private struct Refusal: Error {}
 
     private func reading<Value>(_ body: () throws -> Value) throws -> Value {
@@ -147,7 +147,7 @@ struct Salvage: Sendable {
         return true
     }
 
-    /// The parts of a range that cannot be read, halving it down to single records.
+    /// Returns the unreadable parts of a range, halving it down to single records.
     private func unreadable(
         _ range: ClosedRange<Int64>,
         of stream: Stream,
@@ -166,7 +166,7 @@ struct Salvage: Sendable {
 }
 
 extension Writer {
-    /// What waits in an older database: in a batch, in quarantine, or in neither.
+    /// Returns an older database's unsettled records: pending, in a batch or in quarantine.
     fileprivate func unread(
         of database: Int64
     ) throws -> [(stream: Stream, range: ClosedRange<Int64>)] {

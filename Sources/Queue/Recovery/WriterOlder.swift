@@ -1,4 +1,4 @@
-// The writer's part for databases that were set aside: their books stand in the live one.
+// Keeps the bookkeeping of quarantined databases in the live one.
 import Host
 import Records
 import SQLite
@@ -20,7 +20,7 @@ extension Writer {
         return found
     }
 
-    /// Takes over the books of a database, and of those that it was draining itself.
+    /// Imports the bookkeeping of a database, and of those that it was draining.
     func adopt(_ inheritance: Inheritance, name: String) throws {
         try begin()
         let id = try insertDatabase(name, .adopted)
@@ -42,7 +42,7 @@ extension Writer {
             }
             guard let file = line.file else {
                 var own = line
-                // Its bytes were made with its own clock map, and must come out the same.
+                // Its batches were frozen with its own clock map and must stay byte-identical.
                 for index in own.batches.indices { own.batches[index].clockMap.negate() }
                 try adopt(own, Partition(stream, of: id))
                 continue
@@ -64,10 +64,12 @@ extension Writer {
         if !inheritance.isReadable { try tellSalvage(id, isReadable: false, isKnown: false) }
     }
 
-    /// The boots of a database that was set aside come before all others: rows and boots ascend together, and retention
-    /// would take the time that they ran for time since an upload of this database.
+    /// Inserts the boots of a quarantined database before all others.
+    ///
+    /// Rows and boots ascend together; otherwise retention would count the time of these boots as
+    /// time since an upload of this database.
     private func insert(olderBoots boots: [Int64: String]) throws {
-        // 0 and -1 stand for none.
+        // 0 and -1 mean none.
         var row = min(-1, try connection.integer("SELECT min(id) FROM boots") ?? 0)
         let insert = try connection.prepare("INSERT INTO boots(id, boot_id) VALUES (?,?)")
         for (_, name) in boots.sorted(by: { $0.key > $1.key }) where try boot(named: name) == 0 {
@@ -78,7 +80,9 @@ extension Writer {
         }
     }
 
-    /// A survey goes on in the database that came next; where that is not known in full, it may be over.
+    /// Continues a survey, which went on in the next database.
+    ///
+    /// If that one is not fully known, the survey may have ended there and is not continued.
     private func adoptSurvey(
         _ inheritance: Inheritance,
         _ boots: [Int64: Int64],
@@ -92,9 +96,10 @@ extension Writer {
         try adopt(survey, next: line?.next ?? 1, boots: boots)
     }
 
-    /// A batch that was frozen with the clock map of the database that drained it, whose notes have other rows here.
+    /// Translates the clock map of a batch that was frozen by the database that drained it.
     ///
-    /// nil where its records would be dated otherwise under the same key: they wait for another batch.
+    /// Entries have other rows here. Returns nil if its records would be dated differently under
+    /// the same key: they wait for another batch.
     private func translated(
         _ batch: Batch,
         _ notes: [(old: Int64, new: Int64?)]
@@ -104,7 +109,7 @@ extension Writer {
         let known = its.compactMap(\.new)
         var batch = batch
         batch.clockMap = known.max() ?? 0
-        // One in quarantine has another key when it is sent again.
+        // A quarantined batch gets a new key when it is sent again.
         guard batch.state == .ready else { return batch }
         let rows = try connection.prepare("SELECT id FROM clock_map WHERE id<=? AND synced=1")
         try rows.bind(batch.clockMap, at: 1)
@@ -113,7 +118,7 @@ extension Writer {
         return isDatedAlike ? batch : nil
     }
 
-    /// Databases that are drained to their end: their files may be there, and nothing of them is sent again.
+    /// Registers fully drained databases: their files may still exist, but are not sent again.
     private func adopt(finished files: [String]) throws {
         for file in files where settings.disk.exists("\(settings.folder)/\(file)") {
             guard memory.files[file] == nil else { continue }
@@ -153,7 +158,7 @@ extension Writer {
         }
     }
 
-    /// Takes over a note of the clock of another database; returns its row here.
+    /// Imports a clock map entry of another database; returns its row here.
     private func adopt(_ entry: ClockMap.Entry, boot: Int64) throws -> Int64 {
         let known = try connection.integer(
             "SELECT id FROM clock_map WHERE boot=? AND boottime=? AND wall=? AND synced=? LIMIT 1",
@@ -177,7 +182,7 @@ extension Writer {
         return copy.id
     }
 
-    /// Records that are not there, or cannot be read, are over and entered as lost: those that are frozen, too.
+    /// Records missing or unreadable records as lost, including frozen ones.
     package func lose(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         for part in memory[partition].free(in: range) {
             try subtractPending(partition, part)
@@ -193,7 +198,7 @@ extension Writer {
         for batch in held { try lose(range.clamped(to: batch.first...batch.last), of: batch) }
     }
 
-    /// A frozen batch has a record that cannot be read.
+    /// Records one unreadable record of a frozen batch as lost.
     package func lose(_ sequence: Int64, of batch: Batch) throws {
         guard let held = try batches("WHERE id=? AND state=0", batch.id).first,
             held.key == batch.key, (held.first...held.last).contains(sequence)
@@ -201,7 +206,7 @@ extension Writer {
         try lose(sequence...sequence, of: held)
     }
 
-    /// They go, and those beside them become batches of their own.
+    /// Removes a range from a batch; the records on either side become new batches.
     private func lose(_ range: ClosedRange<Int64>, of batch: Batch) throws {
         try begin()
         try connection.run("DELETE FROM batches WHERE id=?", batch.id)
@@ -231,7 +236,9 @@ extension Writer {
         try remove(partition, range)
     }
 
-    /// Enters what waits in an older database as lost if its file was deleted; false where it is there, or all is away.
+    /// Records an older database's pending records as lost if its file was deleted.
+    ///
+    /// Returns false if the file exists, or if the whole folder is away.
     package func giveUpIfGone(_ database: Int64) throws -> Bool {
         guard let older = try olderDatabases().first(where: { $0.id == database }),
             DatabaseFile.isGone(older.name, settings)
@@ -248,7 +255,7 @@ extension Writer {
         return true
     }
 
-    /// All of its records were read: those that can be sent wait from now on.
+    /// Marks all records as read: the readable ones are pending from now on.
     func finishSalvage(_ database: Int64) throws {
         try begin()
         let isKnown =
@@ -269,7 +276,7 @@ extension Writer {
         }
         detail.append(("records", .integer(waiting)))
         detail.append(("lost", isKnown ? .integer(lost) : .text("unknown")))
-        // One before the live database may have reported it.
+        // An earlier live database may have reported it.
         if try memos()[Self.salvageMemo(name)] == nil {
             try insert(
                 Event(.databaseSalvaged, source: "storage", detail: detail, stamp: clock.stamp())
@@ -282,7 +289,7 @@ extension Writer {
 
     private static func salvageMemo(_ file: String) -> String { "salvage of \(file)" }
 
-    /// Nothing of an older database waits any more: its sums are added to those of the live streams.
+    /// Closes an older database without pending records; adds its counters to the live streams.
     func close(_ database: Int64) throws {
         try begin()
         for (partition, counters) in memory.older where partition.database == database {
@@ -297,7 +304,7 @@ extension Writer {
         try connection.run("UPDATE databases SET state=2 WHERE id=?", database)
     }
 
-    /// A database that is finished has no books left here; one that has was changed by damage, and is drained.
+    /// Reopens finished databases that still have bookkeeping rows: damage changed their state.
     func reopenFinished() throws {
         try connection.run(
             """
@@ -307,30 +314,32 @@ extension Writer {
         )
     }
 
-    /// Closes older databases that are drained; part of what changes their books.
+    /// Closes an older database once it is drained; part of each commit.
     func closeDrained(_ database: Int64) throws {
         guard memory.draining.contains(database), memory.left(in: database) == 0 else { return }
         try close(database)
     }
 
-    // MARK: For want of space
+    // MARK: Eviction
 
-    /// Deletes the file of an older database that is drained; false when there is none.
+    /// Deletes the file of a drained older database; returns false if there is none.
     func evictOlderFile() throws -> Bool {
         let finished = try olderDatabases().filter { $0.state == .finished }
         for older in finished where settings.disk.exists(older.path) {
             for suffix in ["-wal", "-shm"] { settings.disk.remove(older.path + suffix) }
-            // Nobody would delete it any more.
+            // Otherwise nothing would ever delete the WAL.
             guard !settings.disk.exists(older.path + "-wal"), settings.disk.remove(older.path)
             else { continue }
-            // The mark goes last: without it, its database would be read with records of a commit that failed.
+            // Delete the mark last: without it, records of a failed commit would be read again.
             settings.disk.remove(older.path + CommitMark.suffix)
             return true
         }
         return false
     }
 
-    /// Gives up what waits in the oldest older database, which cannot give space back but as a whole.
+    /// Evicts the waiting records of the draining database with the lowest number.
+    ///
+    /// Its file gives back space only as a whole. Returns false while sent batches await a verdict.
     func evictOlder() throws -> Bool {
         guard let database = memory.draining.min() else { return false }
         for (partition, counters) in memory.older where partition.database == database {
@@ -346,7 +355,7 @@ extension Writer {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
             try remove(batch.partition, batch.first...batch.last)
         }
-        // What was sent already waits for its verdict.
+        // Batches already sent still await their verdict.
         guard memory.left(in: database) == 0 else { return false }
         try close(database)
         return true

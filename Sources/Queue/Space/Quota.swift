@@ -1,15 +1,15 @@
-// Keeps the queue within its limits: what goes when space ends (decision: uploaded, quarantined, pending).
+// Keeps the queue within its limits; evicts in this order: uploaded, quarantined, pending.
 import Host
 import Records
 import SQLite
 
-/// Watches the room after commits and deletes what has to go, in the order that was decided.
+/// Checks the space after commits and deletes records in the fixed order.
 struct Quota {
-    /// Work at a time: records must not wait long for it.
+    /// The maximum time of one slice of work, so that records do not wait long.
     private static let slice = Duration.milliseconds(200)
-    /// A level that a record had to give way for is shown this long.
+    /// How long the level `full` is shown after an eviction.
     private static let memory = Duration.seconds(600)
-    /// The smallest room that pending records give way for when others fill the disk.
+    /// The minimum free space for which pending records are evicted when others fill the disk.
     private static let smallestGoal: Int64 = 4 << 20
 
     var limits: StorageLimits
@@ -22,16 +22,16 @@ struct Quota {
     private var disk: any QueueDisk { settings.disk }
     private var reserve: Reserve
     private var checkedAt: BootInstant?
-    /// When records that wait last had to go.
+    /// When pending or quarantined records were last evicted.
     private var evictedAt: BootInstant?
     private var journalTriedAt: BootInstant?
-    /// Its file is as long as it gets.
+    /// The WAL file has its full length.
     private var journalIsLong = false
-    /// Who keeps the journal from being emptied.
+    /// The process that keeps the WAL from being emptied.
     private var holder: DatabaseHolder?
-    /// The size that SQLite was told.
+    /// The size limit last set in SQLite.
     private var limited: Int64 = 0
-    /// What the file system had when it could last be told; a terabyte before.
+    /// The last known free space of the file system; a terabyte until it is known.
     private var lastFree: Int64 = 1 << 40
 
     init(_ settings: QueueSettings) {
@@ -45,14 +45,16 @@ struct Quota {
         )
     }
 
-    /// A connection that was opened anew does not know its limits yet, and the first turn may be a flood.
+    /// Sets the limits of a new connection, which has none; the first turn may write a lot.
     mutating func begin(_ writer: Writer) throws {
         limited = 0
         journalIsLong = false
         try limit(writer)
     }
 
-    /// Called after each commit, and by the health timer with `force`; a hundred times a second at most.
+    /// Checks the space; called after each commit, and with `force` by the health timer.
+    ///
+    /// Unforced checks run at most a hundred times per second.
     mutating func keep(_ writer: Writer, force: Bool = false) throws {
         let now = writer.clock.now()
         if let checkedAt, now - checkedAt < .milliseconds(10), !force, !isBehind { return }
@@ -76,9 +78,9 @@ struct Quota {
         update(room, now)
     }
 
-    /// Called when SQLite has no room for a record: frees some by all means; false when nothing could go.
+    /// Frees space after SQLite reported a full disk; returns false if nothing could be freed.
     ///
-    /// `isRepeated`: that was tried, and did not help. Where others fill the disk it never will.
+    /// `isRepeated` means that an earlier attempt did not help: if others fill the disk, none will.
     mutating func makeRoom(_ writer: Writer, isRepeated: Bool) throws -> Bool {
         let hadReserve = reserve.release()
         let room = try measure(writer)
@@ -89,7 +91,7 @@ struct Quota {
         var freed = false
         while true {
             let now = try measure(writer)
-            // As for the goal of pending records: half of the database is the most that is given.
+            // As in `pendingGoal`: evict pending records only for up to half of the database.
             let pending = isOwnLimit ? Stage.pending : .older
             let stage = now.reusableBytes < now.fileBytes / 2 ? pending : .quarantined
             guard now.reusableBytes < goal, try evict(writer, upTo: stage) else { break }
@@ -100,17 +102,18 @@ struct Quota {
         return freed || hadReserve
     }
 
-    // MARK: What has to go
+    // MARK: Eviction order
 
     private enum Stage: Int {
         case uploaded
         case quarantined
         case pending
-        /// What waits in a database that was set aside, before that: its file gives room to the disk, none to this one.
+        /// Pending records of quarantined databases, evicted before those: deleting such a file
+        /// frees disk space, but not space in this one.
         case older
     }
 
-    /// How far down the order the room demands to go now; nil when there is enough.
+    /// Returns the last stage that must be evicted from now; nil if there is enough space.
     private func stageNeeded(_ room: StorageRoom) -> Stage? {
         if room.free < pendingGoal(room) { return .older }
         if room.used > limits.file - limits.file / 50 { return .pending }
@@ -118,17 +121,17 @@ struct Quota {
         return room.free < limits.warnFree ? .uploaded : nil
     }
 
-    /// Free space below which records that wait give way.
+    /// The free space below which pending records are evicted.
     ///
-    /// Where others fill the disk, deleting everything would not help them and cost all: at most half of
-    /// the database is given for it.
+    /// If others fill the disk, deleting everything would not help and would lose all records: at
+    /// most half of the database is evicted.
     private func pendingGoal(_ room: StorageRoom) -> Int64 {
         min(limits.criticalFree, max(Self.smallestGoal, room.fileBytes / 2))
     }
 
-    /// One step of an eviction, committed; false when nothing that may go is left.
+    /// Evicts one step and commits it; returns false if nothing evictable is left.
     private mutating func evict(_ writer: Writer, upTo stage: Stage) throws -> Bool {
-        // An older database that holds nothing which waits any more gives most back.
+        // A fully drained older database frees the most space.
         if try writer.evictOlderFile() { return true }
         if try writer.evictUploaded() {
             try writer.commit()
@@ -146,7 +149,7 @@ struct Quota {
         return true
     }
 
-    /// Sound stops first and comes back when there is clearly room for it.
+    /// Stops audio below the critical limit and resumes it 5 % above.
     private mutating func judgeSound(_ room: StorageRoom) {
         if room.free < limits.criticalFree {
             soundIsHeld = true
@@ -162,7 +165,7 @@ struct Quota {
         room.fileBytes = disk.size(path)
         room.journalBytes = disk.size(path + "-wal")
         room.reusableBytes = try writer.reusableBytes()
-        // A folder that is away for a moment is no full disk: nothing is evicted for it.
+        // A folder that is away briefly is not a full disk and does not cause evictions.
         lastFree = settings.free() ?? lastFree
         room.fileSystemFree = lastFree
         return room
@@ -175,7 +178,7 @@ struct Quota {
         limited = limits.file
     }
 
-    /// A limit that was lowered: gives pages back to the file system, some at a time.
+    /// Returns pages to the file system after the limit was lowered, some at a time.
     private mutating func shrink(_ writer: Writer) throws {
         try writer.begin()
         try writer.connection.execute("PRAGMA incremental_vacuum(\((1 << 20) / writer.pageBytes))")
@@ -184,10 +187,10 @@ struct Quota {
         if try writer.reusableBytes() > 0 { isBehind = true }
     }
 
-    /// Gives the journal the length at which it is written back, once a start.
+    /// Extends the WAL once per connection to the length at which it is checkpointed.
     ///
-    /// What overwrites it changes no size and takes no new blocks, so a commit does not make the file system write
-    /// its own books, and wait for them, too (fdatasync(2)).
+    /// Overwriting it then changes neither its size nor its blocks, so a commit does not wait for
+    /// the file system's metadata (fdatasync(2)).
     private mutating func lengthenJournal(_ writer: Writer, _ room: StorageRoom) {
         let bytes = limits.journal / 2
         guard settings.lengthensJournal, !journalIsLong, room.free > limits.warnFree + bytes else {
@@ -197,9 +200,9 @@ struct Quota {
         _ = writer.connection.lengthenJournal(to: bytes)
     }
 
-    /// Writes the journal back before it has grown much beyond its share.
+    /// Checkpoints the WAL before it grows much beyond its share.
     ///
-    /// SQLite does so by itself, unless a reader is always there; readers of ours never stay.
+    /// SQLite does so itself unless a reader is always active; our own readers are short.
     private mutating func keepJournal(_ writer: Writer, _ now: BootInstant) throws {
         guard disk.size(path + "-wal") > 2 * limits.journal else {
             holder = nil
@@ -207,7 +210,7 @@ struct Quota {
         }
         if let tried = journalTriedAt, now - tried < .seconds(2) { return }
         try writer.checkpoint(waiting: true)
-        // Only in vain: a reader stays, and waiting for it again would hold up the records.
+        // Remember only a failed attempt: waiting again for the reader would delay records.
         let isCut = disk.size(path + "-wal") <= 2 * limits.journal
         journalTriedAt = isCut ? nil : now
         holder = isCut || disk.vfs != nil ? nil : DatabaseHolder.reader(of: path)
@@ -218,21 +221,21 @@ struct Quota {
         let recently = evictedAt.map { now - $0 < Self.memory } ?? false
         if room.free < limits.criticalFree {
             report.level = .critical
-            report.detail = "\(megabytes(room.free)) free: no sound is recorded, free some space"
+            report.detail = "\(megabytes(room.free)) free: audio is not recorded; free some space"
         } else if recently {
             report.level = .full
-            report.detail = "full: the oldest records give way until uploads catch up"
+            report.detail = "full: the oldest records are deleted until uploads catch up"
         } else if room.free < limits.warnFree {
             report.level = .low
-            report.detail = "\(megabytes(room.free)) free: uploaded records go early"
+            report.detail = "\(megabytes(room.free)) free: uploaded records are deleted early"
         } else {
             report.level = .ok
             report.detail = ""
         }
         if let holder, report.level == .ok {
             report.detail =
-                "the journal has \(megabytes(room.journalBytes)): \(holder.name) (process \(holder.pid)) "
-                + "does not stop reading the database; end it"
+                "the journal has grown to \(megabytes(room.journalBytes)): \(holder.name) "
+                + "(process \(holder.pid)) keeps reading the database; end it"
         }
     }
 
@@ -240,18 +243,18 @@ struct Quota {
 }
 
 extension Writer {
-    /// The most pages that the database may have; SQLite answers FULL beyond it.
+    /// Sets the database's maximum page count; SQLite reports FULL beyond it.
     package func limitPages(_ pages: Int64) throws {
         _ = try connection.integer("PRAGMA max_page_count=\(pages)")
     }
 
-    /// Journal size to which its file is cut; it is written back from half of that, so that a transaction fits.
+    /// Sets the size to truncate the WAL to; it is checkpointed at half, so a transaction fits.
     func limitJournal(_ bytes: Int64) throws {
         _ = try connection.integer("PRAGMA wal_autocheckpoint=\(bytes / 2 / (pageBytes + 24))")
         _ = try connection.integer("PRAGMA journal_size_limit=\(bytes)")
     }
 
-    /// Writes the journal back into the database and empties it; `waiting` gives readers a moment to leave.
+    /// Checkpoints and truncates the WAL; `waiting` gives readers 250 ms to finish.
     func checkpoint(waiting: Bool) throws {
         try commit()
         connection.waitForOthers(milliseconds: waiting ? 250 : 0)

@@ -1,9 +1,9 @@
-// A file that takes up space until it is needed: deleting writes to the journal first.
+// A file that reserves space, because deleting records first writes to the WAL.
 
-/// The reserve beside the database.
+/// The reserve file next to the database.
 ///
-/// On a full file system not even a deletion works, because it is written to the journal before it frees
-/// anything. Giving up this file makes that possible.
+/// On a full file system not even a deletion works, because it is written to the WAL before it
+/// frees anything. Removing this file makes room for that.
 package struct Reserve {
     package static let usualBytes: Int64 = 2 << 20
 
@@ -12,7 +12,7 @@ package struct Reserve {
     private let bytes: Int64
     private var isKept = false
 
-    /// `bytes`: less on a disk that is small by itself.
+    /// `bytes` is smaller on a small disk.
     init(database: String, on disk: any QueueDisk, bytes: Int64) {
         self.disk = disk
         self.bytes = bytes
@@ -20,13 +20,13 @@ package struct Reserve {
         isKept = disk.size(path) >= bytes
     }
 
-    /// Makes the file if there is room for much more than it.
+    /// Creates the file if there is room for much more.
     mutating func keep(free: Int64) {
         guard !isKept, free > 4 * bytes else { return }
         isKept = disk.reserve(path, bytes: bytes)
     }
 
-    /// Gives the space back; false when there is none to give.
+    /// Deletes the file to free its space; returns false if there is none.
     mutating func release() -> Bool {
         guard isKept else { return false }
         isKept = false

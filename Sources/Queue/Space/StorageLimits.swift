@@ -1,16 +1,16 @@
-// How much room the queue may take, how much there is, and what that means.
+// Storage limits, available space, and the level that results.
 import CLinux
 import Glibc
 import Records
 import SQLite
 
-/// Limits of the configuration (`storage.*`), in bytes.
+/// Limits from the configuration (`storage.*`), in bytes.
 package struct StorageLimits: Sendable, Equatable {
-    /// The database with its journal.
+    /// The database including its WAL.
     package var maxSize: Int64
-    /// Below this much free space uploaded records go early.
+    /// Below this much free space, uploaded records are deleted early.
     package var warnFree: Int64
-    /// Below this much free space no sound is recorded, and records that wait give way.
+    /// Below this much free space, audio stops and pending records are evicted.
     package var criticalFree: Int64
 
     package init(
@@ -23,45 +23,45 @@ package struct StorageLimits: Sendable, Equatable {
         self.criticalFree = criticalFree
     }
 
-    /// What the journal may take of `maxSize`.
+    /// The WAL's share of `maxSize`.
     var journal: Int64 { min(4 << 20, max(64 << 10, maxSize / 20)) }
 
-    /// What the database file may take.
+    /// The database file's share.
     var file: Int64 { max(256 << 10, maxSize - journal) }
 
-    /// What records that are put together may take: no more is ever evicted for them than half of the file.
+    /// The maximum for records put together: evicting for them never takes over half of the file.
     var put: Int { Int(min(4 << 20, file / 8)) }
 }
 
-/// What there is, in bytes.
+/// The available and used space, in bytes.
 package struct StorageRoom: Sendable, Equatable {
     package var fileBytes: Int64 = 0
     package var journalBytes: Int64 = 0
-    /// Pages of the database file that new records can use.
+    /// Free pages of the database file.
     package var reusableBytes: Int64 = 0
     package var fileSystemFree: Int64 = 0
 
     package init() {}
 
-    /// What new records can have: without the reusable pages an eviction would never see its effect.
+    /// Space for new records; includes reusable pages, so that evictions have an effect.
     package var free: Int64 { fileSystemFree + reusableBytes }
 
-    /// Bytes of the database file that hold something.
+    /// Bytes of the database file in use.
     var used: Int64 { fileBytes - reusableBytes }
 }
 
-/// How the queue's storage is.
+/// The state of the queue's storage.
 package enum StorageLevel: String, Sendable {
     case ok
     /// Less than `warnFree`.
     case low
-    /// Less than `criticalFree`: no sound is recorded.
+    /// Less than `criticalFree`: audio is not recorded.
     case critical
-    /// Records that wait have to give way, at `maxSize` or for want of free space.
+    /// Pending records are evicted, at `maxSize` or for lack of free space.
     case full
 }
 
-/// What the board shows of the storage.
+/// The storage state on the status board.
 package struct StorageReport: Sendable, Equatable {
     package var path: String
     package var level = StorageLevel.ok

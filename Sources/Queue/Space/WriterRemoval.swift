@@ -1,16 +1,16 @@
-// The writer's part for deleting records: purged after their retention, or evicted for want of space.
+// Deletes records: purged after their retention, or evicted for lack of space.
 import Host
 import Records
 import SQLite
 
 extension Writer {
-    /// Deletes some of what was uploaded at least `retention` ago, in one transaction; false when nothing is due.
+    /// Purges some records past their retention, in one transaction; returns false if none are due.
     ///
-    /// Age counts on the boot's own clock alone, so a wrong wall clock deletes nothing. Time that passed
-    /// with the power off is not known and not counted.
+    /// Age is measured by the boot clock alone, so a wrong wall clock deletes nothing. Time with
+    /// the power off is unknown and does not count.
     func purge(retention: Duration, limit: Int64 = 2000) throws -> Bool {
         for kind in streams.kinds {
-            // A survey that goes on still needs its sightings; what a person wants sent again stays until it is.
+            // An open survey still needs its sightings; batches to resend stay until sent.
             guard
                 let oldest = try oldestUploaded(kind.stream, sparing: survey?.first, purges: true),
                 try isOlder(oldest, than: retention)
@@ -21,9 +21,9 @@ extension Writer {
         return false
     }
 
-    /// Deletes some of what was uploaded longest ago; false when there is nothing.
+    /// Evicts some of the records uploaded longest ago; returns false if there are none.
     func evictUploaded() throws -> Bool {
-        // A survey's sightings go after all else that was uploaded.
+        // Evict a survey's sightings after all other uploaded records.
         guard let oldest = try oldestUploaded(sparing: survey?.first) ?? oldestUploaded() else {
             return false
         }
@@ -31,15 +31,15 @@ extension Writer {
         return true
     }
 
-    /// Stream by stream, as the index has them: else each step would sort all that was uploaded.
+    /// Queries per stream, to use the index: otherwise each step would sort all uploaded batches.
     private func oldestUploaded(sparing pin: Int64? = nil) throws -> Done? {
         try streams.streams.compactMap { try oldestUploaded($0, sparing: pin) }
             .min { ($0.boot, $0.boottime) < ($1.boot, $1.boottime) }
     }
 
-    /// The batch of a stream that was uploaded longest ago; `pin`: none with sightings from there on.
+    /// Returns a stream's batch uploaded longest ago, without sightings from `pin` on.
     ///
-    /// `purges`: nor one that is to be sent again.
+    /// `purges` also excludes batches marked for resending.
     private func oldestUploaded(
         _ stream: Stream,
         sparing pin: Int64?,
@@ -56,7 +56,7 @@ extension Writer {
         )
     }
 
-    /// Deletes some of the oldest batch in quarantine; false when there is none.
+    /// Evicts part of the oldest batch in quarantine; returns false if there is none.
     func evictQuarantined() throws -> Bool {
         guard let oldest = try done("state=2 AND database=0 ORDER BY id LIMIT 1") else {
             return false
@@ -68,9 +68,9 @@ extension Writer {
         return true
     }
 
-    /// Deletes some of the oldest records that no batch has, of the stream that holds most bytes.
+    /// Evicts some of the oldest unbatched records of the stream with the most bytes.
     ///
-    /// False when no stream has any. What is frozen may be on its way to the server and stays.
+    /// Returns false if there are none. Frozen records may be on their way to the server and stay.
     func evictPending() throws -> Bool {
         let waiting = streams.streams.map { Partition($0) }.filter { memory[$0].waiting > 0 }
         let largest = waiting.max { memory[$0].pendingBytes < memory[$1].pendingBytes }
@@ -82,9 +82,9 @@ extension Writer {
         return true
     }
 
-    /// The last record of one eviction step, which starts with the first record of `range`.
+    /// Returns the last record of an eviction step, which starts with the first record of `range`.
     ///
-    /// Adds up what the rows really hold: the step ends with the record that reaches `evictionBytes`.
+    /// Adds up the rows' real sizes; the step ends with the record that reaches `evictionBytes`.
     private func step(_ partition: Partition, _ range: ClosedRange<Int64>) throws -> Int64 {
         guard let kind = streams[partition.stream] else { return range.upperBound }
         let rows = try connection.prepare(
@@ -99,12 +99,12 @@ extension Writer {
         return range.upperBound
     }
 
-    /// A moment of a boot.
+    /// A point in time of a boot.
     typealias Moment = (boot: Int64, stamp: Stamp)
 
-    /// Counts records as gone and enters them in the ledger; returns when the first and the last were captured.
+    /// Records a range as lost; returns when its first and last records were captured.
     ///
-    /// `isTold`: an event of its own tells of them.
+    /// `isTold` means that a separate event reports them.
     @discardableResult
     func countGone(
         _ partition: Partition,
@@ -126,7 +126,7 @@ extension Writer {
         return (first, last)
     }
 
-    /// When a record was captured; nil where its row does not tell.
+    /// Returns when a record was captured; nil if its row is missing or in another database.
     func capture(of sequence: Int64, in partition: Partition) throws -> Moment? {
         guard partition.isLive, let kind = streams[partition.stream] else { return nil }
         let row = try connection.prepare(
@@ -137,7 +137,7 @@ extension Writer {
         return (row.required(0), row.stamp(boottime: 1))
     }
 
-    // MARK: Batches that are over
+    // MARK: Settled batches
 
     private struct Done {
         var id: Int64
@@ -173,7 +173,7 @@ extension Writer {
     private func isOlder(_ done: Done, than retention: Duration) throws -> Bool {
         let now = clock.now().milliseconds
         if done.boot == boot { return now &- done.boottime >= retention.milliseconds }
-        // How long each boot since then ran, as far as was noted.
+        // How long each boot since then ran, as far as known.
         let ran = """
             SELECT total(ran) FROM (SELECT max(boottime) AS ran FROM clock_map
             WHERE boot>=? AND boot<? GROUP BY boot)
@@ -182,13 +182,13 @@ extension Writer {
         return now &+ max(0, before &- done.boottime) >= retention.milliseconds
     }
 
-    /// Deletes the records of a batch up to `through`, and the batch with its last one.
+    /// Deletes the records of a batch up to `through`, and the batch if that is its last.
     private func removeFront(of batch: Done, through: Int64) throws {
         try begin()
         if through == batch.last {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
         } else {
-            // Sent again under its old key, it would be taken for the whole, or written over it in a bucket.
+            // Under its old key the rest would be taken for the whole, or overwrite it in a bucket.
             let update = try connection.prepare(
                 "UPDATE batches SET uuid=iif(state=1, ?, uuid), first=? WHERE id=?"
             )
@@ -201,7 +201,7 @@ extension Writer {
 
     // MARK: Rows
 
-    /// Deletes the rows of a range and what only they needed, and notes that their numbers are over.
+    /// Deletes a range's rows with everything only they used, and marks their numbers as settled.
     func remove(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         try settle(partition, range)
         guard partition.isLive, let kind = streams[partition.stream] else { return }
@@ -215,7 +215,7 @@ extension Writer {
         if case .sightings = kind.shape { try forgetBeacons(range) }
     }
 
-    /// Random numbers that no row's id is made of any more.
+    /// Deletes id seeds that no remaining row uses.
     private func forgetSeeds(_ kind: StreamKind) throws {
         let number = Int64(kind.stream.number)
         try connection.run(
@@ -228,10 +228,11 @@ extension Writer {
         )
     }
 
-    /// Identities whose last sighting is gone.
+    /// Deletes identities whose last sighting is deleted.
     ///
-    /// A part of the table at a time, for a crowd with changing addresses leaves a hundred thousand of them: twice as
-    /// many as sightings went, so that it does not grow beyond twice what is needed.
+    /// Works through the table in parts, because a crowd with changing addresses leaves a hundred
+    /// thousand rows. Each part is twice as large as the deleted range, so the table stays below
+    /// twice the needed size.
     private func forgetBeacons(_ range: ClosedRange<Int64>) throws {
         let first = beaconsLookedAt + 1
         let end = try connection.integer(
@@ -251,10 +252,10 @@ extension Writer {
         beaconsLookedAt = end ?? 0
     }
 
-    /// So many sightings in quarantine are looked through at each removal.
+    /// Skip at most this many sightings in quarantine per removal.
     private static let mostHeld: Int64 = 16_384
 
-    /// The first sighting that is not in quarantine: those wait there for a person, for months perhaps.
+    /// Returns the first sighting not in quarantine, where sightings may stay for months.
     private func firstSighting() throws -> Int64? {
         let next = "SELECT id FROM sightings WHERE id>? ORDER BY id LIMIT 1"
         var first = try connection.integer(next, 0)
@@ -287,7 +288,7 @@ extension Writer {
                 ofChunks: range
             )
         }
-        // A run without chunks is over, unless it is the one being recorded.
+        // A run without chunks is finished, unless it is being recorded.
         try connection.run(
             """
             DELETE FROM runs WHERE id<>?1 AND id<>(SELECT max(id) FROM runs)
@@ -299,10 +300,10 @@ extension Writer {
         )
     }
 
-    /// Deletes the segments of a run that no chunk but those of `chunks` needs.
+    /// Deletes the segments of a run that only the given chunks need.
     ///
-    /// A chunk shares segments with its neighbours, and the one before its first is the pre-roll of its
-    /// decoder: without it the bytes of a batch would change between two tries.
+    /// A chunk shares segments with its neighbors, and the segment before its first is its
+    /// decoder's pre-roll: without it the bytes of a batch would change between retries.
     func removeSegments(
         run: Int64,
         _ segments: ClosedRange<Int64>,

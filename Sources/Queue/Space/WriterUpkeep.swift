@@ -1,10 +1,10 @@
-// Upkeep: what the streams hold, and how much of the file can be used again.
+// Computes stream statistics and the reusable space of the file.
 package import Host
 package import Records
 import SQLite
 
 extension WriterMemory {
-    /// What is known of a stream, its records in older databases included.
+    /// Returns a stream's statistics, including its records in older databases.
     func statistics(_ kind: StreamKind) -> StreamStatistics {
         let stream = kind.stream
         let older = older.filter { $0.key.stream == stream }.values
@@ -29,13 +29,13 @@ extension WriterMemory {
 }
 
 extension Writer {
-    /// Bytes of the database file that new records can use again.
+    /// Returns the bytes of free pages in the database file.
     package func reusableBytes() throws -> Int64 {
         (try connection.integer("PRAGMA freelist_count") ?? 0) * pageBytes
     }
 }
 
-/// Figures of one stream: accepted = uploaded + pending + quarantined + evicted.
+/// Statistics of one stream: accepted = uploaded + pending + quarantined + evicted.
 package struct StreamStatistics: Sendable, Equatable {
     package var stream: Stream
     package var accepted: Int
@@ -44,7 +44,7 @@ package struct StreamStatistics: Sendable, Equatable {
     package var uploaded: Int
     package var quarantined: Int
     package var evicted: Int
-    /// Chunks of sound below the level that is kept.
+    /// Audio chunks below the minimum level.
     package var notKept: Int
     package var oldestPendingAt: WallTime?
 

@@ -1,34 +1,34 @@
-// Records that the disk does not have yet: those of the open transaction, and all while it refuses.
+// Records that are not on disk yet: those of the open transaction, and all during an outage.
 import Host
 import Records
 
-/// Records in order, bounded in number and in bytes of sound.
+/// An ordered buffer, bounded by record count and by audio bytes.
 struct Backlog {
-    /// Sound held in memory while the disk refuses: half an hour at 24 kb/s.
+    /// Audio bytes held during an outage: half an hour at 24 kb/s.
     static let soundLimit = 6 << 20
 
-    /// A run of sound, and the place of its segment that comes next.
+    /// An audio run and the index of its next segment.
     struct OpenRun {
         var run: AudioRun
         var next: Int64
     }
 
     private(set) var jobs: [Job] = []
-    /// The run that was open before the first of them: their segments may belong to it.
+    /// The run that was open before the first held job; held segments may belong to it.
     private(set) var openRun: OpenRun?
     private var latestRun: OpenRun?
     private let limit: Int
     private var records = 0
     private var soundBytes = 0
-    /// Those of them that are counted while they are in flight.
+    /// Those of the held records that `InFlight` counts.
     private(set) var tally = InFlight.Tally()
 
-    /// `limit`: of records, segments included.
+    /// Creates an empty backlog for at most `limit` records, segments included.
     init(limit: Int) { self.limit = limit }
 
     var isEmpty: Bool { jobs.isEmpty }
 
-    /// False when it is full: the record is not held then.
+    /// Holds a job; returns false if the buffer is full.
     mutating func hold(_ job: Job) -> Bool {
         switch job {
         case .segment(let segment):
@@ -53,7 +53,7 @@ struct Backlog {
             guard records == 0 || records + rows.count <= limit else { return false }
             records += rows.count
         case .begin(let run):
-            // Without it the segments that are held could not be told apart.
+            // Always held: without it, held segments could not be assigned to a run.
             latestRun = OpenRun(run: run, next: 0)
         case .end:
             latestRun = nil
@@ -64,7 +64,7 @@ struct Backlog {
         return true
     }
 
-    /// Empties it, and returns what it held, which is to be written again.
+    /// Empties the buffer and returns its jobs, to be written again.
     mutating func takeAll() -> [Job] {
         defer {
             jobs = []
@@ -76,7 +76,9 @@ struct Backlog {
         return jobs
     }
 
-    /// What is lost if none of them will ever be written; the givers of `put` are told themselves.
+    /// The losses if none of the jobs is ever written.
+    ///
+    /// Excludes `put` records: the sender gets an error.
     var losses: [Loss] {
         var tally = LossTally()
         var sound = HeldSound(openRun)
@@ -94,7 +96,7 @@ struct Backlog {
         return tally.all
     }
 
-    /// All of them are on the disk.
+    /// Clears the buffer after a commit.
     mutating func clear() {
         jobs.removeAll(keepingCapacity: jobs.capacity < 4096)
         records = 0
@@ -104,7 +106,7 @@ struct Backlog {
     }
 }
 
-/// Segments of one run that will never be written, and those between them for which there was no room.
+/// Counts held segments of one run, including gaps for which there was no room.
 private struct HeldSound {
     private let run: AudioRun?
     private var next: Int64
@@ -117,7 +119,7 @@ private struct HeldSound {
         next = open?.next ?? 0
     }
 
-    /// By then the run has had so many segments.
+    /// Counts segments up to index `end`, which were captured by `moment`.
     mutating func hear(until end: Int64, at moment: Stamp) {
         guard end > next else { return }
         count += end - next
@@ -126,7 +128,7 @@ private struct HeldSound {
         to = moment
     }
 
-    /// As the chunks that they would have made.
+    /// The segments as a loss, in chunks that they would have made.
     var loss: Loss? {
         guard count > 0, let from, let to else { return nil }
         let chunks = run?.chunks(of: count) ?? count
@@ -135,13 +137,13 @@ private struct HeldSound {
 }
 
 extension Job {
-    /// What is lost with it: itself, and what it tells of, which nobody else would enter.
+    /// The losses if the job is dropped: its record, and the loss that the record itself reports.
     var losses: [Loss] {
         guard case .row(let row) = self else { return [loss].compactMap { $0 } }
         return [loss, row.loss].compactMap { $0 }
     }
 
-    /// Itself, if it is a record; of sound the writer sees the hole.
+    /// The loss of the job's record; nil for audio, where the writer detects the gap.
     var loss: Loss? {
         switch self {
         case .sighting(let sighting):

@@ -1,9 +1,9 @@
-// Which segments make which chunk.
+// Groups the segments of an audio run into chunks.
 import Host
 import Records
 import SQLite
 
-/// A segment as far as a chunk needs to know it.
+/// The parts of a segment that a chunk needs.
 struct SegmentNote: Equatable {
     var id: Int64
     var frames: Int64
@@ -17,16 +17,16 @@ struct SegmentNote: Equatable {
     }
 }
 
-/// A chunk: neighbouring segments of one run by reference.
+/// A chunk: consecutive segments of one run, by reference.
 struct ChunkNote: Equatable {
     var segments: [SegmentNote]
-    /// Frames that it shares with the chunk before.
+    /// Frames shared with the previous chunk.
     var overlapFrames: Int64
 
     var frames: Int64 { segments.reduce(0) { $0 + $1.frames } }
     var bytes: Int64 { segments.reduce(0) { $0 + $1.bytes } }
 
-    /// The mean of the squared samples over all its frames.
+    /// The mean squared sample over all frames.
     var meanSquare: Double {
         let frames = Double(max(1, self.frames))
         return segments.reduce(0) { $0 + $1.meanSquare * Double($1.frames) } / frames
@@ -34,51 +34,51 @@ struct ChunkNote: Equatable {
 }
 
 extension AudioRun {
-    /// How many chunks so many segments would have made; what a chunk shares with the one before is not its own.
+    /// Returns how many chunks `segments` would have made, not counting overlaps twice.
     func chunks(of segments: Int64) -> Int64 {
         let share = Int64(max(1, chunkSegments - overlapSegments))
         return (segments + share - 1) / share
     }
 }
 
-/// Gathers the segments of a run and says when a chunk is complete.
+/// Collects the segments of a run and reports when a chunk is complete.
 struct Chunker {
-    /// The run as it is stored.
+    /// The run as stored in the database.
     private(set) var run: AudioRun?
-    /// What the run's source calls it.
+    /// The source's id of the run.
     private(set) var token: Int64 = 0
-    /// The place in the source's run that comes next.
+    /// The next index in the source's run.
     private(set) var nextIndex: Int64 = 0
     /// When the last segment ended.
     private(set) var end: Stamp?
     private var notes: [SegmentNote] = []
-    /// How many of `notes` were in the chunk before.
+    /// How many of `notes` are also in the previous chunk.
     private var shared = 0
-    /// Whether the chunk that has those is kept.
+    /// Whether that previous chunk is stored.
     private var neighbourIsKept = true
 
     init() {}
 
-    /// The first segment that a chunk to come will have.
+    /// The first segment that the next chunk needs.
     var firstNeeded: Int64? { notes.first?.id }
 
-    /// The first segment that is in no chunk yet.
+    /// The first segment that is not in a chunk yet.
     var firstUnchunked: Int64? { notes.count > shared ? notes[shared].id : nil }
 
-    /// All that it has is of a chunk that is not kept.
+    /// Holds only segments of a chunk that was not stored.
     var isUnkept: Bool { !neighbourIsKept && notes.count <= shared }
 
-    /// The chunk made last is not kept: the next one shares nothing with another.
+    /// Marks the last chunk as not stored: the next one shares no frames with it.
     mutating func leaveOut() { neighbourIsKept = false }
 
-    /// Goes on with a run after a restart: the segments that no chunk has, after those it shares.
+    /// Resumes a run after a restart from its unchunked segments, preceded by the shared ones.
     init(resuming run: AudioRun, notes: [SegmentNote], shared: Int) {
         self.run = run
         self.notes = notes
         self.shared = shared
     }
 
-    /// `index`: the place of its first segment in what its source calls a run.
+    /// Begins a run whose first segment has `index` in the source's numbering.
     mutating func begin(_ run: AudioRun, token: Int64, from index: Int64) {
         self = Chunker()
         self.run = run
@@ -86,7 +86,7 @@ struct Chunker {
         nextIndex = index
     }
 
-    /// A segment was stored.
+    /// Notes a stored segment.
     mutating func heard(_ segment: Segment) {
         nextIndex = segment.index + 1
         let length = Int64(segment.frames) * 1000 / Int64(max(1, run?.rate ?? 1))
@@ -103,7 +103,7 @@ struct Chunker {
         return chunk
     }
 
-    /// Ends the run: what no chunk has yet becomes a short one.
+    /// Ends the run; the remaining segments become a short chunk.
     mutating func finish() -> ChunkNote? {
         defer { self = Chunker() }
         return notes.count > shared ? take() : nil

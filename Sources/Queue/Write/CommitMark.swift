@@ -1,30 +1,30 @@
-// How far a database was when its last commit succeeded.
+// The state of a database as of its last successful commit.
 import Host
 import Records
 import SQLite
 
-/// The next numbers, and the sums of the ledger, of a database as of its last commit that succeeded.
+/// The next numbers and ledger sums of a database as of its last successful commit.
 ///
-/// A commit that is told as failed may be on the disk all the same: its write went through, and only the wait for
-/// the disk did not. Its records are still held in memory. When the database is set aside before they are written
-/// again, they go into the next one, and must not go out of the old one, too: the old one counts up to here.
+/// A commit that reported failure may still reach the disk if only its fsync failed. Its records
+/// are still in memory. If the database is then quarantined, they go into the next one and must not
+/// be uploaded from the old one as well. So the old one counts only up to this watermark.
 struct CommitMark: Sendable, Equatable {
-    /// The next record of each stream, by the name of the stream.
+    /// The next record number of each stream, by stream name.
     var next: [String: Int64] = [:]
     /// Records in the ledger, by `name`.
     var entered: [String: Int64] = [:]
-    /// The run whose last segments were in no chunk yet.
+    /// The run whose last segments were not in a chunk yet.
     var run: Int64 = 0
     /// Those segments.
     var tail: Range<Int64> = 0..<0
 
-    /// What the name of its file ends in; it lies beside the database that was set aside.
+    /// The suffix of its file, which lies next to the quarantined database.
     static let suffix = "-mark"
 
-    /// Stands in the name of each sum of the ledger, and in no name of a stream.
+    /// Marks that ledger sums follow; never a valid stream name.
     private static let ledger = "/"
 
-    /// The name of a sum of the ledger.
+    /// The key of a ledger sum.
     static func name(_ stream: Stream, _ kind: LossKind) -> String {
         stream.name + ledger + kind.rawValue
     }
@@ -41,10 +41,10 @@ struct CommitMark: Sendable, Equatable {
         tail = first..<max(first, memory.numbers.segments)
     }
 
-    /// Reads what lies beside a database; nil where nothing does.
+    /// Reads the mark next to a database; nil if there is none.
     ///
-    /// Throws where it is there and cannot be read now. One that was not written to its end is of a program that ended
-    /// before it wrote anything to the next database: then what landed counts.
+    /// Throws if it exists but cannot be read now. A partly written mark is ignored: the process
+    /// ended before it wrote to the next database, so every commit on disk counts.
     init?(of path: String, _ disk: any QueueDisk) throws {
         let bytes = try disk.read(path + Self.suffix, at: 0, count: 1 << 20)
         self.init(String(decoding: bytes, as: UTF8.self))
@@ -59,7 +59,7 @@ struct CommitMark: Sendable, Equatable {
         self.init(line: intact)
     }
 
-    /// A line without its sum; nil where that is another one, or there is none.
+    /// Returns a line without its checksum; nil if the checksum is wrong or missing.
     private static func checked(_ line: String) -> String? {
         let words = line.split(separator: " ")
         guard words.count > 1, let sum = words.last.flatMap({ Int64($0) }) else { return nil }
@@ -84,7 +84,7 @@ struct CommitMark: Sendable, Equatable {
         next = next.filter { !$0.key.contains(text: Self.ledger) }
     }
 
-    /// One line with its sum, twice; with two ends of lines between, one of which may change, too.
+    /// One line with its checksum, twice; two newlines in between, in case one is damaged.
     var text: String {
         let sums = next.merging(entered) { $1 }
         let streams = sums.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }

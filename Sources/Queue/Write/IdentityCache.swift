@@ -1,12 +1,12 @@
-// Which row of `beacons` stands for which identity.
+// Maps beacon identities to rows of `beacons`.
 import Records
 import SQLite
 
-/// The identities of beacons heard lately, each with its row.
+/// A cache of recently heard beacon identities and their rows.
 ///
-/// An identity row is written when a beacon is first heard, and belongs to the sightings from then until
-/// it falls out of the cache; heard again later it gets a new row. So no index is needed, rotating
-/// addresses take no memory for ever, and rows whose last sighting is purged can go.
+/// A beacon gets a row when it is first heard. The row covers its sightings until the identity
+/// leaves the cache; if heard again later, it gets a new row. So no index is needed, rotating
+/// addresses do not use memory forever, and rows whose last sighting is purged can be deleted.
 final class IdentityCache {
     static let limit = 4096
 
@@ -17,7 +17,7 @@ final class IdentityCache {
 
     private var entries: [BeaconIdentity: Entry] = [:]
     private var uses: UInt64 = 0
-    /// Rows that nobody will use any more, and that no commit has closed yet.
+    /// Rows that will not be used again, but whose end is not committed yet.
     private var closing: Set<Int64> = []
     /// The open transaction has closed them.
     private var areClosed = true
@@ -32,33 +32,33 @@ final class IdentityCache {
             """
         )
         close = try connection.prepare("UPDATE beacons SET last_sighting=? WHERE id=?")
-        // Rows still open are from a run before this one, whose cache is gone.
+        // Rows still open are from an earlier process, whose cache is gone.
         try connection.run(
             "UPDATE beacons SET last_sighting=(SELECT max(id) FROM sightings) WHERE last_sighting IS NULL"
         )
     }
 
-    /// After a rollback the rows may not exist; those that do are to be closed by the next transaction.
+    /// Empties the cache after a rollback; the next transaction closes the rows that exist.
     func forgetAll() {
         closing.formUnion(entries.values.map(\.row))
         areClosed = false
         entries.removeAll()
     }
 
-    /// What the transaction has closed is closed.
+    /// Forgets the rows that the committed transaction closed.
     func committed() { if areClosed { closing.removeAll() } }
 
-    /// The row of an identity, written if it is new.
+    /// Returns the row of an identity; inserts it if it is new.
     ///
-    /// `next` is the sequence number about to be used, `numbers` the next row: rows are never used again,
-    /// for sightings elsewhere may refer to one that is gone.
+    /// `next` is the sequence number about to be used, `numbers` the next row number. Rows are
+    /// never reused: sightings in other databases may refer to deleted ones.
     func row(of identity: BeaconIdentity, next: Int64, numbers: inout Int64) throws -> Int64 {
         uses &+= 1
         if let index = entries.index(forKey: identity) {
             entries.values[index].used = uses
             return entries.values[index].row
         }
-        // Before any is inserted: the numbers of rows that do not exist come again.
+        // Close first: after a rollback, numbers of rows that do not exist are assigned again.
         if !areClosed { try closeAll(below: numbers, next: next) }
         if entries.count >= Self.limit { try evict(next: next) }
         try insert.bind(Int64(identity.kind.rawValue), at: 1)
@@ -74,7 +74,7 @@ final class IdentityCache {
         return row
     }
 
-    /// Drops the older half, so that a flood of new addresses does not evict on each one.
+    /// Evicts the older half, so that a flood of new addresses does not evict on every insert.
     private func evict(next: Int64) throws {
         let middle = entries.values.map(\.used).sorted()[entries.count / 2]
         for entry in entries.values where entry.used < middle {
@@ -89,7 +89,7 @@ final class IdentityCache {
         areClosed = true
     }
 
-    /// No sighting from `next` on is of it.
+    /// Marks a row as unused from sequence number `next` on.
     private func close(_ row: Int64, next: Int64) throws {
         try close.bind(next - 1, at: 1)
         try close.bind(row, at: 2)

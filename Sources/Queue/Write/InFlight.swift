@@ -1,11 +1,11 @@
-// What was accepted and is not on the disk yet, for whoever has to tell of it while the writer hangs.
+// Counts records that were accepted but are not on disk yet, for reports while the writer hangs.
 package import Records
 import Synchronization
 
-/// Records of one stream that are on their way to the disk.
+/// The number of one stream's records that are not on disk yet.
 package struct RecordsInFlight: Sendable, Equatable {
     package var stream: Stream
-    /// The newest number that was committed before them; below zero where there was no database yet.
+    /// The newest number committed before them; negative if no database was open yet.
     package var after: Int64
     package var count: Int64
 
@@ -14,15 +14,16 @@ package struct RecordsInFlight: Sendable, Equatable {
     }
 }
 
-/// Counts records from their acceptance to their commit, or to their loss; any thread may look.
+/// Counts records from acceptance until they are committed or lost.
 ///
-/// Not those whose giver waits for them, nor sound, whose hole the next run tells of.
+/// Thread-safe. Excludes `put` records, whose sender is still waiting, and audio, whose gap the
+/// next run reports.
 final class InFlight: Sendable {
-    // The hot path: every sighting is counted.
+    // Hot path: counts every sighting.
     private let sightings = Atomic<Int64>(0)
     private let others = Mutex(Tally())
 
-    /// Records by stream.
+    /// Record counts by stream.
     struct Tally: Sendable {
         var sightings: Int64 = 0
         var rows: [Stream: Int64] = [:]

@@ -1,8 +1,8 @@
-// Losses on their way to the ledger.
+// Collects losses until they are recorded in the ledger.
 import Host
 import Records
 
-/// Losses by stream and kind.
+/// Losses summed by stream and kind.
 struct LossTally: Sendable {
     private struct Key: Hashable {
         var stream: Stream
@@ -34,13 +34,13 @@ struct LossTally: Sendable {
     }
 }
 
-/// All losses that are not in the database yet, wherever they are on their way.
+/// All losses that are not in the database yet.
 struct NewLosses: Sendable {
-    /// In no commit yet.
+    /// Losses that are not part of a commit yet.
     var untaken = LossTally()
-    /// To be entered with the writer's next commit.
+    /// Losses that the writer's next commit records.
     private(set) var held = LossTally()
-    /// Counts the commits that were to enter some.
+    /// Counts the commits that were meant to record losses.
     private(set) var turn: Int64 = 0
 
     var isEmpty: Bool { untaken.isEmpty && held.isEmpty }
@@ -51,12 +51,12 @@ struct NewLosses: Sendable {
         return sum.all
     }
 
-    /// Each with the commit that enters it.
+    /// The pending losses, each with the number of the commit that records it.
     var underWay: [(loss: Loss, turn: Int64)] {
         held.all.map { ($0, turn) } + untaken.all.map { ($0, turn + 1) }
     }
 
-    /// The writer takes what there is; returns all that it has to enter.
+    /// Moves all losses to the writer's next commit; returns everything it must record.
     mutating func take() -> [Loss] {
         held.add(untaken.take())
         if !held.isEmpty { turn += 1 }
@@ -65,6 +65,6 @@ struct NewLosses: Sendable {
 
     mutating func hold(_ losses: [Loss]) { untaken.add(losses) }
 
-    /// What was taken is in the database.
+    /// Forgets the held losses: they are in the database now.
     mutating func entered() { held = LossTally() }
 }

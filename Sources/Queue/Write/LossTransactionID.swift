@@ -1,10 +1,14 @@
-// Losses that no commit is known to have entered: of a start of this program, and of boots before.
+// Losses whose commit is uncertain: of this process, and of earlier boots.
 package import Host
 package import Records
 
-/// A commit that enters losses, among all of one start of the program.
+/// Identifies one transaction that recorded losses: boot, process start, and a counter.
+///
+/// Written with that transaction. If the process dies before it learns whether the commit reached
+/// the disk, the next start compares this value with the last one stored and records the losses
+/// exactly once.
 package struct LossTransactionID: Sendable, Equatable {
-    /// The name of the queue's memo: the last one that was committed.
+    /// The name of the queue's memo that holds the last committed value.
     static let memo = "losses"
 
     package var bootID: String
@@ -15,7 +19,7 @@ package struct LossTransactionID: Sendable, Equatable {
         (self.bootID, self.started, self.number) = (bootID, started, number)
     }
 
-    /// Reads what `text` wrote; nil for anything else.
+    /// Parses `text`; nil if it is malformed.
     init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 3, let started = Int64(words[1]), let number = Int64(words[2]) else {
@@ -31,9 +35,9 @@ package struct LossTransactionID: Sendable, Equatable {
     var text: String { "\(bootID) \(started.nanoseconds) \(number)" }
 }
 
-/// What a boot lost and could not enter.
+/// Losses of one boot that could not be recorded in the database.
 package struct LossNote: Sendable {
-    /// Of this note alone, without blanks.
+    /// Unique among notes; contains no spaces.
     package var name: String
     package var bootID: String
     package var losses: [Loss]

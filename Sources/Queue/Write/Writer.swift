@@ -1,33 +1,33 @@
-// The one writer: a connection, the open transaction, and what it knows of the database.
+// The database's only writer: its connection, its open transaction and its counters.
 import Host
 package import Records
 import SQLite
 
-/// What the writer remembers of the database; taken back with a transaction that fails.
+/// The writer's in-memory copy of database state; restored when a transaction fails.
 struct WriterMemory: Sendable {
     var streams = StreamList()
     var live = PerStream<StreamCounters>()
-    /// Of databases that were set aside.
+    /// Counters of quarantined databases.
     var older: [Partition: StreamCounters] = [:]
-    /// Those of them whose records may be uploaded.
+    /// The quarantined databases whose records may be uploaded.
     var draining: Set<Int64> = []
-    /// The names of the files of all that were set aside.
+    /// Numbers of all quarantined databases, by file name.
     var files: [String: Int64] = [:]
     var numbers = RowNumbers()
     var clockMap = ClockMap()
     var bootIsSynced = false
     var chunker = Chunker()
-    /// Where the run ended that was over last.
+    /// Where the last finished audio run ended.
     var soundEnd: Stamp?
-    /// The survey that goes on, or has ended and is not worked out yet.
+    /// The survey in progress, or one that has ended but has no report yet.
     var survey: OpenSurvey?
-    /// About as many are in its track.
+    /// Approximate number of fixes in its track.
     var places: Int64 = 0
-    /// Records in the ledger, by `CommitMark.name` of stream and kind.
+    /// Lost records in the ledger, by `CommitMark.name` of stream and kind.
     var entered: [String: Int64] = [:]
-    /// The ledger holds losses that no event has told of.
+    /// The ledger holds losses that no event has reported.
     var untold = false
-    /// When an event last told of losses.
+    /// When an event last reported losses.
     var toldAt: BootInstant?
 
     subscript(partition: Partition) -> StreamCounters {
@@ -41,7 +41,7 @@ struct WriterMemory: Sendable {
         }
     }
 
-    /// Records of a database that was set aside which wait, or are in quarantine.
+    /// Returns the pending and quarantined records of a quarantined database.
     func left(in database: Int64) -> Int64 {
         older.filter { $0.key.database == database }.values
             .reduce(0) { $0 + $1.waiting + $1.ready + $1.quarantined }
@@ -62,7 +62,7 @@ extension PerStream {
 
 /// Owns the writing connection.
 ///
-/// Lives on the queue's own thread and never leaves it.
+/// Used only by the queue's thread.
 package final class Writer {
     let connection: Connection
     let settings: QueueSettings
@@ -72,28 +72,28 @@ package final class Writer {
         set { memory.streams = newValue }
     }
     var memory = WriterMemory()
-    /// As it was at the last commit.
+    /// `memory` as of the last commit.
     private(set) var committed = WriterMemory()
     /// The row of `boots` for this boot.
     var boot: Int64 = 0
     let identities: IdentityCache
-    /// What ids are made of that this start of the program gives out.
+    /// The random part of the ids that this process assigns.
     let seed: [UInt8]
-    /// Bytes of a page of the database.
+    /// The database's page size in bytes.
     let pageBytes: Int64
-    /// What one eviction step deletes, to the end of a record: a transaction that the journal has room for.
+    /// Bytes per eviction step, rounded up to a whole record; limited by the WAL's size.
     var evictionBytes: Int64 = 256 << 10
 
-    /// When the open transaction began; nil when there is none.
+    /// When the open transaction began; nil if none is open.
     private var opened: BootInstant?
     private var wantsCommit = false
-    /// Bytes of the records in the open transaction.
+    /// Bytes of records in the open transaction.
     private(set) var openBytes = 0
 
     let insertSighting: Statement
     let insertSegment: Statement
     let plainTables: PlainTables
-    /// Up to which row of `beacons` those without a sighting were looked for.
+    /// The last row of `beacons` that was checked for having no sightings.
     var beaconsLookedAt: Int64 = 0
 
     init(
@@ -145,7 +145,7 @@ package final class Writer {
         try reopenFinished()
         let known = try olderDatabases()
         memory.draining = Set(known.filter { $0.state == .draining }.map(\.id))
-        // Not unique in a table that is damaged.
+        // Names are not unique in a damaged table.
         memory.files = Dictionary(known.map { ($0.name, $0.id) }) { first, _ in first }
         try declare(user: user, numbers: try numbersBefore(numbers))
         memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
@@ -166,7 +166,7 @@ package final class Writer {
         )
         try statement.bind(name, at: 1)
         let row = try statement.step() ? statement.required(0) : boot
-        // To its end: an error that comes only then would stay unseen.
+        // Step to the end: an error may surface only there.
         _ = try statement.step()
         return row
     }
@@ -176,16 +176,16 @@ package final class Writer {
     /// Begins a transaction if none is open.
     func begin() throws {
         guard opened == nil else {
-            // SQLite may end a transaction by itself (FULL, IOERR). Going on would commit each statement
-            // alone, and what came before would be written again.
+            // SQLite may end a transaction by itself (FULL, IOERR). Continuing would commit each
+            // statement alone and write the earlier ones twice.
             guard connection.isAutocommit else { return }
-            throw SQLiteError(code: 10, message: "the transaction is gone", statement: "BEGIN")
+            throw SQLiteError(code: 10, message: "SQLite ended the transaction", statement: "BEGIN")
         }
         try connection.run("BEGIN IMMEDIATE")
         opened = clock.now()
     }
 
-    /// Puts everything since the last commit on the disk.
+    /// Commits everything since the last commit.
     package func commit() throws {
         guard opened != nil else { return }
         for database in memory.draining { try closeDrained(database) }
@@ -198,7 +198,7 @@ package final class Writer {
         identities.committed()
     }
 
-    /// Forgets everything since the last commit.
+    /// Rolls back everything since the last commit.
     func rollback() throws {
         opened = nil
         openBytes = 0
@@ -209,26 +209,25 @@ package final class Writer {
         if !connection.isAutocommit { try connection.execute("ROLLBACK") }
     }
 
-    /// How long until the open transaction must be committed; nil when there is none.
+    /// Returns the time until the open transaction is due for commit; nil if none is open.
     func commitDelay(interval: Duration) -> Duration? {
         guard let opened else { return nil }
         return wantsCommit ? .zero : max(.zero, interval - (clock.now() - opened))
     }
 
-    /// A transaction is open.
     var isOpen: Bool { opened != nil }
 
-    /// The open transaction holds something that should be on the disk now.
+    /// Requests an immediate commit of the open transaction.
     func commitSoon() { wantsCommit = true }
 
     // MARK: Records
 
-    /// So many bytes more are in the open transaction.
+    /// Adds to the byte count of the open transaction.
     func noteBytes(_ count: Int) { openBytes += count }
 
-    /// Gives out the next number of a live stream, for a record of so many stored bytes.
+    /// Assigns the next number of a live stream to a record of `bytes` stored bytes.
     func nextSequence(_ stream: Stream, bytes: Int) throws -> Int64 {
-        // Looked up once where it can be: each sighting comes here.
+        // A single lookup in the common case: every sighting calls this.
         if let next = memory.live[stream]?.takeSeeded(bytes) {
             openBytes += bytes
             return next
@@ -256,7 +255,7 @@ package final class Writer {
         try insertSighting.run()
     }
 
-    /// Binds boot, boottime and wall to three parameters in a row.
+    /// Binds boot, boottime and wall to three consecutive parameters.
     func bind(
         _ stamp: Stamp,
         of boot: Int64? = nil,
@@ -270,10 +269,10 @@ package final class Writer {
 }
 
 extension StreamCounters {
-    /// nil before the stream has a seed.
+    /// Returns nil until the stream has a seed.
     fileprivate mutating func takeSeeded(_ size: Int) -> Int64? { hasSeed ? take(size) : nil }
 
-    /// The next number, for a record of so many bytes.
+    /// Assigns the next number to a record of `size` bytes.
     fileprivate mutating func take(_ size: Int) -> Int64 {
         next += 1
         pendingBytes += Int64(size)

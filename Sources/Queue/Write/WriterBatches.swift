@@ -1,13 +1,13 @@
-// The writer's part for upload: freezing batches, and what becomes of them.
+// Freezes batches and stores the results of their upload.
 import Host
 import Records
 import SQLite
 import StatusBoard
 
 extension Writer {
-    /// Freezes the first records of a pending range, up to `last`, under a new key.
+    /// Freezes the first records of a pending range, up to `last`, into a batch with a new key.
     ///
-    /// nil when some of them are not pending any more.
+    /// Returns nil if some of them are no longer pending.
     package func freeze(_ range: PendingRange, through last: Int64) throws -> Batch? {
         guard range.first <= last, last < memory[range.partition].next,
             memory[range.partition].frozen.isPending(range.first...last)
@@ -21,7 +21,7 @@ extension Writer {
                 last: last,
                 state: .ready,
                 attempts: 0,
-                // The range may be of a database before this one, which had more entries.
+                // The range may come from an earlier database, whose clock map had more entries.
                 clockMap: min(range.clockMap, clockMap.newest),
                 sentAt: rightTime,
                 synced: range.synced,
@@ -35,9 +35,10 @@ extension Writer {
         return batch
     }
 
-    /// Has the records of a batch wait again, so that they are dated as the clock map knows by then.
+    /// Returns a batch's records to pending, so that they are dated by the newest clock map.
     ///
-    /// Only for a batch of which nothing was ever sent: what a server may have comes out the same at each try.
+    /// Only for a batch that was never sent: a server may have records of one that was, and must
+    /// get the same bytes on each retry.
     package func release(_ batch: Batch) throws {
         guard try isReady(batch) else { return }
         try begin()
@@ -48,9 +49,9 @@ extension Writer {
 
     func newKey() -> String { UUIDText.random(settings.random(), settings.random()) }
 
-    /// The server has it.
+    /// Marks a batch as uploaded.
     ///
-    /// False, and nothing changes, when that was known before or the batch was split, dropped or requeued.
+    /// Returns false and changes nothing if it already was, or was split, dropped or requeued.
     @discardableResult
     package func uploaded(_ batch: Batch) throws -> Bool {
         guard try isReady(batch) else { return false }
@@ -63,7 +64,7 @@ extension Writer {
                 batch.id
             )
         } else {
-            // Nothing of an older database is kept for a retention: its file goes as a whole.
+            // An older database has no retention: its file is deleted as a whole.
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
             try settle(batch.partition, batch.first...batch.last)
         }
@@ -73,13 +74,13 @@ extension Writer {
         return true
     }
 
-    /// Whether a batch is still waiting for its verdict.
+    /// Whether a batch still waits for the server's verdict.
     private func isReady(_ batch: Batch) throws -> Bool {
         let held = try batches("WHERE id=?", batch.id).first
         return held?.key == batch.key && held?.state == .ready
     }
 
-    /// The server refused its record once more, in `words`.
+    /// Counts another rejection of a single-record batch, with the server's message.
     package func refused(_ batch: Batch, message: String) throws {
         guard try isReady(batch) else { return }
         try begin()
@@ -91,10 +92,10 @@ extension Writer {
         try update.run()
     }
 
-    /// Cuts a batch in two halves, each with a key of its own; attempts are counted for single records only.
+    /// Splits a batch into two halves with new keys; attempts count for single records only.
     ///
-    /// The records keep their ids and their dates, for a server may have some of them. Returns the halves; none where
-    /// the batch was judged, or changed, before.
+    /// The records keep their ids and dates, because a server may already have some. Returns the
+    /// halves, or none if the batch was already settled or changed.
     @discardableResult
     package func split(_ batch: Batch, message: String? = nil) throws -> [Batch] {
         guard batch.records > 1, try isReady(batch) else { return [] }
@@ -112,7 +113,7 @@ extension Writer {
         }
     }
 
-    /// Sets a batch aside for a person to look at, with the server's message.
+    /// Moves a batch to quarantine, with the server's message.
     package func quarantine(_ batch: Batch, message: String) throws {
         guard try isReady(batch) else { return }
         try begin()
@@ -133,7 +134,7 @@ extension Writer {
         memory[batch.partition].quarantined += Int64(batch.records)
     }
 
-    /// Tells in one event of batches of a stream that were set aside, with the server's last message.
+    /// Writes one event for the quarantined batches of a stream, with the server's last message.
     package func noteQuarantined(_ batches: [Batch], message: String) throws {
         guard let first = batches.first else { return }
         try insert(
@@ -151,7 +152,7 @@ extension Writer {
         )
     }
 
-    /// The keys of all batches that wait for their verdict.
+    /// Returns the keys of all batches that wait for the server's verdict.
     package func readyKeys() throws -> Set<String> {
         let rows = try connection.prepare("SELECT uuid FROM batches WHERE state=0")
         var keys: Set<String> = []
@@ -159,7 +160,7 @@ extension Writer {
         return keys
     }
 
-    /// Batches in quarantine, oldest first.
+    /// Returns the batches in quarantine, oldest first.
     package func quarantined() throws -> [Batch] { try batches("WHERE state=2 ORDER BY id") }
 
     func insert(_ batch: Batch) throws -> Batch {
@@ -203,9 +204,9 @@ extension Batch {
         app_version, error, database FROM batches
         """
 
-    /// From a row of `columns`; nil for a stream or a state that is not known.
+    /// Reads a row of `columns`; nil if the stream or the state is unknown.
     ///
-    /// Throws damage for records that cannot be.
+    /// Throws damage for impossible record numbers.
     init?(
         _ rows: borrowing Statement,
         _ streams: StreamList,
@@ -237,9 +238,9 @@ extension Batch {
 }
 
 extension Statement {
-    /// The first and the last of some records, in two columns.
+    /// Reads the first and last record number from two columns.
     ///
-    /// Throws damage for what cannot be.
+    /// Throws damage for impossible values.
     func recordRange(_ column: Int32) throws -> ClosedRange<Int64> {
         let (first, last) = (required(column), required(column + 1))
         guard first > 0, first <= last, last.isPlausible else {

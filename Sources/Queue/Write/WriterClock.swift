@@ -1,13 +1,13 @@
-// The writer's part for the clock: noting both clocks, and forgetting what no record needs.
+// Maintains the clock map, and prunes entries that no record needs.
 package import Host
 package import Records
 import SQLite
 
 extension Writer {
-    /// Notes both clocks of a moment of this boot; `synced` if `source` vouches for the wall clock then.
+    /// Stores both clocks at one point in time; `synced` if `source` vouches for the wall clock.
     ///
-    /// The first synced note of a boot dates all that came before it. A note that tells nothing new takes
-    /// the place of the one before it, so months of them are a few rows.
+    /// The first synced entry of a boot dates all records before it. An entry that adds nothing
+    /// replaces the previous one, so months take only a few rows.
     package func noteClock(
         _ stamp: Stamp,
         synced: Bool,
@@ -35,36 +35,36 @@ extension Writer {
             )
         )
         if synced { memory.bootIsSynced = true }
-        // After the insert, never before: a row id that a batch was frozen with must not come again.
+        // Delete after the insert: a row id that a batch was frozen with must not be reused.
         if let idle, idle.boot == boot {
             try connection.run("DELETE FROM clock_map WHERE id=?", idle.id)
         }
     }
 
-    /// What time it is, as far as is known: a receiver's time sets no clock.
+    /// The best known wall time; time from GNSS does not set the system clock.
     var rightTime: WallTime { clockMap.resolve(clock.stamp(), boot: boot).wall }
 
-    /// Whether this boot's clock has been synced since it started.
+    /// Returns whether the clock has been synced during this boot.
     package func clockSyncedThisBoot() -> Bool { memory.bootIsSynced }
 
-    /// The newest moment of this boot whose right wall time is known.
+    /// Returns the newest point of this boot whose true wall time is known.
     package func clockAnchor() -> ClockMap.Anchor? { clockMap.anchor(of: boot) }
 
-    /// The row of a boot; one that there is none of, nor a moment, where this database does not know it.
+    /// Returns the row of a boot; 0, which has no entries, if this database does not know the boot.
     func boot(named id: String) throws -> Int64 {
         let rows = try connection.prepare("SELECT id FROM boots WHERE boot_id=?")
         try rows.bind(id, at: 1)
         return try rows.step() ? rows.required(0) : 0
     }
 
-    /// Forgets boots that no record and no loss refers to any more, and what was noted long before the oldest.
+    /// Deletes boots without records or losses, and old clock entries of the oldest needed boot.
     ///
-    /// Rows and boots ascend together, so the first row of each table tells the oldest boot it needs.
+    /// Rows and boots ascend together: the first row of each table gives its oldest boot.
     package func pruneClockMap() throws {
         // Records of an older database are not in the order of these boots.
         guard memory.older.isEmpty else { return }
         let (oldest, moment) = try oldestRecord()
-        // The ledger keeps a few moments for ever: their boots alone stay, not all since the first loss.
+        // The ledger keeps a few times forever: keep only their boots, not all later ones.
         let unneeded = """
             NOT IN (SELECT first_boot FROM losses UNION SELECT open_boot FROM losses
             UNION SELECT last_boot FROM losses)
@@ -73,7 +73,7 @@ extension Writer {
         try connection.run("DELETE FROM clock_map WHERE boot<? AND boot \(unneeded)", oldest)
         var isPruned = connection.changes > 0
         try connection.run("DELETE FROM boots WHERE id<? AND id \(unneeded)", oldest)
-        // An hour is more than records are ever out of the order of their stamps.
+        // Records are never out of stamp order by as much as an hour.
         if let anchor = clockMap.anchor(of: oldest, at: moment &- 3_600_000) {
             try connection.run(
                 "DELETE FROM clock_map WHERE boot=? AND boottime<? AND id<? AND boot \(unneeded)",
@@ -86,7 +86,7 @@ extension Writer {
         if isPruned { clockMap = try loadClockMap(connection, through: .max) }
     }
 
-    /// The boot and the boot time (ms) of the oldest record; now, where there is none.
+    /// Returns the boot and boot time (ms) of the oldest record; now if there are no records.
     private func oldestRecord() throws -> (boot: Int64, boottime: Int64) {
         var oldest = (boot: boot, boottime: clock.now().milliseconds)
         let tables = streams.kinds.map(\.table) + ["segments", "open_survey"]

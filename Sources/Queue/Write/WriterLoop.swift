@@ -1,15 +1,15 @@
-// The writer's loop: records in as they come, a commit an interval, and again after a failure.
+// The writer's loop: stores records, commits once per interval and retries after failures.
 import Host
 import Records
 import SQLite
 import StatusBoard
 import Synchronization
 
-/// Takes jobs from the mailbox and gives them to the writer.
+/// Takes jobs from the mailbox and runs them on the writer.
 ///
-/// The records of the open transaction stay in memory until it is committed. When the disk refuses, the
-/// transaction is rolled back and they are written again later; what memory cannot hold is counted. Has no
-/// thread of its own: `run` is for one, `turn` for whoever turns it by hand.
+/// Records of the open transaction stay in memory until it is committed. If the disk fails, the
+/// loop rolls back and writes them again later; it counts records that memory cannot hold as lost.
+/// Not thread-safe: one thread calls either `run` or, to drive it by hand, `turn`.
 final class WriterLoop {
     let core: QueueCore
     let maintenance: Maintenance
@@ -18,27 +18,27 @@ final class WriterLoop {
     var writer: Writer?
     var quota: Quota
     var backlog: Backlog
-    /// Those who wait until what they gave is on the disk.
+    /// Completion handlers of `put` calls that wait for a commit.
     var waiting: [@Sendable ((any Error)?) -> Void] = []
     var userStreams: [DeclaredStream]
     private var commitInterval: Duration
-    /// Set while the disk refuses: when to try again.
+    /// When to retry after a disk error; nil while the disk works.
     var retryAt: BootInstant?
     var failures = 0
-    /// What it refused last, another program has.
+    /// The last error was that another process holds the database.
     var isHeld = false
-    /// How often in a row there was no room.
+    /// Consecutive errors for lack of space.
     var fulls = 0
-    /// Databases that were set aside since a commit succeeded.
+    /// Databases quarantined since the last successful commit.
     var replacements = 0
-    /// The files that the writer has open: its database and the journal of it.
+    /// The identities of the open database file and its WAL.
     var files: (database: FileIdentity?, journal: FileIdentity?) = (nil, nil)
-    /// Where the last database that was open was to be set aside.
+    /// The path to which the last open database was to be moved as corrupt.
     var marked: String?
     var publishedAt: BootInstant?
-    /// Something was committed since the storage was looked at.
+    /// Something was committed since the last storage check.
     var isNew = true
-    /// What was uploaded that long ago is being deleted.
+    /// The retention of the purge in progress; nil if none is running.
     var purging: Duration?
     var isRunning = true
     var jobs: [Job] = []
@@ -52,9 +52,9 @@ final class WriterLoop {
         commitInterval = core.settings.commitInterval
     }
 
-    /// Opens the database; a disk that refuses is waited for.
+    /// Opens the database; retries later if the disk fails.
     ///
-    /// Throws for what time will not mend.
+    /// Throws for errors that a retry cannot fix.
     static func open(_ core: QueueCore, _ maintenance: Maintenance) throws -> WriterLoop {
         let loop = WriterLoop(core, maintenance)
         do {
@@ -69,7 +69,7 @@ final class WriterLoop {
         return loop
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until a `stop` job arrives.
     func run() {
         while isRunning {
             core.life.enters("pthread_cond_wait", for: delay)
@@ -80,7 +80,7 @@ final class WriterLoop {
         core.life.ends()
     }
 
-    /// Does what there is to do now, without waiting.
+    /// Does the pending work without waiting.
     func turn() {
         guard isRunning else { return }
         core.mailbox.takeAll(into: &jobs, timeout: .zero)
@@ -92,21 +92,21 @@ final class WriterLoop {
         jobs.removeAll(keepingCapacity: true)
         settle(force: !isRunning)
         guard !isRunning else { return }
-        // What was made room for is written before the end.
+        // Records for which space was freed are written before the loop ends.
         while let retryAt, retryAt <= settings.clock.now() { settle(force: true) }
         end()
     }
 
-    /// How long the mailbox may be waited for.
+    /// How long to wait for the mailbox; nil if there is no deadline.
     var delay: Duration? {
         if let retryAt { return max(.zero, retryAt - settings.clock.now()) }
         if quota.isBehind || purging != nil { return .milliseconds(1) }
         return writer?.commitDelay(interval: commitInterval)
     }
 
-    /// Whether nothing that was taken or counted waits for the disk.
+    /// Whether every accepted record and every counted loss is on disk.
     var isAllOnDisk: Bool {
-        // Marks between segments may wait for the next record.
+        // Audio run boundaries may wait for the next record.
         writer.map { $0.commitDelay(interval: .zero) == nil } ?? false
             && waiting.isEmpty && retryAt == nil
             && core.mailbox.count == 0 && core.losses.withLock { $0.isEmpty }
@@ -117,7 +117,7 @@ final class WriterLoop {
         case .stop: isRunning = false
         case .work(let work): perform(work)
         case .check:
-            // Not while the disk refuses: one more refusal would put off the next try each time.
+            // Skipped while the disk fails: each further error would postpone the next retry.
             guard retryAt == nil, !replaceMovedFile() else { break }
             attempt { try $0.tellLosses(atOnce: false) }
             keep(force: true)
@@ -133,9 +133,9 @@ final class WriterLoop {
         }
     }
 
-    /// A record, or a mark between segments of sound.
+    /// Stores a record or an audio run boundary.
     private func take(_ job: Job) {
-        // There was no room for the one before, and now there is.
+        // The previous record did not fit; there may be space now.
         if let retryAt, settings.clock.now() >= retryAt { retry() }
         guard hold(job) else {
             core.losses.withLock { $0.hold(job.losses) }
@@ -146,16 +146,16 @@ final class WriterLoop {
         write(job)
     }
 
-    /// Writes a record that is held.
+    /// Writes a record that the backlog already holds.
     private func write(_ job: Job) {
         if case .put(_, let done) = job { waiting.append(done) }
         if retryAt == nil { attempt { try $0.insert(job) } }
-        // A transaction is the least that the journal can be: with its share of a small limit, a short one.
+        // The WAL holds a whole transaction: if its limit is small, keep transactions short.
         guard retryAt == nil, writer?.openBytes ?? 0 > quota.limits.journal / 2 else { return }
         if commit() { succeeded() }
     }
 
-    /// So much in one interval is committed early: while the disk takes it, nothing is given up.
+    /// Adds a job to the backlog; when it is full, commits early so that no record is lost.
     private func hold(_ job: Job) -> Bool {
         if backlog.hold(job) { return true }
         if retryAt == nil { commit() }
@@ -169,10 +169,10 @@ final class WriterLoop {
         commit()
     }
 
-    /// What a caller wants done: committed, or undone, before the caller hears of it.
+    /// Runs a caller's work and commits or rolls it back before the caller is answered.
     private func perform(_ work: Work) {
-        // Nothing else may be open, for what is wanted may be undone: a try that fails may leave records to be
-        // written to another database.
+        // Commit everything else first, because the work may be rolled back. Try twice: a failed
+        // attempt may leave records that must be written to another database.
         guard commitNow() || commitNow(), let writer else { return work.finish(work.run(nil)) }
         var failure = work.run(writer)
         do {
@@ -194,16 +194,17 @@ final class WriterLoop {
         }
     }
 
-    /// Commits what there is, if the disk may be asked now.
+    /// Commits the open transaction, unless the loop is waiting to retry after a disk error.
     ///
-    /// A caller may have read another file that was put in the database's place: what it wants is not for this one.
+    /// First checks for a file that replaced the database: a caller may have read it, and its work
+    /// must not change this one.
     private func commitNow() -> Bool {
         if let retryAt, settings.clock.now() >= retryAt { retry() }
         if retryAt == nil { replaceMovedFile(ifAnotherIsThere: true) }
         return retryAt == nil && commit()
     }
 
-    /// Commits what is open, with the losses that go with it; false when the disk refused.
+    /// Commits the open transaction with the pending losses; returns false if the disk failed.
     @discardableResult private func commit() -> Bool {
         let (losses, turn) = core.losses.withLock { ($0.take(), $0.turn) }
         let isDone = attempt { writer in
@@ -222,7 +223,7 @@ final class WriterLoop {
         return true
     }
 
-    /// Commits with the memos that waited for a commit; at the end they have one of their own.
+    /// Commits with the pending memos; at shutdown they get a commit even if nothing else is open.
     private func commitOpen(_ writer: Writer) throws {
         if let end = writer.memory.soundEnd, end != writer.committed.soundEnd {
             core.memos.set(SoundEnd.memo, SoundEnd.text(end, boot: settings.bootID))
@@ -233,7 +234,7 @@ final class WriterLoop {
         core.memos.written(memos)
     }
 
-    /// Commits when it is time, or tries again what the disk refused.
+    /// Commits when it is due, or retries after a disk error.
     private func settle(force: Bool) {
         let now = settings.clock.now()
         if let retryAt {
@@ -254,7 +255,7 @@ final class WriterLoop {
         if isNew || quota.isBehind { keep(force: false) }
     }
 
-    /// Deletes records whose retention is over, for 200 ms at most; the rest waits for the next turn.
+    /// Deletes records past their retention, for at most 200 ms; the next turn continues.
     private func purge(since now: BootInstant) {
         guard let retention = purging, retryAt == nil else { return }
         repeat {
@@ -269,19 +270,19 @@ final class WriterLoop {
 
     private func retry() {
         retryAt = nil
-        // A file that was replaced, or a disk that came back, needs a connection of its own.
+        // A replaced file, or a disk that came back, needs a new connection.
         if failures >= 3 && !isHeld || writer == nil { return reopen() }
-        // Writing something that changes nothing shows whether the disk takes anything.
+        // A write that changes nothing shows whether the disk works again.
         let isBack = attempt { writer in
             try writer.begin()
             try writer.connection.execute("UPDATE database SET generation=generation")
-            // What was declared meanwhile, or as it failed.
+            // Streams declared during the outage, or by the call that failed.
             try writer.declare(user: userStreams)
         }
         if isBack { insertBacklog() }
     }
 
-    /// Writes what is held, with commits between: as one transaction it may be more than there is room for.
+    /// Writes the backlog with commits in between, because one transaction may not fit on the disk.
     func insertBacklog() {
         waiting.removeAll()
         resumeRun()
@@ -294,11 +295,11 @@ final class WriterLoop {
     // MARK: Storage
 
     private func keep(force: Bool) {
-        // The quota commits: what is open by then would be written again after a later failure.
+        // The quota commits: open records would be written twice after a later failure.
         guard retryAt == nil, commit(), let writer else { return }
         isNew = false
         do {
-            // Some steps of it may be on the disk, whatever comes of the rest.
+            // Some steps may be on disk even if a later one fails.
             defer { core.books.committed(writer) }
             try quota.keep(writer, force: force)
         } catch {

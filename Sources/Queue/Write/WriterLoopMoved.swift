@@ -1,4 +1,4 @@
-// What the writer's loop does when somebody deleted, renamed or replaced the database under it.
+// Handles a database file that was deleted, renamed or replaced while it was open.
 import Host
 import Records
 import SQLite
@@ -6,15 +6,16 @@ import StatusBoard
 import Synchronization
 
 extension WriterLoop {
-    /// Copying gigabytes on a slow card takes so long at most.
+    /// The maximum time to copy gigabytes on a slow card.
     private static let copyLimit = Duration.seconds(300)
 
-    /// Replaces the open database if its path does not name it any more; false when nothing had to be done.
+    /// Replaces the open database if its path now names another file; returns false if it does not.
     ///
-    /// Commits still succeed then, into a file that ends with the process. It is copied from the open connection to
-    /// where a damaged database is set aside, and its records are uploaded from there.
+    /// Commits still succeed then, but into a file that vanishes with the process. So the open
+    /// database is copied to a quarantine path, and its records are uploaded from there.
     ///
-    /// `ifAnotherIsThere`: where there is none, nobody can read it, and its folder may be away for a moment.
+    /// `ifAnotherIsThere` ignores a missing file: nobody reads it, and its folder may be away
+    /// briefly.
     @discardableResult func replaceMovedFile(ifAnotherIsThere: Bool = false) -> Bool {
         guard let writer, let opened = files.database,
             let there = settings.disk.identity(settings.path), there != opened,
@@ -45,25 +46,25 @@ extension WriterLoop {
         return true
     }
 
-    /// Moves the file that took the database's place aside, as if it were damaged; it may be an older backup.
+    /// Quarantines the file that replaced the database; it may be an older backup.
     private func setStrangerAside(isThere: Bool) throws {
         let (disk, journal) = (settings.disk, settings.path + "-wal")
-        // Ours would be taken for the journal of the other file, and its pages be written into it.
+        // SQLite would apply our WAL to the other file and write our pages into it.
         if !isThere || disk.identity(journal) == files.journal { disk.remove(journal) }
         guard isThere else { return _ = disk.remove(settings.path + "-shm") }
         try DatabaseFile.moveAside(settings) { _ in }
     }
 
-    /// Copies the open database to where a damaged one would be set aside; false when that fails.
+    /// Copies the open database to a quarantine path; returns false on failure.
     ///
-    /// Where the whole cannot be copied, for want of room or for a bad page, what was uploaded is left out.
+    /// If the whole does not fit or has a bad page, retries without the uploaded records.
     private func copyAside(_ writer: Writer) -> Bool {
         if copyOnce(writer) { return true }
         deleteUploaded(writer)
         return copyOnce(writer)
     }
 
-    /// Deletes as much as it can of what was uploaded.
+    /// Deletes as many uploaded records as possible.
     private func deleteUploaded(_ writer: Writer) {
         let bytes = settings.reserveBytes
         var reserve = Reserve(database: settings.path, on: settings.disk, bytes: bytes)
@@ -94,7 +95,7 @@ extension WriterLoop {
         }
     }
 
-    /// What only the deleted file had is lost: it goes into the ledger of the next database.
+    /// Adds everything that only the deleted file had to the next database's ledger as lost.
     private func noteAllLost(_ writer: Writer) {
         let now = settings.clock.stamp()
         let losses = writer.streams.streams.map { stream in

@@ -1,4 +1,4 @@
-// What the writer's loop does when the disk refuses or the database is damaged, and at its end.
+// Handles disk errors, damaged databases and the shutdown of the writer's loop.
 import Host
 import Records
 import SQLite
@@ -6,12 +6,16 @@ import StatusBoard
 import Synchronization
 
 extension WriterLoop {
-    /// 1, 2, 4, 8 s: a failing card must not be hammered, and one that is back is wanted soon.
+    /// Returns the backoff: 1, 2, 4, then 8 s.
+    ///
+    /// It spares a failing card, yet notices a recovered one soon.
     static func pause(after failures: Int) -> Duration {
         .seconds(1 << min(max(0, failures - 1), 3))
     }
 
-    /// False when it failed: by then the disk is waited for, or another database is open.
+    /// Runs `body` on the writer; returns false if it failed.
+    ///
+    /// By then a retry is scheduled or another database is open.
     @discardableResult func attempt(_ body: (Writer) throws -> Void) -> Bool {
         guard let writer else {
             refused(QueueClosed())
@@ -28,13 +32,13 @@ extension WriterLoop {
 
     func succeeded() { (failures, fulls, replacements, isHeld) = (0, 0, 0, false) }
 
-    /// The disk, or the database, did not take it: everything since the last commit is to be written again.
+    /// Handles a failed write: rolls back and schedules a retry of all since the last commit.
     func refused(_ error: any Error) {
         failures += 1
         try? writer?.rollback()
         let sqlite = error as? SQLiteError
         isHeld = sqlite?.isBusy ?? false
-        // A disk that damages each new database, too, is waited for.
+        // If the disk damages each new database too, wait for it.
         if sqlite?.isDamage == true, replacements < 3 {
             replacements += 1
             return replace("\(error)")
@@ -63,7 +67,7 @@ extension WriterLoop {
             defer { core.books.committed(writer) }
             return try quota.makeRoom(writer, isRepeated: fulls > 3)
         } catch {
-            // Half an eviction must not stay open: SQLite may have ended it without our knowing.
+            // Do not leave half an eviction open: SQLite may have ended the transaction silently.
             try? writer.rollback()
             return false
         }
@@ -76,13 +80,14 @@ extension WriterLoop {
         }
     }
 
-    /// What is held in memory goes into the next database: the one that is set aside counts up to its last commit.
+    /// Writes the commit mark next to a database that is about to be quarantined.
     ///
-    /// Throws what the disk says: no database is set aside before its mark is there.
+    /// Records in memory go into the next database, so the quarantined one counts up to its last
+    /// commit. Throws disk errors: no database is quarantined without its mark.
     func noteAside(_ path: String) throws {
         guard core.generation.load(ordering: .acquiring) > 0 else { return }
         let (disk, mark) = (settings.disk, Array(CommitMark(core.books.memory).text.utf8))
-        // That one is away by now: what is set aside next was never open, and has nothing of what the mark says.
+        // The marked one is moved already: the mark does not describe this one, never open.
         if let marked, disk.exists(marked) { return }
         marked = path
         do {
@@ -99,8 +104,8 @@ extension WriterLoop {
         if replaceMovedFile() { return }
         core.leave()
         do {
-            // The old connection goes last: as long as one is there, the journal's index is as of the last
-            // commit, and a transaction that failed as it was synced is not found in the journal again.
+            // Close the old connection last: while one is open, the WAL index stays at the last
+            // commit, so recovery does not bring back a transaction whose fsync failed.
             let database = try openDatabase()
             writer?.connection.keepJournal()
             begin(database)
@@ -122,15 +127,17 @@ extension WriterLoop {
         attempt { try quota.begin($0) }
     }
 
-    /// Sound that is held may be of a run before it, which a new database, or one that took nothing yet, does not have.
+    /// Restarts the audio run of held segments if the database does not have it.
+    ///
+    /// It may be new, or may have rolled back the start of the run.
     func resumeRun() {
         guard let open = backlog.openRun, writer?.chunker.token != open.run.id else { return }
         attempt { try $0.begin(open.run, from: open.next) }
     }
 
-    /// Sets the damaged database aside and goes on with a new one.
+    /// Quarantines the damaged database and continues with a new one.
     func replace(_ message: String) {
-        // The damage may be that of a file which was put in the database's place.
+        // The damage may be that of a file that replaced the database.
         if replaceMovedFile() { return }
         core.leave()
         try? writer?.rollback()
@@ -143,20 +150,20 @@ extension WriterLoop {
             begin(try openDatabase())
             if retryAt == nil { insertBacklog() }
         } catch {
-            // A disk that refuses this may have made up the damage: the next try looks again, by `reopen`.
+            // A failing disk may have faked the damage: the next retry checks again in `reopen`.
             giveUpFile()
             core.storage.failed(Failure("\(settings.path): \(error); \(message)"))
         }
     }
 
-    /// Replacing the open file failed: the next try, later, opens the database again.
+    /// Schedules a reopen after the open file could not be replaced.
     func giveUpFile() {
         failures = max(failures + 1, 3)
         isHeld = false
         retryAt = settings.clock.now() + Self.pause(after: failures)
     }
 
-    /// Callers that wait, or come later, must not wait for ever.
+    /// Ends the loop; waiting and later callers get an error instead of blocking forever.
     func end() {
         core.books.closed()
         writer = nil

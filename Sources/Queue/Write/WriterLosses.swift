@@ -1,18 +1,18 @@
-// The writer's part for losses: the ledger, and the events that tell of it.
+// Records losses in the ledger and writes the events that report them.
 import Host
 import Records
 import SQLite
 
 extension Writer {
-    /// While losses go on, one event in this time tells of them.
+    /// The minimum time between two loss events while losses continue.
     static let lossEventPause = Duration.seconds(300)
 
-    /// Enters records of this boot that were lost.
+    /// Records a loss that happened in this boot.
     func note(_ loss: Loss) throws {
         try note(loss, fromBoot: boot, toBoot: boot)
     }
 
-    /// Enters a loss whose ends may lie in other boots.
+    /// Records a loss that may start or end in other boots.
     func note(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
         guard loss.records > 0 else { return }
         try begin()
@@ -42,7 +42,11 @@ extension Writer {
         memory.untold = true
     }
 
-    /// Puts losses that no event has told of into the stream of events; at most one event a kind and pause.
+    /// Writes events for unreported losses, one per stream and kind.
+    ///
+    /// Does so at most once per `lossEventPause`.
+    ///
+    /// `atOnce` ignores `lossEventPause`.
     func tellLosses(atOnce: Bool) throws {
         guard memory.untold else { return }
         let now = clock.now()
@@ -55,7 +59,7 @@ extension Writer {
                 ("from", told(row.open, boot: row.openBoot, at: stamp)),
                 ("to", told(row.last, boot: row.lastBoot, at: stamp)),
             ]
-            // Nothing gives way but for want of room.
+            // Records are evicted only for lack of space.
             if row.kind == .evicted {
                 detail.append(("code", .text(ErrorCode.storageFull.rawValue)))
             }
@@ -66,8 +70,9 @@ extension Writer {
         memory.toldAt = now
     }
 
-    /// A time as far as is known, for an event that sees the clock at `now`: that may still be wrong after a start, or stay
-    /// so.
+    /// Returns a time for an event with stamp `now`.
+    ///
+    /// The wall clock of `now` may still be wrong, so a time of this boot is shifted to match it.
     func told(_ time: WallTime, boot: Int64, at now: Stamp) -> EventValue {
         guard boot == self.boot else { return .known(time) }
         let ahead = now.wall.milliseconds &- clockMap.resolve(now, boot: boot).wall.milliseconds
@@ -83,7 +88,7 @@ extension Writer {
         try update.run()
     }
 
-    /// A loss that its source has told of in an event of its own.
+    /// Records a loss that its source has already reported in an event.
     func noteTold(_ loss: Loss) throws { try noteTold(loss, fromBoot: boot, toBoot: boot) }
 
     func noteTold(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {

@@ -1,13 +1,13 @@
-// The writer's part for numbers: they are stored with the records they were given to, never worked out from them.
+// // Stores the sequence numbers and counters of streams, which are never recomputed from rows.
 import Records
 import SQLite
 
 extension Writer {
-    /// The streams of the user from now on: a new one gets its number, its table and its place in the list.
+    /// Declares the user's streams: a new one gets a number, a table and an entry in the list.
     ///
-    /// One that is not declared any more stays, so that what it has waiting is uploaded.
+    /// A stream that is no longer declared stays, so that its pending records are still uploaded.
     ///
-    /// `known`: numbers that streams had in a database before this one, and keep where that is possible.
+    /// `known` holds the numbers that streams had in an earlier database; kept if they are free.
     func declare(user declared: [DeclaredStream], numbers known: [String: Int] = [:]) throws {
         try begin()
         let stored = try userStreams()
@@ -37,7 +37,7 @@ extension Writer {
         }
     }
 
-    /// What waits of a stream that is not declared any more goes out under the name it had.
+    /// Stores a stream's wire name for pending records, even once it is no longer declared.
     private func store(wire kind: StreamKind) throws {
         let update = try connection.prepare(
             "UPDATE sequences SET wire=? WHERE database=0 AND stream=?"
@@ -47,8 +47,9 @@ extension Writer {
         try update.run()
     }
 
-    /// A number that comes next and is there already, or one that waits and is not there: half of the database is
-    /// older than the rest.
+    /// Throws damage if the next number already exists, or if a pending record is missing.
+    ///
+    /// Either means that one part of the database is older than the rest.
     private func checkNext(_ kind: StreamKind) throws {
         let newest = try connection.integer("SELECT max(id) FROM \(kind.table)") ?? 0
         let counters = memory[Partition(kind.stream)]
@@ -56,13 +57,13 @@ extension Writer {
         guard newest >= counters.next || waiting > newest else { return }
         throw SQLiteError(
             code: 11,
-            message: "\(kind.stream): the newest record is \(newest), but \(waiting) waits and "
-                + "\(counters.next) comes next",
+            message: "\(kind.stream): the newest record is \(newest), but \(waiting) is pending "
+                + "and \(counters.next) is next",
             statement: ""
         )
     }
 
-    /// Throws damage for rows of the books that no Waypost writes: SQLite's own check passes over values.
+    /// Throws damage for rows that Waypost never writes; SQLite's own check ignores values.
     func checkBooks() throws {
         let wrong = try connection.integer(
             """
@@ -74,10 +75,10 @@ extension Writer {
             """
         )
         guard wrong != 0 else { return }
-        throw SQLiteError(code: 11, message: "rows that cannot be, in the books", statement: "")
+        throw SQLiteError(code: 11, message: "impossible rows in the bookkeeping", statement: "")
     }
 
-    /// Streams of the user that this database knows, declared now or once, by name.
+    /// Returns the user streams that this database knows, by name, still declared or not.
     private func userStreams() throws -> [String: (number: Int, wire: String?)] {
         let rows = try connection.prepare(
             "SELECT name, stream, wire FROM sequences WHERE database=0 AND stream>=?"
@@ -114,7 +115,7 @@ extension Writer {
         return numbers
     }
 
-    /// Streams of databases that were set aside and are not drained yet.
+    /// Loads the counters of quarantined databases that are not drained yet.
     func loadOlder() throws -> [Partition: StreamCounters] {
         let rows = try connection.prepare(
             "SELECT database, stream, name FROM sequences WHERE database>0"
@@ -125,7 +126,7 @@ extension Writer {
             try check(stream)
             partitions.append(Partition(stream, of: rows.required(0)))
         }
-        // Not unique in a table that is damaged.
+        // Keys are not unique in a damaged table.
         return try Dictionary(partitions.map { ($0, try loadCounters($0)) }) { first, _ in first }
     }
 
@@ -141,16 +142,16 @@ extension Writer {
         try row.bind([key.0, key.1], from: 1)
         guard try row.step() else { return counters }
         counters.next = try row.required(0).checked("the next number")
-        counters.uploaded = try row.required(1).checked("what is uploaded")
-        counters.evicted = try row.required(2).checked("what is evicted")
-        counters.notKept = try row.required(3).checked("what is not kept")
-        counters.seeded = try row.required(4).checked("where ids begin")
+        counters.uploaded = try row.required(1).checked("the uploaded count")
+        counters.evicted = try row.required(2).checked("the evicted count")
+        counters.notKept = try row.required(3).checked("the count of chunks not kept")
+        counters.seeded = try row.required(4).checked("the start of ids")
         counters.pendingBytes = try row.required(5).checked("the bytes that are pending")
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
-        // Records that come to have such numbers would never be sent.
+        // Future records would get these numbers and would never be sent.
         guard counters.frozen.last < counters.next else {
             let last = counters.frozen.last
-            let message = "\(partition.stream): record \(last) is over before it came"
+            let message = "\(partition.stream): record \(last) is settled but was never assigned"
             throw SQLiteError(code: 11, message: message, statement: "")
         }
         counters.ready = try sum(partition, .ready)
@@ -184,10 +185,10 @@ extension Writer {
         return ranges
     }
 
-    /// Stores every number that is another than it was `before`: part of each commit.
+    /// Stores every number that differs from `before`; part of each commit.
     func storeNumbers(since before: WriterMemory) throws {
         for stream in streams.streams {
-            // Rows that damage took were not subtracted.
+            // Rows lost to damage were not subtracted.
             if memory[Partition(stream)].holdsNothing { memory[Partition(stream)].pendingBytes = 0 }
             try store(Partition(stream), memory.live[stream], before.live[stream])
         }
@@ -228,7 +229,7 @@ extension Writer {
         )
     }
 
-    /// From the next record of a stream on, ids are made of this start's random number.
+    /// Stores that ids use this process's random number from the stream's next record on.
     func storeSeed(_ stream: Stream) throws {
         try begin()
         let next = memory[Partition(stream)].next
@@ -240,9 +241,9 @@ extension Writer {
         memory[Partition(stream)].hasSeed = true
     }
 
-    // MARK: Numbers that are over
+    // MARK: Settled numbers
 
-    /// Notes that a range is over and in no batch; neighbours become one.
+    /// Records that a range is settled and in no batch; merges it with adjacent ranges.
     func settle(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         try begin()
         let key = (partition.database, Int64(partition.stream.number))

@@ -1,8 +1,8 @@
-// The writer's part for plain records: rows of typed columns, and events.
+// Stores plain records: rows of typed columns, and events.
 import Records
 
 extension Writer {
-    /// Stores a plain record; `boot`: the row of the boot that its stamp is of, this one by default.
+    /// Stores a plain record; `boot` is the boot row of its stamp, by default the current one.
     func insert(_ row: PlainRow, boot: Int64? = nil) throws {
         try begin()
         let sequence = try nextSequence(row.stream, bytes: row.storedBytes)

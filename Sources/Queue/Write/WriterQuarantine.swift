@@ -1,20 +1,22 @@
-// The writer's part for records in quarantine: a person looks at them, sends them again, or drops them.
+// Lists, requeues and drops records in quarantine at a person's request.
 import Host
 import Records
 import SQLite
 
 extension Writer {
-    /// Batches in quarantine, oldest first, at most `limit`; `Reader.quarantine` tells people of them.
+    /// Returns at most `limit` batches in quarantine, oldest first.
+    ///
+    /// `Reader.quarantine` is for display.
     package func quarantined(limit: Int64) throws -> [Batch] {
         try batches("WHERE state=2 ORDER BY id LIMIT ?", limit)
     }
 
-    /// The batch in quarantine that has this number.
+    /// Returns the batch in quarantine with this number.
     package func quarantined(number: Int64) throws -> Batch? {
         try batches("WHERE state=2 AND id=?", number).first
     }
 
-    /// The batch in quarantine that has this key.
+    /// Returns the batch in quarantine with this key.
     package func quarantined(key: String) throws -> Batch? {
         let row = try connection.prepare("SELECT id FROM batches WHERE state=2 AND uuid=?")
         try row.bind(key, at: 1)
@@ -22,17 +24,17 @@ extension Writer {
         return try quarantined(number: row.required(0))
     }
 
-    /// The id of a record, as the server was told; empty where its database does not tell any more.
+    /// Returns the id of a record as sent to the server; empty if its record is deleted.
     ///
-    /// What ids are made of goes with the records: to ask for one that is gone would read as damage.
+    /// The seeds of ids are deleted with the records: reading a missing one would look like damage.
     func id(_ partition: Partition, _ sequence: Int64) throws -> String {
         guard try capture(of: sequence, in: partition) != nil else { return "" }
         return try RecordIDs(connection, partition.stream, sequence...sequence).id(sequence)
     }
 
-    /// Puts the records of a batch back as a fresh one: a new key, no attempts, dated as the clock map knows now.
+    /// Requeues a quarantined batch: new key, no attempts, dated by the newest clock map.
     ///
-    /// Returns nil when the batch is not in quarantine any more.
+    /// Returns nil if the batch is no longer in quarantine.
     package func requeue(_ batch: Batch) throws -> Batch? {
         guard let held = try quarantined(number: batch.id), held.key == batch.key else {
             return nil
@@ -58,9 +60,9 @@ extension Writer {
         return fresh
     }
 
-    /// Deletes the records of a batch for good: they are entered as lost, and an event tells of them.
+    /// Deletes the records of a quarantined batch, records the loss and writes an event.
     ///
-    /// False when the batch is not in quarantine any more.
+    /// Returns false if the batch is no longer in quarantine.
     package func drop(_ batch: Batch) throws -> Bool {
         guard let held = try quarantined(number: batch.id), held.key == batch.key else {
             return false
@@ -82,9 +84,9 @@ extension Writer {
         return true
     }
 
-    /// Counts records as gone and tells of them in an event of their own.
+    /// Records a loss and reports it in a separate event.
     ///
-    /// `detail` gets when the first and the last of them were captured.
+    /// `detail` builds the event from the capture times of the first and last record.
     private func countRemoved(
         _ partition: Partition,
         _ range: ClosedRange<Int64>,

@@ -1,13 +1,13 @@
-// The queue's part for uploaded records that are sent again: a server was restored from an older backup.
+// Sends uploaded records again, after a server was restored from an older backup.
 package import Host
 package import Records
 import SQLite
 
-/// Which uploaded batches are to be sent again.
+/// Selects uploaded batches to send again.
 package struct ResendRange: Sendable, Equatable {
-    /// nil: of all streams.
+    /// nil means all streams.
     package var stream: Stream?
-    /// When their upload succeeded; `until` is not included.
+    /// The time of upload; `until` is exclusive.
     package var since: WallTime
     package var until: WallTime?
 
@@ -21,17 +21,17 @@ package struct ResendRange: Sendable, Equatable {
 }
 
 extension Queue {
-    /// The next uploaded batch, numbered above `number`, that is to be sent again; nil where there is none.
+    /// Returns the next batch to send again, numbered above `number`; nil if there is none.
     package func nextResend(after number: Int64 = 0) throws -> Batch? {
         try core.books.nextResend(after: number)
     }
 }
 
 extension Writer {
-    /// Marks uploaded batches of the live database to be sent again; returns how many batches and records are marked.
+    /// Marks uploaded batches of the live database for resending; returns how many.
     ///
-    /// They stay uploaded, and are counted once. One whose upload nobody can date is marked, too: the server
-    /// knows its records by their ids.
+    /// They stay uploaded and are counted once. A batch whose upload time is unknown is marked too:
+    /// the server deduplicates records by id.
     package func resend(_ range: ResendRange) throws -> (batches: Int, records: Int) {
         try begin()
         var found: [(id: Int64, records: Int64)] = []
@@ -53,15 +53,15 @@ extension Writer {
         return (found.count, Int(found.reduce(0) { $0 + $1.records }))
     }
 
-    /// Whether the batch of a row was uploaded within a range of time.
+    /// Whether the batch in a row was uploaded within a time range.
     private func isUploaded(_ row: borrowing Statement, in range: ResendRange) -> Bool {
         let (wall, quality) = clockMap.resolve(row.stamp(boottime: 3), boot: row.required(2))
         return quality == .unsynced || range.contains(wall)
     }
 
-    /// A batch was sent again, or cannot be.
+    /// Clears the mark of a batch that was sent again or cannot be sent.
     ///
-    /// False where it lost its first records meanwhile: the rest has another key, and stays marked.
+    /// Returns false if its first records were deleted since: the rest has a new key, still marked.
     @discardableResult
     package func resent(_ batch: Batch) throws -> Bool {
         try begin()

@@ -1,10 +1,10 @@
-// The writer's part for sound: runs, segments, and the chunks made of them.
+// Stores audio: runs, segments, and the chunks made of them.
 import Host
 import Records
 import SQLite
 
 extension Writer {
-    /// `index`: the place of the first segment to come in what the source calls this run.
+    /// Begins a run; `index` is the source's index of its next segment.
     func begin(_ run: AudioRun, from index: Int64 = 0) throws {
         try endRun()
         try begin()
@@ -12,7 +12,7 @@ extension Writer {
         stored.id = memory.numbers.runs
         memory.numbers.runs += 1
         try insertRun(stored)
-        // Should this database be set aside before the first chunk, its segments become one that needs an id.
+        // If quarantined before its first chunk, the segments form one that needs an id.
         if !memory[Partition(.audio)].hasSeed { try storeSeed(.audio) }
         chunker.begin(stored, token: run.id, from: index)
     }
@@ -30,9 +30,9 @@ extension Writer {
         try statement.run()
     }
 
-    /// Stores a segment, and the chunk that it completes.
+    /// Stores a segment and the chunk that it completes.
     ///
-    /// Where segments before it are missing, whoever lost them, a new run begins: no chunk has a hole.
+    /// If earlier segments were lost anywhere, a new run begins: a chunk never has a gap.
     func insert(_ segment: Segment) throws {
         try begin()
         guard chunker.token == segment.run, chunker.run != nil else {
@@ -46,27 +46,28 @@ extension Writer {
         let run = chunker.run
         chunker.heard(segment)
         if let chunk = chunker.append(note) { try insert(chunk, of: run) }
-        // Two seconds of sound are never more than a moment from the disk.
+        // Audio is committed at once: each segment holds two seconds.
         commitSoon()
     }
 
-    /// Segments up to `index` did not come: they are entered as lost, and the run goes on as another.
+    /// Records the segments before `index` as lost and continues in a new run.
     private func jump(to index: Int64, at start: Stamp) throws {
         try noteMissing(until: index, at: start)
         try cutRun(at: index)
     }
 
-    /// What was recorded so far becomes a chunk, if a short one; the run goes on as another, so that what is missing of
-    /// it is still counted at its end.
+    /// Closes the open chunk, which may be short, and continues in a new run.
+    ///
+    /// The new run keeps the source's token, so segments missing at its end are still counted.
     func cutRun(at index: Int64? = nil) throws {
         guard var next = chunker.run else { return }
-        // One of a run of the program before this one has no source any more.
+        // A run recovered from an earlier process does not have a source.
         guard chunker.token != 0 else { return try endRun() }
         next.id = chunker.token
         try begin(next, from: index ?? chunker.nextIndex)
     }
 
-    /// Counts segments that are missing before `index` as the chunks that they would have made.
+    /// Records segments missing before `index` as lost, in chunks that they would have made.
     private func noteMissing(until index: Int64, at moment: Stamp) throws {
         guard let run = chunker.run, index > chunker.nextIndex else { return }
         try note(
@@ -99,7 +100,7 @@ extension Writer {
         )
     }
 
-    /// Ends the run that is open; its source had `count` segments, if it said so.
+    /// Ends the open run; `count` is the number of segments its source produced, if known.
     func endRun(count: Int64? = nil, at end: Stamp? = nil) throws {
         if let count { try noteMissing(until: count, at: end ?? clock.stamp()) }
         let (run, isUnkept) = (chunker.run, chunker.isUnkept)
@@ -115,7 +116,7 @@ extension Writer {
         commitSoon()
     }
 
-    /// Segments that no chunk will have, with the one before them: the next chunk would have been decoded from it.
+    /// Deletes segments that no chunk will use, and their pre-roll for the next chunk's decoder.
     private func removeUnkept(_ segments: ClosedRange<Int64>, of run: AudioRun) throws {
         try begin()
         let next = memory[Partition(.audio)].next
@@ -139,7 +140,7 @@ extension Writer {
         )
     }
 
-    /// Stores a chunk, which begins with segment `first`.
+    /// Stores a chunk that begins with segment `first`.
     func insertChunk(_ chunk: ChunkNote, of run: Int64, from first: SegmentNote) throws {
         let sequence = try nextSequence(.audio, bytes: StreamKind.rowBytes + Int(chunk.bytes))
         let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
@@ -156,13 +157,13 @@ extension Writer {
         try statement.run()
     }
 
-    /// A run that a crash cut off: its last segments, in no chunk yet, become a short one.
+    /// Turns the unchunked segments of a run that a crash cut off into a short chunk.
     func recoverSound() throws {
         guard let run = try loadLastRun(connection) else { return }
         let chunked =
             try (connection.integer("SELECT chunked FROM runs WHERE id=?", run.id) ?? 0)
             .checked("the last segment of a chunk")
-        // In no chunk yet: it comes behind all those before it, which may be gigabytes.
+        // The run has no chunk yet: start after all earlier runs, which may be gigabytes.
         let before =
             try chunked == 0
             ? connection.integer(
@@ -179,7 +180,7 @@ extension Writer {
         try endRun()
     }
 
-    /// What comes after the last hole, which a chunk that was not kept has left.
+    /// Returns the segments after the last gap, which an unkept chunk left behind.
     private func unbroken(_ notes: [SegmentNote]) -> [SegmentNote] {
         let hole = notes.indices.dropFirst().last { notes[$0].id != notes[$0 - 1].id + 1 }
         return Array(notes[(hole ?? 0)...])

@@ -1,12 +1,12 @@
-// The writer's part for numbers of the user's streams across databases: a number means one stream in all of them.
+// Keeps the numbers of user streams the same across databases.
 import Host
 import Records
 import SQLite
 
 extension Writer {
-    /// The numbers that streams had before this database; none once it has streams of the user itself.
+    /// Returns the stream numbers of earlier databases; empty if this one has user streams.
     ///
-    /// Records in memory, and those of databases that were set aside, name their stream by it.
+    /// Records in memory and in quarantined databases refer to their stream by number.
     func numbersBefore(_ known: [String: Int]) throws -> [String: Int] {
         let first = Int64(Stream.firstOfUser)
         let own = try connection.integer(
@@ -27,9 +27,9 @@ extension Writer {
         return numbers
     }
 
-    /// The live stream that has the name of one in an older database, which may have another number there.
+    /// Returns the live stream with the name of one in an older database; numbers may differ.
     ///
-    /// nil for what damage left of a name or of a number: it declares nothing.
+    /// Returns nil, and declares nothing, if damage left an invalid name or number.
     func claim(_ stream: Stream) throws -> Stream? {
         guard isOfUser(stream) else { return streams[number: stream.number]?.stream }
         let isName = stream.name.utf8.allSatisfy {
@@ -40,17 +40,17 @@ extension Writer {
         let user = (streams.kinds.filter { isOfUser($0.stream) })
             .map { DeclaredStream(name: $0.stream.name, wire: $0.wire) }
         let new = DeclaredStream(name: stream.name, wire: stream.name)
-        // Its own number, unless that is taken.
+        // Keeps its old number if that is free.
         try declare(user: user + [new], numbers: [stream.name: stream.number])
         return streams[name: stream.name]?.stream
     }
 
-    /// Throws damage for a number of the live database that no stream has.
+    /// Throws damage for a number in the live database that does not belong to any stream.
     func check(_ stream: Stream) throws {
         guard !isOfUser(stream),
             StreamList(with: settings.moreStreams)[number: stream.number] == nil
         else { return }
-        let message = "\(stream.number) is no stream"
+        let message = "\(stream.number) is not a stream number"
         throw SQLiteError(code: 11, message: message, statement: "")
     }
 

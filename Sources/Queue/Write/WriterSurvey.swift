@@ -1,12 +1,12 @@
-// The writer's part for surveys.
+// Stores surveys: their start, track, end and report.
 import Host
 package import Records
 import SQLite
 
 extension Writer {
-    /// Begins a survey: every sighting accepted from now on belongs to it.
+    /// Begins a survey: it includes every sighting accepted from now on.
     ///
-    /// Throws SurveyRefusal while another one goes on.
+    /// Throws `SurveyRefusal` while another one is in progress.
     package func startSurvey(_ name: String) throws {
         if let survey { throw SurveyRefusal.isOpen(survey.name) }
         try begin()
@@ -28,9 +28,9 @@ extension Writer {
         self.survey = survey
     }
 
-    /// Ends the survey; its sightings stay until `finish` was given its report.
+    /// Ends the survey; its sightings stay until `finishSurvey` has its report.
     ///
-    /// Throws SurveyRefusal when none goes on. One that ended before, and was not worked out, is returned as it is.
+    /// Throws `SurveyRefusal` if none is in progress. Returns an already ended survey unchanged.
     package func endSurvey() throws -> OpenSurvey {
         guard var survey else { throw SurveyRefusal.noneIsOpen }
         guard survey.isOpen else { return survey }
@@ -52,7 +52,7 @@ extension Writer {
         return survey
     }
 
-    /// Publishes the record of a survey that has ended.
+    /// Stores the record of a survey that has ended.
     package func finishSurvey(report: String) throws {
         guard let survey, let end = survey.end else { return }
         try begin()
@@ -73,7 +73,7 @@ extension Writer {
         self.survey = nil
     }
 
-    /// Where the gateway is, if a survey wants to know.
+    /// Adds a fix to the track of the survey in progress.
     func insert(place fix: Fix) throws {
         guard let survey, survey.isOpen else { return }
         try begin()
@@ -88,12 +88,12 @@ extension Writer {
         )
     }
 
-    /// Places of a track: a day, as most receivers tell one a second; less in a small database.
+    /// The maximum track length: about 18 hours at one fix per second; less in a small database.
     private var mostPlaces: Int64 { min(65_536, settings.limits.file / 256) }
 
-    /// Keeps every second of the seconds, then every fourth, until half of the places are gone.
+    /// Thins the track to every second, fourth, … second until half of the fixes are left.
     ///
-    /// Those of a survey that nobody stops for months would take the room of records, and nothing could be deleted.
+    /// Without this, a survey left running for months would fill the space of records.
     private func thinTrack(since start: Stamp) throws {
         var step: Int64 = 1
         repeat {
@@ -112,10 +112,11 @@ extension Writer {
         return try row.step() ? OpenSurvey(row) : nil
     }
 
-    /// Lets the survey of a database that was set aside go on here.
+    /// Continues the survey of a quarantined database here.
     ///
-    /// Its sightings stay there, and its record counts them as missing: they have the numbers below 1. `next`: that of
-    /// the next sighting there; `boots`: the rows here by those there.
+    /// Its sightings stay there; they get numbers below 1 and its record counts them as missing.
+    ///
+    /// `next` is the number of the next sighting there; `boots` maps boot rows there to rows here.
     func adopt(_ survey: OpenSurvey, next: Int64, boots: [Int64: Int64]) throws {
         guard self.survey == nil, let startBoot = boots[survey.startBoot], survey.isPlausible
         else { return }
@@ -150,7 +151,7 @@ extension Writer {
 }
 
 extension Reader {
-    /// The survey that goes on, or has ended without its record.
+    /// Returns the survey in progress, or one that has ended without a record.
     func survey() throws -> OpenSurvey? {
         let row = try query(OpenSurvey.query)
         return try row.step() ? OpenSurvey(row) : nil
@@ -162,7 +163,7 @@ extension OpenSurvey {
         SELECT name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall FROM open_survey
         """
 
-    /// From a row of `query`.
+    /// Reads a row of `query`.
     fileprivate init(_ row: borrowing Statement) {
         self.init(
             name: row.text(0),
@@ -175,7 +176,7 @@ extension OpenSurvey {
         }
     }
 
-    /// Damage has left a name that a person can have given, and numbers that there can be.
+    /// Whether name and numbers are valid, so not garbage from damage.
     fileprivate var isPlausible: Bool {
         (1...64).contains(name.utf8.count) && name == name.blanked
             && (-(1 << 40)...1 << 40).contains(first)

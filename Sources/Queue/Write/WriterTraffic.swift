@@ -1,26 +1,25 @@
-// The writer's part for bytes on the wire: a sum a day (UTC), for a week.
+// Counts network traffic per UTC day, for a week.
 package import Host
 import Records
 import SQLite
 
-/// The bytes of one day, counted in days since 1970-01-01 UTC.
+/// The traffic of one day, in days since 1970-01-01 UTC.
 package struct DayTraffic: Sendable, Equatable {
     package var day: Int64
     package var traffic: Traffic
 }
 
 extension WallTime {
-    /// Days since 1970-01-01 UTC.
     package var utcDay: Int64 { milliseconds.floorDivided(by: 86_400_000) }
 }
 
 extension Writer {
-    /// Days that are kept, today included.
+    /// Days kept, including today.
     package static let trafficDays: Int64 = 7
-    /// Rows that a clock which was never right can leave at most.
+    /// The maximum number of rows, if the clock was never right.
     private static let trafficRows: Int64 = 32
 
-    /// Adds bytes to a day, or takes some back.
+    /// Adds bytes to a day; negative values subtract.
     func note(_ day: DayTraffic) throws {
         try begin()
         try connection.run(
@@ -34,13 +33,13 @@ extension Writer {
         )
     }
 
-    /// Adds bytes to the day it is; below zero, takes them back.
+    /// Adds bytes to today; negative values subtract.
     package func note(_ traffic: Traffic) throws {
         guard traffic != Traffic() else { return }
-        // As records are dated: what the board's own clock shows may stay wrong though the time is known.
+        // Uses the same time as records: the system clock may be wrong although the time is known.
         let today = rightTime.utcDay
         try note(DayTraffic(day: today, traffic: traffic))
-        // A time that nobody vouched for may be of any day: it deletes none.
+        // An unsynced time may name any day, so it does not delete any.
         if memory.bootIsSynced {
             try connection.run(
                 "DELETE FROM traffic WHERE day<=? OR day>?",

@@ -1,10 +1,10 @@
-// How often somebody may guess at codes.
+// Limits how often one address may guess at codes.
 
-/// Wrong codes by address: ten at once, then one in six seconds.
+/// Counts wrong codes per address: a burst of ten, then one per six seconds.
 struct AttemptLimit {
     private static let burst = 10.0
     private static let perSecond = 1.0 / 6
-    /// Addresses that are remembered.
+    /// The number of addresses that are remembered.
     private static let most = 1024
 
     private struct Attempts {
@@ -14,7 +14,7 @@ struct AttemptLimit {
 
     private var attempts: [String: Attempts] = [:]
 
-    /// Seconds until an address may try again; nil: it may.
+    /// Returns the seconds until an address may try again; nil if it may try now.
     func wait(_ address: String, at now: ContinuousClock.Instant) -> Int? {
         let count = count(address, at: now)
         guard count > Self.burst - 1 else { return nil }
@@ -27,7 +27,7 @@ struct AttemptLimit {
         attempts[address] = Attempts(count: count, at: now)
     }
 
-    /// What was counted as an attempt was none.
+    /// Takes back one failed attempt, which turned out to be a good code.
     mutating func succeeded(_ address: String) {
         attempts[address]?.count -= 1
     }
@@ -38,7 +38,7 @@ struct AttemptLimit {
         return max(0, known.count - seconds * Self.perSecond)
     }
 
-    /// Those that have long stopped, else the one that began first.
+    /// Forgets the addresses whose count is back at zero, or else the one that failed longest ago.
     private mutating func forget(at now: ContinuousClock.Instant) {
         let before = attempts.count
         attempts = attempts.filter { count($0.key, at: now) > 0 }

@@ -1,10 +1,10 @@
-// What an enrolment code is good for, and what came of one.
+// The terms of an enrolment code, and the result of using one.
 
-/// What a code is good for.
+/// The conditions under which a code is accepted.
 package struct CodeTerms: Sendable, Equatable {
-    /// The only device that can use it; nil: any.
+    /// The only device that can use it; nil means any device.
     package var device: String?
-    /// It enrols a device that is enrolled already, whose former token ends.
+    /// True if it may enrol a device that is already enrolled; the old token ends then.
     package var replaces: Bool
 
     package init(device: String? = nil, replaces: Bool = false) {
@@ -14,9 +14,9 @@ package struct CodeTerms: Sendable, Equatable {
 
 /// The answer to a device that sent a code.
 enum CodeExchange: Sendable {
-    /// `replaced`: a former token of this device has ended.
+    /// `replaced`: an older token of this device has ended.
     case token(GivenSecret, replaced: Bool)
-    /// Not known, used, or expired.
+    /// Unknown, used or expired.
     case badCode
     case codeOfAnotherDevice
     case alreadyEnrolled

@@ -1,9 +1,9 @@
-// `POST /api/device/enroll`: a token for a code.
+// The route `POST /api/device/enroll`, which exchanges a code for a token.
 import Foundation
 
-/// Exchanges codes, and has those wait who guess.
+/// Exchanges codes for tokens, and slows down clients that guess.
 final class EnrolRoute: @unchecked Sendable {
-    // Unchecked because the attempts are used under `lock`.
+    // Unchecked because `attempts` is only used under `lock`.
     private let enrolments: Enrolments
     private let lock = NSLock()
     private var attempts = AttemptLimit()
@@ -13,18 +13,18 @@ final class EnrolRoute: @unchecked Sendable {
         self.enrolments = enrolments
     }
 
-    /// What a device got for its code.
+    /// The result of a successful enrolment.
     struct Enrolled {
         var token: String
         var device: String
-        /// Its former token has ended.
+        /// True if an older token of the device has ended.
         var hasReplaced: Bool
     }
 
-    /// Returns the token and the device it is for; throws an HTTPRefusal.
+    /// Exchanges the code in `body`; throws an HTTPRefusal.
     ///
-    /// What is wrong with a code is not told: unknown, used and expired are one answer. `isListed`: whether a device has a
-    /// token in the list.
+    /// An unknown, a used and an expired code get the same answer, so that it says nothing about
+    /// codes. `isListed` returns whether a device has a token in the token list.
     func exchange(
         _ body: Data,
         from address: String,
@@ -37,11 +37,14 @@ final class EnrolRoute: @unchecked Sendable {
         guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
             isName(device)
         else {
-            throw HTTPRefusal(status: 400, reason: "code or device_id is missing or no plain name")
+            throw HTTPRefusal(
+                status: 400,
+                reason: "code or device_id is missing or not a plain name"
+            )
         }
         let wanted = try Self.wanted(object?["token"])
         let code = GivenSecret(typed: text)
-        // Counted beforehand: attempts at the same time are attempts, too.
+        // Counted before the check, so that parallel attempts count too.
         lock.withLock { attempts.failed(address, at: clock.now) }
         guard let code else { throw Self.refusal(.badCode, device) }
         let exchange = try enrolments.exchange(
@@ -70,7 +73,7 @@ final class EnrolRoute: @unchecked Sendable {
         return HTTPRefusal(status: 403, reason: reason)
     }
 
-    /// The token that a device made itself; nil where it leaves that to the server.
+    /// Returns the token that the device generated; nil if the server is to make one.
     private static func wanted(_ member: Any?) throws -> GivenSecret? {
         guard let member else { return nil }
         guard let text = member as? String, let token = GivenSecret(wanted: text) else {

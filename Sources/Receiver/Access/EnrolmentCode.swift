@@ -1,8 +1,8 @@
-// Codes and tokens: made at random, shown once, kept as hashes.
+// Codes and tokens: random, shown once, stored as hashes.
 import CCrypto
 import Foundation
 
-/// The 32 bytes of a text's SHA-256.
+/// Returns the SHA-256 of a text, 32 bytes.
 func sha256(_ text: String) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
     var length: UInt32 = 0
@@ -16,22 +16,22 @@ func sha256(_ text: String) -> [UInt8] {
 package struct GivenSecret: Sendable {
     package let text: String
 
-    /// SHA-256: enough for what is random and long, and says nothing of it.
+    /// The SHA-256 of the text; a plain hash is enough for a long random secret.
     var digest: [UInt8] { sha256(text) }
 
     // MARK: Codes
 
-    /// Crockford's base 32: no I, L, O and U, which are taken for others.
+    /// Crockford's base 32, without I, L, O and U, which are easily misread.
     private static let letters = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
     private static let codeLength = 16
 
-    /// A new code of 80 random bits: `K7QM-2F9X-88TR-CW4N`.
+    /// Returns a new code of 80 random bits: `K7QM-2F9X-88TR-CW4N`.
     static func newCode() -> GivenSecret {
-        // The system's generator is getrandom(2).
+        // Swift's generator uses getrandom(2).
         GivenSecret(text: String((0..<codeLength).map { _ in letters[Int.random(in: 0..<32)] }))
     }
 
-    /// A code as a person typed it, in any case, with blanks and hyphens; nil for what cannot be one.
+    /// Parses a code as a person typed it: any case, blanks and hyphens allowed; nil if invalid.
     init?(typed text: String) {
         guard text.utf8.count <= 64 else { return nil }
         let read = text.uppercased().filter { $0 != "-" && $0 != " " }.map { letter -> Character in
@@ -47,7 +47,7 @@ package struct GivenSecret: Sendable {
         self.text = String(read)
     }
 
-    /// In groups of four.
+    /// The code in groups of four letters.
     package var grouped: String {
         stride(from: 0, to: text.count, by: 4).map { String(text.dropFirst($0).prefix(4)) }
             .joined(separator: "-")
@@ -57,7 +57,7 @@ package struct GivenSecret: Sendable {
 
     package init(text: String) { self.text = text }
 
-    /// One that a device made; nil for what is too short to be random, or not fit for a header field.
+    /// A token that a device generated; nil if it is too short to be random or unfit for a header.
     init?(wanted text: String) {
         guard text.utf8.allSatisfy(isPlain), (32...128).contains(text.utf8.count) else {
             return nil
@@ -65,14 +65,14 @@ package struct GivenSecret: Sendable {
         self.text = text
     }
 
-    /// A new token of 256 random bits, fit for a header field.
+    /// Returns a new token of 256 random bits, fit for a header field.
     static func newToken() -> GivenSecret {
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
         let text = Data(bytes).base64EncodedString().filter { $0 != "=" }
         return GivenSecret(text: String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
     }
 
-    /// In a time that does not tell where they differ.
+    /// Compares in constant time, so that timing does not reveal where they differ.
     static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
     }

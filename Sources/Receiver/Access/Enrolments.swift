@@ -1,13 +1,13 @@
-// Which codes were given out, and which devices have a token for one: a database of its own beside the records.
+// The enrolment codes and the devices' tokens, in a database next to the records.
 package import FoundationEssentials
 import SQLite
 
-/// A code as `codes list` shows it; the code itself is not kept.
+/// A code as `codes list` shows it, without the code itself, which is not stored.
 package struct CodeEntry: Sendable, Equatable {
     package enum State: Sendable, Equatable {
         case open
         case expired
-        /// The device that has a token for it.
+        /// The device that exchanged it for a token.
         case used(by: String)
     }
 
@@ -19,25 +19,26 @@ package struct CodeEntry: Sendable, Equatable {
 
 /// The state of a device's token.
 package struct DeviceToken: Sendable {
-    /// It has one that it got for a code.
+    /// True if it has a token that it got for a code.
     package var isHeld: Bool
-    /// Seconds since 1970; nil where it is not known.
+    /// Seconds since 1970; nil if unknown.
     package var enrolled: Int64?
-    /// When its token last replaced a former one, in seconds since 1970; nil: never.
+    /// The time its token last replaced an older one, in seconds since 1970; nil if never.
     package var replaced: Int64?
-    /// Seconds since 1970; nil: it is not revoked.
+    /// Seconds since 1970; nil if it is not revoked.
     package var revoked: Int64?
 }
 
-/// Codes, each good for one device and once, and the tokens that they were exchanged for.
+/// Enrolment codes, each for one device and one use, and the tokens they were exchanged for.
 ///
-/// Other processes change it, too (`codes`, `devices revoke`); a receiver that runs sees that at the next request.
+/// Commands in other processes change them too (`codes`, `devices revoke`); a running receiver sees
+/// that at the next request. Thread-safe.
 package final class Enrolments: Sendable {
     private struct Known: Sendable {
         var tokens = KnownTokens()
-        /// Devices whose tokens were ended.
+        /// Devices whose tokens were revoked.
         var revoked: Set<String> = []
-        /// Codes were given out, be they dropped since.
+        /// True if a code was ever created, even if it was dropped since.
         var hasCodes = false
     }
 
@@ -65,7 +66,7 @@ package final class Enrolments: Sendable {
         while try row.step() { known.tokens.add(digest: row.data(0), device: row.text(1)) }
         let ended = try database.prepare("SELECT device FROM devices WHERE revoked IS NOT NULL")
         while try ended.step() { known.revoked.insert(ended.text(0)) }
-        // AUTOINCREMENT remembers those that were dropped, too.
+        // AUTOINCREMENT also counts rows that were deleted.
         let count = "SELECT count(*) FROM sqlite_sequence WHERE name='codes'"
         known.hasCodes = try database.integer(count) ?? 0 > 0
         return known
@@ -76,7 +77,7 @@ package final class Enrolments: Sendable {
 
     // MARK: Codes
 
-    /// A new code; it is on the disk when this returns.
+    /// Creates a code; it is on the disk when this returns.
     package func add(until expires: Date, _ terms: CodeTerms = CodeTerms()) throws
         -> (id: Int64, code: GivenSecret)
     {
@@ -103,7 +104,7 @@ package final class Enrolments: Sendable {
         try row.run()
     }
 
-    /// Codes of earlier versions have no terms: they are good for any device that is not enrolled.
+    /// Returns a code's terms; a code of an earlier version has none and fits any new device.
     private static func terms(of id: Int64, _ database: borrowing Connection) throws -> CodeTerms {
         let row = try database.prepare("SELECT device, replaces FROM terms WHERE code=?")
         try row.bind(id, at: 1)
@@ -144,9 +145,9 @@ package final class Enrolments: Sendable {
         }
     }
 
-    /// Ends a code that was not used; of one that was, what is known of it goes, and the device keeps its token.
+    /// Deletes a code; returns false if there is none.
     ///
-    /// False where there is none.
+    /// A code that is not used yet ends. The device that used one keeps its token.
     package func drop(_ id: Int64) throws -> Bool {
         try database.change { database in
             try database.run("DELETE FROM codes WHERE id=?", id)
@@ -156,11 +157,12 @@ package final class Enrolments: Sendable {
 
     // MARK: Devices
 
-    /// Exchanges a code for a token; the code is used up only where there is one.
+    /// Exchanges a code for a token; a refused exchange does not use up the code.
     ///
-    /// Both are on the disk when this returns. A device that was revoked is good again. `wanted`: the token that the device
-    /// made, nil for one of ours; with it the device may ask again, for the answer may have been lost. `isListed`: the
-    /// device has a token elsewhere.
+    /// Both changes are on the disk when this returns. A revoked device becomes valid again.
+    /// `wanted`: the token that the device generated, nil for one made here. With it the device may
+    /// repeat the request, because the answer may have been lost. `isListed`: whether the device
+    /// has a token in the token list.
     func exchange(
         _ code: GivenSecret,
         for device: String,
@@ -195,7 +197,7 @@ package final class Enrolments: Sendable {
         return try row.step()
     }
 
-    /// Ends a device's former tokens, because another one replaces them.
+    /// Ends a device's older tokens, because a new one replaces them.
     private static func endTokens(
         of device: String,
         at now: Int64,
@@ -231,7 +233,7 @@ package final class Enrolments: Sendable {
         try enrolled.run()
     }
 
-    /// Compares with each code that is open, or that this device has used, in the same time whichever it is.
+    /// Finds an open code, or one that this device used, comparing with every row in constant time.
     private static func find(
         _ code: GivenSecret,
         usedBy device: String?,
@@ -251,7 +253,7 @@ package final class Enrolments: Sendable {
         return found
     }
 
-    /// As `device(of:)`, of the database itself.
+    /// Like `device(of:)`, but reads the database instead of the memory.
     private static func holder(of token: GivenSecret, _ database: borrowing Connection) throws
         -> String?
     {
@@ -260,20 +262,20 @@ package final class Enrolments: Sendable {
         return try row.step() ? row.text(0) : nil
     }
 
-    /// The device that has this token; nil where none has.
+    /// Returns the device that has this token; nil if none has.
     func device(of token: GivenSecret) -> String? { database.known.tokens.device(of: token) }
 
-    /// Whether it has a token that it got for a code.
+    /// Returns whether the device has a token that it got for a code.
     func isEnrolled(_ device: String) -> Bool { database.known.tokens.has(device) }
 
     func isRevoked(_ device: String) -> Bool { database.known.revoked.contains(device) }
 
-    /// Whether codes were ever given out: then not any token will do.
+    /// Returns whether codes were ever created; then requests need a known token.
     func isInUse() -> Bool { database.known.hasCodes }
 
-    /// Ends all tokens of a device, for every process; false for a device of which nothing is known here.
+    /// Ends all tokens of a device, for every process; returns false for an unknown device.
     ///
-    /// It is on the disk when this returns. `isKnown`: it has sent something.
+    /// The change is on the disk when this returns. `isKnown`: the device has sent something.
     package func revoke(_ device: String, isKnown: Bool, at now: Date) throws -> Bool {
         try database.change { database in
             let row = try database.prepare(
@@ -298,7 +300,7 @@ package final class Enrolments: Sendable {
         }
     }
 
-    /// What is known here of each device, by its id.
+    /// Returns the token state of each device, by device id.
     package func devices() throws -> [String: DeviceToken] {
         try database.ask { database in
             var devices: [String: DeviceToken] = [:]

@@ -1,17 +1,18 @@
-// Tokens that were given out, by their digests.
+// The tokens that were issued, as digests.
 
-/// Which device each token is for.
+/// Maps the digest of each token to its device.
 struct KnownTokens: Sendable {
     private var entries: [(digest: [UInt8], device: String)] = []
 
     mutating func add(digest: [UInt8], device: String) { entries.append((digest, device)) }
 
-    /// Whether a token is bound to this device.
+    /// Returns whether a token is bound to this device.
     func has(_ device: String) -> Bool { entries.contains { $0.device == device } }
 
-    /// The device that has a token, "" for any; nil where it is not known.
+    /// Returns the device of a token, "" for any device; nil for an unknown token.
     ///
-    /// Compares with each, in the same time whichever it is: a hundred microseconds for some thousand devices.
+    /// Compares with every entry in constant time: about 100 microseconds for some thousand
+    /// devices.
     func device(of token: GivenSecret) -> String? {
         let digest = token.digest
         var found: String?

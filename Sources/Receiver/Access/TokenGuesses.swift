@@ -1,10 +1,11 @@
-// How often somebody may guess at the tokens of devices.
+// Limits how often one address may guess at device tokens.
 import Synchronization
 
-/// Wrong tokens by address, as `AttemptLimit` counts them.
+/// Counts wrong tokens per address, with the limits of `AttemptLimit`.
 ///
-/// An address with too many of them is refused, or guesses could go on. Many devices can share an address with
-/// one who guesses: a good token that nobody can guess is let through, and a short one that was good there before.
+/// An address with too many wrong tokens is refused. Many devices may share an address with an
+/// attacker, so a good token still passes if it is too long to guess, or was good from there
+/// before.
 final class TokenGuesses: Sendable {
     private struct Use: Hashable {
         var address: String
@@ -16,16 +17,16 @@ final class TokenGuesses: Sendable {
         var good: Set<Use> = []
     }
 
-    /// Characters of a token from which on it cannot be guessed; the receiver's own have 43.
+    /// Characters from which on a token cannot be guessed; those made here have 43.
     private static let unguessable = 32
-    /// Good tokens that are remembered; then they are forgotten.
+    /// The number of good tokens remembered; above it, all are forgotten.
     private static let most = 4096
 
     private let state = Mutex(State())
 
-    /// The device that the token of a request is bound to, as `find` says; nil for a wrong one.
+    /// Returns the device of the request's token, as `find` does; nil for a wrong token.
     ///
-    /// Throws an HTTPRefusal where too many were wrong.
+    /// Throws an HTTPRefusal after too many wrong ones.
     func check(
         _ head: RequestHead,
         _ token: GivenSecret,

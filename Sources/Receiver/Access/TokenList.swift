@@ -1,4 +1,4 @@
-// Who may send: the tokens of devices, in a file that keeps their digests.
+// The tokens of the devices that may send, from a file that stores their digests.
 import CLinux
 import Foundation
 import Glibc
@@ -6,17 +6,17 @@ import Host
 
 /// The tokens that devices may use.
 package struct TokenList: Sendable {
-    /// What stands before a digest in the file.
+    /// The prefix of a digest in the file.
     private static let mark = "sha256:"
 
     /// Nil without a list.
     private let known: KnownTokens?
-    /// What the person who started it should know of the file.
+    /// A message about the file for the operator, after it was rewritten or could not be.
     package private(set) var note: String?
 
-    /// A line is `TOKEN` or `TOKEN DEVICE_ID`, a word that begins with `#` starts a comment.
+    /// Reads a file with lines `TOKEN` or `TOKEN DEVICE_ID`; a word with `#` starts a comment.
     ///
-    /// Tokens that stand there as they are get replaced by `sha256:` and their digest.
+    /// Replaces tokens in plain text by `sha256:` and their digest.
     package init(file: String?) throws {
         guard let file else {
             known = nil
@@ -33,7 +33,7 @@ package struct TokenList: Sendable {
         }
     }
 
-    /// The line with its token as a digest.
+    /// Returns the line with its token replaced by the digest.
     private static func hashed(_ line: Substring) -> String {
         let blanks = line.prefix(while: \.isWhitespace)
         let token = line[blanks.endIndex...].prefix { !$0.isWhitespace }
@@ -44,7 +44,7 @@ package struct TokenList: Sendable {
             + line[token.endIndex...]
     }
 
-    /// The digest that a word is; nil where it is a token itself.
+    /// Returns the digest that a word holds; nil if it is a plain token.
     private static func digest(_ word: Substring) -> [UInt8]? {
         guard word.hasPrefix(mark), let digest = bytes(hex: word.dropFirst(mark.count)),
             digest.count == 32
@@ -62,7 +62,7 @@ package struct TokenList: Sendable {
         return known
     }
 
-    /// Puts the digests in the place of the tokens, all of them or none; what to say of it.
+    /// Replaces the file atomically; returns a message about the result.
     private static func replace(_ file: String, with lines: [String]) -> String {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
         let next = path + ".new"
@@ -81,7 +81,7 @@ package struct TokenList: Sendable {
         }
     }
 
-    /// With the owner and the rights that the file had.
+    /// Writes the file with the original's owner and permissions.
     private static func write(_ text: [UInt8], _ path: String, _ status: stat) throws {
         let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard number >= 0 else { throw Trouble("open", path) }
@@ -92,12 +92,12 @@ package struct TokenList: Sendable {
         else { throw Trouble("write", path) }
     }
 
-    /// There is no list.
+    /// True if there is no list.
     package var isOpen: Bool { known == nil }
 
-    /// Whether the list has a token for this device alone.
+    /// Returns whether the list has a token for exactly this device.
     func has(_ device: String) -> Bool { known?.has(device) ?? false }
 
-    /// The device that a token is bound to, "" for any; nil when the list does not have it.
+    /// Returns the device that a token is bound to, "" for any; nil if it is not in the list.
     package func device(of token: GivenSecret) -> String? { known?.device(of: token) }
 }

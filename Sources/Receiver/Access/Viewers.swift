@@ -1,4 +1,4 @@
-// Who may look at the page: tokens that are given out once, and the sessions of browsers.
+// The people who may see the page: their tokens and their browsers' sessions.
 package import FoundationEssentials
 import SQLite
 
@@ -6,23 +6,25 @@ import SQLite
 package struct ViewerEntry: Sendable {
     package var name: String
     package var created: Date
-    /// Browsers that are logged in.
+    /// The number of browsers that are logged in.
     package var sessions: Int
 }
 
-/// Tokens and sessions are kept as SHA-256; a receiver that runs sees what a command changes at the next request.
+/// The viewers' tokens and sessions, stored as SHA-256.
+///
+/// A running receiver sees the changes of a command at the next request. Thread-safe.
 package final class Viewers: Sendable {
     private struct Known: Sendable {
         var tokens = KnownTokens()
-        /// Sessions with the second that each ends in, as text.
+        /// Sessions by their digest; the value is the session's id, the key of `ends`.
         var sessions = KnownTokens()
         var ends: [String: Int64] = [:]
         var isEmpty = true
     }
 
-    /// A browser asks for the token again after so many days.
+    /// After so many days a browser has to log in again.
     static let sessionDays = 30
-    /// Sessions of one viewer; the oldest gives way.
+    /// The number of sessions per viewer; the oldest is deleted.
     private static let mostSessions = 20
 
     private let database: WatchedDatabase<Known>
@@ -35,7 +37,7 @@ package final class Viewers: Sendable {
         viewer TEXT NOT NULL REFERENCES viewers ON DELETE CASCADE, ends INTEGER NOT NULL);
         """
 
-    /// Opens the database of a data directory, which the receiver may have open at the same time.
+    /// Opens the database of a data directory, which the receiver may have open too.
     package init(directory: String) throws {
         let path = "\(directory)/.receiver-viewers.sqlite"
         database = try WatchedDatabase(path, in: directory, tables: Self.tables, read: Self.read)
@@ -59,12 +61,12 @@ package final class Viewers: Sendable {
     /// See `WatchedDatabase`.
     func refresh(waits: Bool) throws -> Bool { try database.refresh(waits: waits) }
 
-    /// Nobody may look: there is no page.
+    /// True if there is no viewer, and therefore no page.
     var isEmpty: Bool { database.known.isEmpty }
 
     // MARK: Commands
 
-    /// A new viewer's token, shown once; nil where the name is taken.
+    /// Creates a viewer and returns the token, shown once; nil if the name is taken.
     package func add(_ name: String, at now: Date) throws -> GivenSecret? {
         let token = GivenSecret.newToken()
         return try database.change { database in
@@ -98,7 +100,7 @@ package final class Viewers: Sendable {
         }
     }
 
-    /// Ends a viewer's token and sessions; false where there is none.
+    /// Deletes a viewer with the token and all sessions; returns false if there is none.
     package func drop(_ name: String) throws -> Bool {
         try database.change { database in
             let row = try database.prepare("DELETE FROM viewers WHERE name=?")
@@ -110,7 +112,7 @@ package final class Viewers: Sendable {
 
     // MARK: Browsers
 
-    /// A new session for a viewer's token; nil for one that nobody has.
+    /// Creates a session for a viewer's token; returns nil for an unknown token.
     func logIn(_ token: GivenSecret, at now: Date) throws -> GivenSecret? {
         guard let viewer = database.known.tokens.device(of: token) else { return nil }
         let session = GivenSecret.newToken()

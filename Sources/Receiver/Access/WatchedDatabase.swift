@@ -5,21 +5,22 @@ import Glibc
 import SQLite
 import Synchronization
 
-/// What stands in it is kept in memory, and read again when another process has changed it.
+/// Caches a database's content in memory, and reloads it when another process has changed it.
 ///
-/// `Known`: what is kept.
+/// `Known` is the cached content. Thread-safe.
 final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
-    // Unchecked because the database is used under `lock`, and the one that is watched under `memory`'s.
+    // Unchecked because `database` is used under `lock`, and `watched` under `memory`.
     private let database: Connection
     private let watched: Connection
     private let lock = Mutex(())
-    /// Not held while a disk is waited for; `change`: what stood in the file when it was read.
+    /// Held only briefly, never during a query or commit; `change` is the file's change counter
+    /// when it was read.
     private let memory: Mutex<(known: Known, change: [UInt8])>
     private let read: @Sendable (borrowing Connection) throws -> Known
 
-    /// Opens it, or makes it.
+    /// Opens or creates the database.
     ///
-    /// `tables`: statements that change nothing where it is there already.
+    /// `tables`: statements that do nothing if the tables exist.
     init(
         _ path: String,
         in directory: String,
@@ -28,17 +29,18 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
     ) throws {
         try Self.make(path, in: directory)
         database = try Connection(path: path, access: .readWrite)
-        // A journal that ends with each change: files of a second user's would be in the receiver's way.
+        // A rollback journal, deleted after each change: WAL files of another user would block the
+        // receiver.
         try database.execute("PRAGMA journal_mode=DELETE")
         try database.execute("PRAGMA synchronous=FULL")
         try database.execute(tables)
         watched = try Connection(path: path, access: .readOnly)
         self.read = read
-        // No count that a file has: what changes from now on is read by the first request.
+        // The empty counter never matches, so that the first request reloads later changes.
         memory = Mutex((try read(database), []))
     }
 
-    /// For its owner alone; one that root makes belongs to the directory's owner.
+    /// Creates the file, readable by its owner only; root gives it to the directory's owner.
     private static func make(_ path: String, in directory: String) throws {
         try FileManager.default.createDirectory(
             atPath: directory,
@@ -53,15 +55,15 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// What was read last; waits for nobody.
+    /// The content as it was last read; never blocks on the disk.
     var known: Known { memory.withLock { $0.known } }
 
-    /// Asks it; other threads wait.
+    /// Runs a query under the lock.
     func ask<Value: Sendable>(_ body: (borrowing Connection) throws -> Value) throws -> Value {
         try lock.withLock { _ in try body(database) }
     }
 
-    /// Changes it in a transaction: on the disk when this returns, undone when it throws.
+    /// Changes it in one transaction: on the disk when this returns, rolled back when it throws.
     func change<Value: Sendable>(_ body: (borrowing Connection) throws -> Value) throws -> Value {
         try lock.withLock { _ in
             try database.execute("BEGIN IMMEDIATE")
@@ -73,17 +75,17 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
                 if !database.isAutocommit { try? database.execute("ROLLBACK") }
                 throw error
             }
-            // It is done whatever becomes of this; the next request reads again.
+            // The change is committed even if this fails; the next request reloads.
             try? load()
             return value
         }
     }
 
-    // MARK: What other processes change
+    // MARK: Changes by other processes
 
-    /// Reads anew what another process has changed; false where the file is just being changed by one.
+    /// Reloads what another process has changed; false if that process is still writing.
     ///
-    /// On a thread that may not wait for a disk: `waits` is false.
+    /// The server's thread must not wait for the disk: there `waits` is false.
     func refresh(waits: Bool) throws -> Bool {
         guard memory.withLock({ $0.change != changeCount() }) else { return true }
         if waits {
@@ -102,14 +104,15 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
         } ?? false
     }
 
-    /// A count in the file's header that each transaction moves (sqlite.org/fileformat2.html, 1.3.7).
+    /// Returns the file change counter in the header, which each transaction increments
+    /// (sqlite.org/fileformat2.html, 1.3.7).
     private func changeCount() -> [UInt8] {
         var count = [UInt8](repeating: 0, count: 4)
         return watched.readFile(at: 24, into: &count) ? count : []
     }
 
     private func load() throws {
-        // Before the rows: what changes after it is read again.
+        // Read before the rows, so that a later change causes another reload.
         let change = memory.withLock { _ in changeCount() }
         let known = try read(database)
         memory.withLock { $0 = (known, change) }

@@ -1,15 +1,15 @@
-// Where accepted records are kept: files that people and engines read, and an index that knows what is in them.
+// The archive of accepted records: files for people and query engines, and an index of them.
 import Foundation
 import Host
 import SQLite
 
 /// Stores each record of a device once, however often and in whatever batch it comes.
 ///
-/// A batch is in the archive when the index's transaction is committed. Files are appended before that and
-/// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start
-/// (and kept aside, `TruncatedFiles`).
+/// A batch is stored when the index's transaction commits. Files are appended before that, and the
+/// same transaction records their lengths. The next start therefore cuts off whatever a crash left
+/// behind the committed length (and keeps a copy, see `TruncatedFiles`).
 package final class Archive: @unchecked Sendable {
-    // Unchecked because the index, the files and the reserve are used by the queue's leader, the totals under their lock.
+    // Unchecked: the queue's leader alone uses index, files and reserve; the totals have a lock.
     package struct Totals: Sendable, Equatable {
         package var records: Int64
         package var batches: Int64
@@ -20,20 +20,23 @@ package final class Archive: @unchecked Sendable {
     private let folders: DurableFolders
     private let queue = GroupQueue()
     private var reserve: DiskReserve
-    /// Held as long as the archive lives.
+    /// Held for the lifetime of the archive.
     private let place: DirectoryLock
-    /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
+    /// Receives the files that have grown and their committed lengths; must not block.
     private let noteStored: @Sendable ([String: Int64]) -> Void
     private let limits: DeviceLimits
     private let isClockSynced: @Sendable () -> Bool
     private let workLimit: @Sendable () -> WorkLimit
-    /// What a commit wrote that failed, and may be on the disk all the same: a start would find it in the journal.
+    /// The files of a commit that failed but may still be in the WAL, where a start would find it.
     private var unsure: BatchFiles?
     private let totalsLock = NSLock()
     private var total = Totals(records: 0, batches: 0)
 
-    /// `bytesPerDay`: of each device; `tell`: is told what a start had to do; `isClockSynced`: whether the server's
-    /// clock can judge a record's date; `workLimit`: what storing a batch may cost.
+    /// Opens the archive, and recovers from the end of the last process.
+    ///
+    /// `bytesPerDay`: the limit of each device; `isClockSynced`: whether the server's clock is good
+    /// enough to check the dates of records; `workLimit`: the limit on the work of storing a batch;
+    /// `tell`: receives messages about the recovery.
     init(
         directory: String,
         bytesPerDay: Int64,
@@ -56,10 +59,10 @@ package final class Archive: @unchecked Sendable {
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
                 "\(directory) has records but no \(database): restore it, or choose another --data. "
-                    + "A start moves those that an older copy of it does not know to \(TruncatedFiles.name)"
+                    + "A start with an older copy moves records that it does not have to \(TruncatedFiles.name)"
             )
         }
-        // What a sync that failed has left in it reads well until the power goes.
+        // After a failed fsync the WAL may be readable from the cache but not be on the disk.
         try writeAgain(database + "-wal")
         do {
             index = try Connection(path: database, access: .readWrite)
@@ -94,26 +97,26 @@ package final class Archive: @unchecked Sendable {
         return Totals(records: row.required(0), batches: row.required(1))
     }
 
-    /// Records and batches stored; waits for nobody.
+    /// The number of records and batches stored; never blocks on the disk.
     package var totals: Totals { totalsLock.withLock { total } }
 
-    /// Stores what is new of a batch; all of it is on the disk when this returns.
+    /// Stores the new records of a batch; they are on the disk when this returns.
     ///
-    /// `key`: the gateway's own for this batch. Batches that wait at the same time are stored together: a disk takes
-    /// as long for one as for thirty.
+    /// `key`: the gateway's idempotency key. Batches that wait at the same time are stored in one
+    /// transaction: a disk takes as long for one as for thirty.
     package func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
-        // A key is one gateway's for one stream; two gateways may choose the same.
+        // A key is unique only within one gateway's stream; two gateways may choose the same.
         let key = "\(batch.device)/\(batch.stream)/\(key)"
         let mine = WaitingBatch(batch: batch, key: key, body: body)
         return try queue.perform(mine, store)
     }
 
-    /// Gives each batch of a group its result; used by one thread at a time.
+    /// Stores a group and sets each batch's result; called by one thread at a time.
     func store(_ group: [WaitingBatch]) {
         do {
             try commit(group)
         } catch  where group.count > 1 {
-            // What is wrong with one is no reason to refuse the others.
+            // One bad batch must not fail the others: store each alone.
             for one in group {
                 do { try commit([one]) } catch { one.result = .failure(error) }
             }
@@ -139,7 +142,7 @@ package final class Archive: @unchecked Sendable {
                         try limits.admit(one.batch, newFiles: newFiles, at: now, index)
                     }
                 } catch let refusal as HTTPRefusal {
-                    // Nothing of it was written; the others are stored.
+                    // Nothing of it was written; the others are still stored.
                     one.result = .failure(refusal)
                     continue
                 }
@@ -171,10 +174,10 @@ package final class Archive: @unchecked Sendable {
         reserve.make()
     }
 
-    /// Ends a transaction whose files are on the disk.
+    /// Commits a transaction whose files are on the disk.
     ///
-    /// A commit that failed as it was synced lies whole in the journal. Without its files a start would find less than was
-    /// committed: they stay until another commit takes its place there.
+    /// A commit whose fsync failed may be complete in the WAL. If its files were cut now, a start
+    /// would find less than was committed. They stay until another commit has replaced it there.
     private func commit(_ files: BatchFiles) throws {
         do {
             try index.execute("COMMIT")
@@ -185,7 +188,7 @@ package final class Archive: @unchecked Sendable {
         }
     }
 
-    /// Has a commit that changes nothing take the place of one that failed, and then takes its files back.
+    /// Replaces a failed commit in the WAL with one that changes nothing, then removes its files.
     private func settleCommit() throws {
         guard let files = unsure else { return }
         try index.execute("UPDATE totals SET records=records")
@@ -193,7 +196,8 @@ package final class Archive: @unchecked Sendable {
         unsure = nil
     }
 
-    /// Whether all its records are: a key may come again with others, and none of them is to be lost.
+    /// Returns whether all records of the batch are stored; a repeated key may carry new ones, and
+    /// none of them may be lost.
     private func isStored(_ one: WaitingBatch) throws -> Bool {
         let row = try KnownRecords.question(index)
         try row.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
@@ -214,10 +218,11 @@ package final class Archive: @unchecked Sendable {
         return Receipt(accepted: Int(row.required(0)), duplicates: Int(row.required(1)))
     }
 
-    /// Where each file of these batches ends, by its folder.
+    /// Returns the length of each file of these batches, by folder.
     ///
-    /// A person may have moved or emptied one. That is noted before anything is written to it: a crash between
-    /// would leave a file that is shorter than what was committed, and the next start would call it damaged.
+    /// A person may have moved or emptied a file. The shorter length is committed before anything
+    /// is written: otherwise a crash would leave a file shorter than committed, and the next start
+    /// would call it damaged.
     private func settleLengths(_ group: [WaitingBatch]) throws -> [String: Int64] {
         var lengths: [String: Int64] = [:]
         for folder in Set(group.flatMap { one in one.batch.dates.map { one.batch.folder($0) } }) {
@@ -233,9 +238,9 @@ package final class Archive: @unchecked Sendable {
         return lengths
     }
 
-    /// Files what is new; the rest was stored before.
+    /// Appends the records that are new and counts the rest as duplicates.
     ///
-    /// Whatever it throws, an HTTPRefusal too, part of the batch may be written by then.
+    /// If it throws, even an HTTPRefusal, part of the batch may already be written.
     private func append(
         _ one: WaitingBatch,
         _ files: BatchFiles,
@@ -243,7 +248,8 @@ package final class Archive: @unchecked Sendable {
         at now: WallTime
     ) throws -> Receipt {
         var sounds = 0
-        // A mark replaces the clock quality that the device gave: a clock that may be wrong writes none.
+        // "future" replaces the clock quality the device gave, so a clock that may be wrong never
+        // sets it.
         let canMark = isClockSynced()
         var receipt = Receipt(accepted: 0, duplicates: 0)
         let claim = try KnownRecords.claim(index)

@@ -1,7 +1,7 @@
-// Which files an archive has, and how much of each is committed.
+// The files of an archive and their committed lengths.
 import SQLite
 
-/// A file of the archive and how much of it is committed.
+/// A record file of the archive and its committed length.
 struct ArchiveFile: Sendable, Equatable {
     var stream: String
     var date: String
@@ -11,19 +11,19 @@ struct ArchiveFile: Sendable, Equatable {
 
     var path: String { Self.path(in: Self.folder(stream, date, device)) }
 
-    /// Where a stream's day of a device is, from the archive's directory on.
+    /// Returns the folder of a device's day in a stream, relative to the archive's directory.
     static func folder(_ stream: String, _ date: String, _ device: String) -> String {
         "stream=\(stream)/date=\(date)/device=\(device)"
     }
 
-    /// The file of a folder.
+    /// Returns the path of a folder's record file.
     static func path(in folder: String) -> String { "\(folder)/records.ndjson" }
 
     init(stream: String, date: String, device: String, length: Int64) {
         (self.stream, self.date, self.device, self.length) = (stream, date, device, length)
     }
 
-    /// Nil for a path that is none of an archive.
+    /// Parses a path; nil if it is not a record file of an archive.
     init?(path: String, length: Int64) {
         let parts = path.split(separator: "/")
         guard parts.count == 4, parts[0].hasPrefix("stream="), parts[1].hasPrefix("date="),
@@ -36,11 +36,11 @@ struct ArchiveFile: Sendable, Equatable {
     }
 }
 
-/// The archive's own index, read by others than its writer.
+/// Read access to the archive's index for code other than its writer.
 enum ArchiveFiles {
     static func index(in directory: String) -> String { "\(directory)/.receiver.sqlite" }
 
-    /// All files, the newest days first; none where no receiver has served the directory.
+    /// Returns all files, newest days first; none if no receiver has served the directory.
     static func all(in directory: String) throws -> [ArchiveFile] {
         let path = ArchiveFiles.index(in: directory)
         guard fileSize(path) != nil else { return [] }
@@ -55,7 +55,7 @@ enum ArchiveFiles {
         return files.sorted { $0.date > $1.date }
     }
 
-    /// Up to so many files by their paths, behind one path; "": from the first on.
+    /// Returns up to `count` files in path order after `path`; "" starts at the first.
     static func page(of count: Int64, after path: String, in directory: String) throws
         -> [ArchiveFile]
     {

@@ -1,14 +1,14 @@
-// The files that a group of batches is written to.
+// The files that one group of batches is written to.
 import Glibc
 
-/// Appends records to the file of each stream, day and device, and writes sound beside them.
+/// Appends records to the file of each stream, day and device, and writes audio files next to it.
 ///
-/// Bounded: what waits to be written is a megabyte, and no file is open between two writes.
+/// Bounded: buffers at most a megabyte, and keeps no file open between two writes.
 final class BatchFiles {
     private static let buffered = 1 << 20
 
     private struct RecordFile {
-        /// Bytes that were there before.
+        /// The length before this group, in bytes.
         var start: Int64
         var written: Int64 = 0
         var waiting: [UInt8] = []
@@ -16,22 +16,22 @@ final class BatchFiles {
 
     private let directory: String
     private let folders: DurableFolders
-    /// By their folders.
+    /// By folder.
     private var files: [String: RecordFile]
     private var waiting = 0
-    /// Sound files of these batches, by their paths.
+    /// The paths of these batches' audio files.
     private var sounds: [String] = []
-    /// Folders in which names are new.
+    /// Folders that got a new directory entry.
     private var changed: Set<String> = []
 
-    /// `lengths`: where the file of each folder ends.
+    /// `lengths`: the current end of the file in each folder.
     init(in folders: DurableFolders, lengths: [String: Int64]) {
         directory = folders.directory
         self.folders = folders
         files = lengths.mapValues { RecordFile(start: $0) }
     }
 
-    /// The files that were written to, from the directory on, and where they end now.
+    /// The files that were written to, relative to the directory, and their new lengths.
     var lengths: [String: Int64] {
         var lengths: [String: Int64] = [:]
         for (folder, file) in files where file.written > 0 {
@@ -40,7 +40,7 @@ final class BatchFiles {
         return lengths
     }
 
-    /// A record's line; sound goes into a file of its own, which the line names.
+    /// Appends a record's line; audio goes into a file that the line names.
     ///
     /// `isAhead`: see `writeLine`.
     func append(
@@ -56,7 +56,7 @@ final class BatchFiles {
         try add([10], folder)
     }
 
-    /// All of it is on the disk when this returns, and cut off behind it what a crash may have left.
+    /// Flushes and fsyncs everything, and cuts off what a crash may have left behind it.
     func finish() throws {
         try flush()
         var paths = sounds
@@ -68,15 +68,15 @@ final class BatchFiles {
         try syncAll(paths + new, in: directory)
     }
 
-    /// Takes back what was written, as far as the disk lets it; a start does the rest.
+    /// Removes what was written, as far as the disk allows; the next start removes the rest.
     func undo() {
         for (folder, file) in files where file.written > 0 {
             let path = "\(directory)/\(ArchiveFile.path(in: folder))"
-            // A person may have emptied it meanwhile.
+            // A person may have emptied the file since.
             if fileSize(path) ?? 0 > file.start { truncate(path, Int(file.start)) }
         }
         for path in sounds { unlink(path) }
-        // What was to be synced has not been.
+        // The new folders may not have been synced.
         folders.forget()
     }
 
@@ -94,7 +94,7 @@ final class BatchFiles {
             if try file.written == 0 && isLineOpen(folder, at: file.start) {
                 file.waiting.insert(10, at: 0)
             }
-            // Noted before it is written: half of it may be.
+            // Counted before the write, because a write may fail halfway.
             files[folder]?.written += Int64(file.waiting.count)
             files[folder]?.waiting = []
             let (start, count) = (file.start + file.written, Int64(file.waiting.count))
@@ -106,7 +106,7 @@ final class BatchFiles {
         waiting = 0
     }
 
-    /// Whether a person's editor has left the last line there without an end.
+    /// Returns whether the last line has no newline at its end, as an editor may have left it.
     private func isLineOpen(_ folder: String, at end: Int64) throws -> Bool {
         guard end > 0 else { return false }
         let path = "\(directory)/\(ArchiveFile.path(in: folder))"

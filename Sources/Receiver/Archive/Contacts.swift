@@ -1,24 +1,24 @@
-// When each device was heard and what it said of itself: what the files of records do not tell.
+// The times of contact with each device, and the facts that it reported about itself.
 package import Host
 import SQLite
 
 /// A device that has sent something.
 package struct Contact: Sendable {
     package var device: String
-    /// Nil: before this was noted.
+    /// Nil if it was first seen by an earlier version, which did not record that.
     package var firstSeen: WallTime?
     package var lastSeen: WallTime?
-    /// Between its last syncs, in seconds, the newest last.
+    /// Seconds between its last syncs, newest last.
     package var pauses: [Int64]
-    /// As it said last; "" where it did not.
+    /// As last reported; "" if never.
     package var version: String
     package var clock: String
     package var streams: [String: StreamContact] = [:]
-    /// Holes in the numbers of its records.
+    /// Gaps in the sequence numbers of its records.
     package var missing: [MissingRecords] = []
 }
 
-/// What came of one stream of a device.
+/// The totals of one stream of a device.
 package struct StreamContact: Sendable {
     package var records: Int64
     package var batches: Int64
@@ -27,12 +27,12 @@ package struct StreamContact: Sendable {
 
 /// Tables of the archive's index, changed in the transaction that stores a batch.
 package enum Contacts {
-    /// So many pauses are remembered.
+    /// The number of pauses that are remembered.
     private static let remembered = 16
-    /// The streams of one sync come closer together than that, in milliseconds.
+    /// Milliseconds; batches that come closer together belong to one sync.
     private static let oneSync: Int64 = 5000
 
-    /// Of an archive from before, what the keys of its batches tell: `DEVICE/STREAM/KEY`.
+    /// For an archive of an earlier version: totals from the batch keys, `DEVICE/STREAM/KEY`.
     private static let before = """
         SELECT substr(key, 1, instr(key, '/') - 1) AS device, substr(rest, 1, instr(rest, '/') - 1) AS stream,
         sum(accepted), count(*), NULL FROM (SELECT key, accepted, substr(key, instr(key, '/') + 1) AS rest FROM batches)
@@ -59,7 +59,7 @@ package enum Contacts {
         try index.integer("SELECT count(*) FROM sqlite_master WHERE name='devices'") ?? 0 > 0
     }
 
-    /// A batch has come; `added`: its new records, nil for a batch that was stored before.
+    /// Records the arrival of a batch; `added`: its new records, nil if it was already stored.
     static func note(
         _ batch: IncomingBatch,
         added: Int?,
@@ -76,7 +76,7 @@ package enum Contacts {
         known.reset()
         let row = try index.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?)")
         try row.bind(batch.device, at: 1)
-        // Of a device from before it is not known when it came first.
+        // It is unknown when a device of an earlier version first came.
         try row.bind(isKnown ? first : now.milliseconds, at: 2)
         try row.bind(now.milliseconds, at: 3)
         for (text, column) in [(pauses, 4), (batch.version, 5), (batch.clock, 6)]
@@ -97,7 +97,7 @@ package enum Contacts {
         try stream.run()
     }
 
-    /// With the pause that ends now, where it was one.
+    /// Returns the pauses with the one that ends now, if it is longer than one sync.
     private static func pauses(_ text: String, since last: Int64?, _ now: WallTime) -> String {
         guard let last, now.milliseconds - last >= oneSync else { return text }
         let pauses = text.split(separator: " ").map(String.init)
@@ -108,21 +108,21 @@ package enum Contacts {
 
     // MARK: Reading
 
-    /// All devices of a data directory by their ids; none where no receiver has served it.
+    /// Returns all devices of a data directory by id; none if no receiver has served it.
     package static func read(directory: String) throws -> [String: Contact] {
         let path = ArchiveFiles.index(in: directory)
         guard fileSize(path) != nil else { return [:] }
         return try read(Connection(path: path, access: .readOnly))
     }
 
-    /// One device of a data directory; nil where it has sent nothing.
+    /// Returns one device of a data directory; nil if it has sent nothing.
     static func read(directory: String, device: String) throws -> Contact? {
         try read(Connection(path: ArchiveFiles.index(in: directory), access: .readOnly), device)[
             device
         ]
     }
 
-    /// `device`: only this one.
+    /// `device`: only this one; nil for all.
     private static func read(_ index: borrowing Connection, _ device: String? = nil) throws
         -> [String: Contact]
     {
@@ -146,7 +146,7 @@ package enum Contacts {
         return contacts
     }
 
-    /// What devices said of themselves.
+    /// Returns what the devices reported about themselves.
     private static func selves(_ index: borrowing Connection, _ device: String?) throws
         -> [String: Contact]
     {

@@ -1,19 +1,21 @@
-// What one device may make the server keep.
+// Limits on what one device may store.
 import Host
 import SQLite
 
 /// Checks and counts what each device stores: names, event sources, new files, and bytes per day.
 ///
-/// In tables of the archive's index, used in the transaction that stores a batch. One device that is broken or hostile fills neither
-/// the disk nor the pages. Names above a limit are refused for good (422), what exceeds a day's limit until the next day (429).
+/// The tables are in the archive's index and change in the transaction that stores a batch. A
+/// broken or hostile device can fill neither the disk nor the pages. Names above a limit are
+/// refused for good (422), data above a day's limit until the next day (429).
 struct DeviceLimits {
-    /// Distinct streams of a device.
+    /// Distinct streams per device.
     static let streams: Int64 = 100
-    /// Distinct sources, each with the kind of its event (`RecordLine.stateKinds`).
+    /// Distinct event sources per device, each with its kind (`RecordLine.stateKinds`).
     static let states: Int64 = 200
-    /// New files of records per day: a year of ten streams.
+    /// New record files per day; enough for a year of ten streams.
     static let files: Int64 = 4000
-    /// Counted for each new file in addition to its bytes, for an inode takes room, too.
+    /// Bytes counted for each new file in addition to its content, because an inode takes space
+    /// too.
     private static let perFile: Int64 = 16 << 10
 
     private static let tables = """
@@ -24,12 +26,13 @@ struct DeviceLimits {
 
     static func prepare(_ index: borrowing Connection) throws { try index.execute(tables) }
 
-    /// Of each device and day (UTC).
+    /// The limit per device and day (UTC).
     let bytesPerDay: Int64
 
-    /// Notes the names of a batch that is about to be stored; throws an HTTPRefusal, having changed nothing.
+    /// Records the names of a batch that is about to be stored; throws an HTTPRefusal before any
+    /// change.
     ///
-    /// `newFiles`: files of records that are not there yet.
+    /// `newFiles`: record files that do not exist yet.
     func admit(
         _ batch: IncomingBatch,
         newFiles: Int64,
@@ -41,7 +44,7 @@ struct DeviceLimits {
         try noteStates(batch, index)
     }
 
-    /// Counts a batch that was stored; `sounds`: files beside the records.
+    /// Counts a batch that was stored; `sounds`: the number of its audio files.
     func count(
         _ batch: IncomingBatch,
         bytes: Int,
@@ -90,7 +93,7 @@ struct DeviceLimits {
         }
     }
 
-    /// The gateway keeps its records, and asks again once an hour at the latest.
+    /// The gateway keeps its records, and retries at least once an hour.
     private static func tomorrow(_ reason: String) -> HTTPRefusal {
         HTTPRefusal(status: 429, reason: reason, retryAfter: 3600)
     }

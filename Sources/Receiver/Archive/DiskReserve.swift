@@ -1,17 +1,19 @@
-// Room that a start finds, however full the disk is.
+// Space that lets the receiver start on a full disk.
 import Glibc
 import Host
 
-/// A file that is deleted before the databases are opened, for that takes some room.
+/// A file that is deleted before the databases are opened, which need some space.
 ///
-/// On a full disk, too, a receiver is to start, show its page, alert, and tell gateways to keep what they have.
+/// Even on a full disk the receiver has to start, show its page, send alerts, and refuse batches,
+/// so that gateways keep their records.
 struct DiskReserve {
     /// Bytes.
     ///
-    /// The index of SQLite's journal takes 32 KiB for each database (sqlite.org/walformat.html, section 2), tables that
-    /// were not there before as much again.
+    /// A WAL index takes 32 KiB per database (sqlite.org/walformat.html, section 2), new tables
+    /// about the same again.
     private static let size = 512 << 10
-    /// It is made where so much is free: it would take away just what it has given.
+    /// Bytes that must be free before it is created; otherwise it would take the space it just
+    /// freed.
     private static let least = 16 << 20
 
     private let directory: String
@@ -19,13 +21,13 @@ struct DiskReserve {
 
     private var path: String { "\(directory)/.receiver.reserve" }
 
-    /// Lets go of what an earlier process has kept.
+    /// Deletes the reserve of an earlier process.
     init(releasedIn directory: String) {
         self.directory = directory
         unlink(path)
     }
 
-    /// Makes it where it is not there and there is room enough.
+    /// Creates it if it does not exist and there is enough space.
     mutating func make() {
         guard !isThere, FileSpace.free(directory) ?? 0 >= Self.least else { return }
         let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)

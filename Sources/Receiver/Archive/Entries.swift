@@ -1,9 +1,10 @@
-// A dictionary that is filled from rows.
+// Updates dictionary values in place.
 
 extension Dictionary {
-    /// Changes the value of a key in its place, `blank` where it has none.
+    /// Changes the value of a key in place, starting from `blank` if there is none.
     ///
-    /// Not written out where a statement is read: there Swift 6.0 falls over a change in place.
+    /// A separate function because the Swift 6.0 compiler crashes on an in-place change next to a
+    /// statement's reads.
     mutating func change(
         _ key: Key,
         from blank: @autoclosure () -> Value,

@@ -1,9 +1,9 @@
-// Files and folders that outlast a power cut.
+// Files and folders that survive a power cut.
 import CLinux
 import Foundation
 import Glibc
 
-/// A file that is open for writing; closed with its owner.
+/// A file that is open for writing; closed by deinit.
 struct WrittenFile: ~Copyable {
     private let number: Int32
     private let path: String
@@ -33,7 +33,7 @@ struct WrittenFile: ~Copyable {
         }
     }
 
-    /// Throws where they are not there: behind a hole nobody could read what is written.
+    /// Throws if the file is shorter than this: data after a hole would be unreadable.
     func expectBytes(before place: Int64) throws {
         var status = stat()
         guard fstat(number, &status) == 0 else { throw Trouble("stat", path) }
@@ -42,25 +42,26 @@ struct WrittenFile: ~Copyable {
         }
     }
 
-    /// Cuts off what is behind.
+    /// Cuts off everything after `length`.
     func cut(at length: Int64) throws {
         guard ftruncate(number, Int(length)) == 0 else { throw Trouble("truncate", path) }
     }
 }
 
-/// The folders of an archive; used by one thread at a time.
+/// Creates the archive's folders; used by one thread at a time.
 final class DurableFolders {
-    /// So many are remembered; the others are only looked at once more.
+    /// The number of folders remembered; the others are only checked once more.
     private static let most = 10_000
 
     let directory: String
     private var known: Set<String> = []
-    /// Folders that hold a new one, by their paths.
+    /// Folders that got a new folder in them, by path.
     private var changed: Set<String> = []
 
     init(_ directory: String) { self.directory = directory }
 
-    /// Makes a folder and those above it; each is durable once what `takeChanged` gives is on the disk.
+    /// Creates a folder and its parents; they are durable once the paths of `takeChanged` are
+    /// synced.
     func make(_ folder: String) throws {
         guard !known.contains(folder) || access("\(directory)/\(folder)", F_OK) != 0 else { return }
         var path = directory
@@ -71,7 +72,8 @@ final class DurableFolders {
             part += "/" + name
             let isNew = mkdir(path, 0o750) == 0
             guard isNew || errno == EEXIST else { throw Trouble("mkdir", path) }
-            // A start knows of none: one that is there may have been made just before a crash.
+            // Nothing is known after a start: an existing folder may have been made just before a
+            // crash.
             if isNew || !known.contains(part) { changed.insert(parent) }
             known.insert(part)
         }
@@ -79,20 +81,21 @@ final class DurableFolders {
         known.insert(folder)
     }
 
-    /// What is to be brought to the disk for the folders that were made.
+    /// Returns the folders to sync after folders were created in them.
     func takeChanged() -> Set<String> {
         defer { changed = [] }
         return changed
     }
 
-    /// What was made is not known to be on the disk.
+    /// Forgets which folders are on the disk, after a sync that failed or did not happen.
     func forget() {
         known = []
         changed = []
     }
 }
 
-/// Waits until these files and folders are on the disk; many of them at once, for each by itself takes a disk as long.
+/// Syncs these files and folders; many of them with one syncfs(2), which takes a disk as long as
+/// one fsync.
 func syncAll(_ paths: [String], in directory: String) throws {
     guard paths.count > 3 else {
         for path in paths { try sync(path) { fsync($0) } }
@@ -110,17 +113,17 @@ private func sync(_ path: String, _ call: (Int32) -> Int32) throws {
     guard call(number) == 0 else { throw Trouble("fsync", path) }
 }
 
-/// Bytes of a file; nil where there is none.
+/// Returns the size of a file in bytes; nil if there is none.
 func fileSize(_ path: String) -> Int64? {
     var status = stat()
     return stat(path, &status) == 0 ? Int64(status.st_size) : nil
 }
 
-/// One receiver a directory: a second one's recovery would cut off what the first is writing.
+/// Allows one receiver per directory: a second one's recovery would cut off what the first writes.
 final class DirectoryLock: Sendable {
     private let number: Int32
 
-    /// Makes the directory where it is not there.
+    /// Creates the directory if needed, and locks it.
     init(_ directory: String) throws {
         do {
             try FileManager.default.createDirectory(
@@ -128,7 +131,7 @@ final class DirectoryLock: Sendable {
                 withIntermediateDirectories: true
             )
         } catch {
-            throw StartFailure("--data \(directory) cannot be made a folder", error)
+            throw StartFailure("--data \(directory) cannot be created", error)
         }
         guard access(directory, W_OK | X_OK) == 0 else {
             let cause = Trouble("access", directory)
@@ -146,7 +149,7 @@ final class DirectoryLock: Sendable {
     deinit { close(number) }
 }
 
-/// A call of the system that failed.
+/// A failed system call, or another failure with a message.
 package struct Trouble: Error, CustomStringConvertible {
     package var description: String
 
@@ -154,7 +157,7 @@ package struct Trouble: Error, CustomStringConvertible {
         self.description = description
     }
 
-    /// With the reason in `errno`.
+    /// Adds the reason in `errno`.
     package init(_ call: String, _ path: String) {
         description = "\(call) \(path): \(String(cString: strerror(errno)))"
     }

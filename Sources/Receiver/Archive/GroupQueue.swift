@@ -1,13 +1,13 @@
-// Batches that wait for the disk, stored in groups.
+// Group commit: batches that wait for the disk are stored together.
 import Foundation
 
-/// What became of a batch.
+/// The result of storing a batch.
 package struct Receipt: Sendable, Equatable {
     package var accepted: Int
     package var duplicates: Int
 }
 
-/// A batch whose thread waits for it.
+/// A batch whose thread waits for the result.
 final class WaitingBatch {
     let batch: IncomingBatch
     let key: String
@@ -22,16 +22,16 @@ final class WaitingBatch {
     }
 }
 
-/// Whoever finds nobody at work does it for all that wait, one group after another (as a database groups commits).
+/// Runs the work of all waiting batches in groups: the first thread to find no leader becomes it.
 final class GroupQueue {
-    /// Batches that are stored together at most.
+    /// The maximum number of batches in a group.
     private static let most = 32
 
     private let condition = NSCondition()
     private var waiting: [WaitingBatch] = []
     private var hasLeader = false
 
-    /// Returns the result that `work` gave this batch, on this thread or on that of another batch.
+    /// Returns the result that `work` gave this batch, on this thread or on another batch's.
     func perform(_ mine: WaitingBatch, _ work: ([WaitingBatch]) -> Void) throws -> Receipt {
         condition.lock()
         defer { condition.unlock() }

@@ -1,17 +1,18 @@
-// The ids of the records that are stored, each unique per device.
+// The ids of the stored records, unique per device.
 import SQLite
 
 /// The tables `records` and `owners` of the archive's index; used inside its transactions.
 ///
-/// An id counts for the device that sent it: no device can hide another's records by using their ids first.
-/// Rows carry a number in the place of the device's id, which would double the table.
+/// An id counts only for the device that sent it, so that no device can block another's records by
+/// using their ids first. Rows hold a number instead of the device's id, which would double the
+/// table.
 enum KnownRecords {
     static let schema = """
         CREATE TABLE IF NOT EXISTS records(id TEXT, device INTEGER, PRIMARY KEY (id, device)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS owners(number INTEGER PRIMARY KEY, device TEXT NOT NULL UNIQUE);
         """
 
-    /// The number of a device, a new one for a device that has none.
+    /// Returns the number of a device, and creates one if needed.
     static func number(of device: String, _ index: borrowing Connection) throws -> Int64 {
         let new = try index.prepare("INSERT OR IGNORE INTO owners(device) VALUES (?)")
         try new.bind(device, at: 1)
@@ -22,12 +23,12 @@ enum KnownRecords {
         return row.required(0)
     }
 
-    /// A statement that adds an id (1) of a device (2) unless it is known; `changes` says which.
+    /// Returns a statement that adds an id (1) of a device (2) unless known; `changes` says which.
     static func claim(_ index: borrowing Connection) throws -> Statement {
         try index.prepare("INSERT OR IGNORE INTO records VALUES (?1, ?2)")
     }
 
-    /// A statement with a row where an id (1) of a device (2) is known.
+    /// Returns a statement that has a row if an id (1) of a device (2) is known.
     static func question(_ index: borrowing Connection) throws -> Statement {
         try index.prepare("SELECT 1 FROM records WHERE id=?1 AND device=?2")
     }

@@ -1,13 +1,13 @@
-// What a start does about the end of the process before.
+// Repairs at the start what a crash of the last process left behind.
 import Foundation
 import Glibc
 import SQLite
 
 enum Recovery {
-    /// Cuts each file to what was committed; what was cut off is kept aside, and told.
+    /// Cuts each file to its committed length; keeps a copy of the rest and reports it.
     ///
-    /// One that is not there was archived away, and its row stays: it may come back. One that is shorter than what
-    /// was committed is an error.
+    /// A missing file was archived elsewhere; its row stays because it may come back. A file
+    /// shorter than its committed length is an error.
     static func run(
         _ index: borrowing Connection,
         _ directory: String,
@@ -58,7 +58,7 @@ enum Recovery {
         return !isEmpty
     }
 
-    /// The record files below a directory, by their paths in it, as long as `body` says.
+    /// Calls `body` with each record file's path in the directory, until it returns false.
     private static func forEachRecordFile(
         in directory: String,
         _ body: (String) throws -> Bool
@@ -70,7 +70,7 @@ enum Recovery {
         }
     }
 
-    /// Bodies whose process was killed before their file had lost its name.
+    /// Deletes request bodies of a process that was killed before it could unlink them.
     private static func dropBodies(_ directory: String) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names where name.hasPrefix(Spool.prefix) { unlink("\(directory)/\(name)") }

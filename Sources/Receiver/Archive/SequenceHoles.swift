@@ -1,24 +1,25 @@
-// Numbers of a device's records that never came, which shows that a restored server has lost them.
+// Gaps in the sequence numbers of a device's records, which show what a restored server has lost.
 package import Host
 import SQLite
 
-/// The numbers of one stream that have come: all from its first batch to the highest one, but for the holes.
+/// The sequence numbers of one stream that have arrived: all from the first batch on, except the
+/// holes.
 ///
-/// A gateway numbers the records of a stream without a hole, but sends the newest ones between batches of a backlog, so a hole may
-/// fill up later. One that stays was evicted or refused on the device, or was stored here after the backup that the server was
-/// restored from.
+/// A gateway numbers the records of a stream without gaps, but sends the newest between batches of
+/// a backlog, so a hole may still fill up. One that stays was evicted or refused on the device, or
+/// was stored here after the backup that the server was restored from.
 struct SequenceHoles: Equatable {
-    /// The largest are remembered.
+    /// The number of holes remembered, largest first.
     private static let most = 50
-    /// A higher number is not believed.
+    /// A higher number is ignored as invalid.
     private static let highest: Int64 = 1 << 50
 
-    /// Behind the highest number.
+    /// One more than the highest number.
     private(set) var next: Int64
-    /// In their order.
+    /// In ascending order.
     private(set) var holes: [ClosedRange<Int64>]
 
-    /// What a batch says of itself; nil for what cannot be numbers of records.
+    /// Returns the range that a batch declares; nil if it cannot be sequence numbers.
     static func range(from first: Int64?, to last: Int64?) -> ClosedRange<Int64>? {
         guard let first, let last, first >= 0, first <= last, last < highest else { return nil }
         return first...last
@@ -26,7 +27,7 @@ struct SequenceHoles: Equatable {
 
     init(next: Int64, holes: [ClosedRange<Int64>] = []) { (self.next, self.holes) = (next, holes) }
 
-    /// Notes that these numbers have come.
+    /// Records that these numbers have arrived.
     mutating func note(_ range: ClosedRange<Int64>) {
         holes = holes.flatMap { hole -> [ClosedRange<Int64>] in
             guard hole.overlaps(range) else { return [hole] }
@@ -60,16 +61,16 @@ struct SequenceHoles: Equatable {
     var text: String { holes.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: " ") }
 }
 
-/// The holes in the numbers of a device's stream.
+/// The holes in the sequence of a device's stream.
 package struct MissingRecords: Sendable {
     package var device: String
     package var stream: String
     package var records: Int64
-    /// The first and the last number that is missing.
+    /// From the first missing number to the last.
     package var numbers: ClosedRange<Int64>
-    /// When the last batch before them came.
+    /// The time of the last batch before the holes.
     package var since: WallTime
-    /// When the holes last changed: while a backlog comes in they become smaller.
+    /// The time of the last change of the holes; they shrink while a backlog arrives.
     package var changed: WallTime
 }
 
@@ -82,7 +83,8 @@ enum Sequences {
 
     static func prepare(_ index: borrowing Connection) throws { try index.execute(table) }
 
-    /// Notes the numbers of a batch; before `Contacts.note`, which knows when the batch before came.
+    /// Records the numbers of a batch; called before `Contacts.note`, which overwrites the time of
+    /// the batch before.
     static func note(_ batch: IncomingBatch, at now: WallTime, _ index: borrowing Connection) throws
     {
         guard let range = batch.sequence else { return }
@@ -116,7 +118,7 @@ enum Sequences {
         try new.run()
     }
 
-    /// The streams that have holes, of all devices or of one; none in an archive of an earlier version.
+    /// Returns the streams with holes, of all devices or one; none in an older archive.
     static func missing(of device: String?, _ index: borrowing Connection) throws
         -> [MissingRecords]
     {

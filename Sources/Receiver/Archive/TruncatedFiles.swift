@@ -1,25 +1,25 @@
-// What lies in a file behind the end that the index knows.
+// Copies of the file ends that a start cuts off.
 import Foundation
 import Glibc
 import Host
 
-/// Keeps it aside before it is cut off.
+/// Copies the bytes behind a file's committed length before they are cut off.
 ///
-/// After a crash the gateways send it again. Where an older copy of the index was put back they do not, for they were told
-/// that it is stored: nobody but a person knows which it was.
+/// After a crash the gateways send them again. If an older copy of the index was restored they do
+/// not, because they got a confirmation. Only a person knows which it was.
 enum TruncatedFiles {
-    /// A folder of its own each time, with the same paths in it: engines pass over names with a dot.
+    /// The folder of the copies, with a subfolder per start; query engines skip names with a dot.
     static let name = ".receiver-cut"
 
     struct Tail {
-        /// Its path in the archive.
+        /// The path in the archive.
         var file: String
         /// Bytes.
         var start: Int64
         var end: Int64
     }
 
-    /// Returns what there is to say of it: also where it could not be kept, for a start on a full disk goes on.
+    /// Returns a message about the copy; a failed copy does not stop the start, as on a full disk.
     static func keep(_ tails: [Tail], in directory: String) -> String {
         let bytes = tails.reduce(0) { $0 + $1.end - $1.start }
         let what = "\(bytes) bytes of \(tails.count) files are not in the index and were cut off"
@@ -35,11 +35,11 @@ enum TruncatedFiles {
             }
             try syncAll(copies + folders.takeChanged(), in: directory)
         } catch {
-            return "\(what), and could not be kept: \(error). After a crash they come again"
+            return "\(what), and could not be kept: \(error). After a crash they are sent again"
         }
         return
-            "\(what), and lie in \(directory)/\(place). After a crash they come again: delete them. "
-            + "Where an older copy of the index was put back they do not"
+            "\(what), and are kept in \(directory)/\(place). After a crash gateways send them again: delete the copy. "
+            + "If an older index was restored they do not: keep it"
     }
 
     private static func write(_ tail: Tail, of directory: String, to copy: String) throws {

@@ -1,22 +1,24 @@
-// Programs that the receiver starts.
+// Runs external programs.
 import CLinux
 import Glibc
 import Host
 
-/// Started by its path, never by a shell, in a process group of its own; it writes where this process does.
+/// A program, started by its path without a shell, in its own process group.
+///
+/// Its output goes to this process's standard error.
 struct Program {
     let path: String
     var arguments: [String] = []
     var environment = Self.ownEnvironment
-    /// On its standard input; at most 64 kB.
+    /// The data for its standard input; at most 64 kB.
     var input: [UInt8] = []
 
-    /// Between two looks whether it has ended.
+    /// The interval of checks for its end.
     private static let step = Duration.milliseconds(50)
 
-    /// Waits for its end; after `limit`, or when `stop` is raised, it is killed with its process group.
+    /// Runs it to its end; kills its process group after `limit`, or when `stop` is raised.
     ///
-    /// Throws Trouble where its exit status is not 0, or it was killed.
+    /// Throws Trouble if its exit status is not 0, or it was killed.
     func run(limit: Duration, until stop: StopSignal) throws {
         let child = try start()
         let end = SystemClock().now() + limit
@@ -37,10 +39,10 @@ struct Program {
 
     private func start() throws -> pid_t {
         var ends = [Int32](repeating: -1, count: 2)
-        // Closed in programs that another thread starts meanwhile.
+        // Closed on exec in programs that other threads start at the same time.
         guard waypost_pipe(&ends) == 0 else { throw Trouble("pipe", path) }
         defer { ends.forEach { close($0) } }
-        // A pipe takes 64 kB at once (pipe(7)): nobody has to read it.
+        // A pipe holds 64 kB (pipe(7)), so nobody has to read it yet.
         writeAll(input, to: ends[1])
         var (actions, attributes) = (posix_spawn_file_actions_t(), posix_spawnattr_t())
         posix_spawn_file_actions_init(&actions)
@@ -50,7 +52,7 @@ struct Program {
             posix_spawnattr_destroy(&attributes)
         }
         posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO)
-        // Standard output has one line, which tells where the server listens.
+        // Standard output has only the line with the server's address.
         posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
         prepare(&attributes)
         var words = ([path] + arguments).map { strdup($0) } + [nil]
@@ -62,7 +64,7 @@ struct Program {
         return child
     }
 
-    /// A process group of its own, and signals as they are in a program that was just started.
+    /// Sets its own process group and the default signal handling.
     private func prepare(_ attributes: inout posix_spawnattr_t) {
         var (none, defaults) = (sigset_t(), sigset_t())
         sigemptyset(&none)
@@ -75,7 +77,7 @@ struct Program {
         posix_spawnattr_setflags(&attributes, Int16(flags))
     }
 
-    /// `NAME=value`, as this process has it.
+    /// This process's environment, as `NAME=value`.
     static var ownEnvironment: [String] {
         var all: [String] = []
         var entry = environ

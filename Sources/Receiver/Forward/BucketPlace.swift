@@ -1,15 +1,15 @@
-// Where a receiver that keeps nothing puts its batches.
+// The bucket that a receiver without an archive writes to.
 package import HTTP
 
-/// A bucket, and as whom objects are put there.
+/// A bucket and the credentials for writing objects.
 package struct BucketPlace: Sendable {
-    /// The bucket's URL with the folder in it.
+    /// The bucket's URL, including the folder.
     package var url: String
     package var region: String
-    /// Authorities to trust beside those of the system, in PEM.
+    /// A PEM file of additional certificate authorities to trust.
     package var certificateFile: String?
     package var userAgent: String
-    /// Reads `ID:SECRET`: for each batch, so that new keys need no restart.
+    /// Reads `ID:SECRET` for each batch, so that new keys need no restart.
     package var keys: @Sendable () throws -> String
 
     package init(
@@ -26,7 +26,7 @@ package struct BucketPlace: Sendable {
         self.keys = keys
     }
 
-    /// What people know its settings by.
+    /// The names of the settings as users know them.
     package static let names = SettingNames(
         endpoint: "--bucket-url",
         bucket: "--bucket-url",
@@ -37,7 +37,7 @@ package struct BucketPlace: Sendable {
     )
 
     var transport: TransportSettings {
-        // A gateway waits 30 s for an answer: it is to have one before that.
+        // A gateway waits 30 s for an answer, and should get one before that.
         var settings = TransportSettings(
             endpoint: url,
             timeout: .seconds(10),

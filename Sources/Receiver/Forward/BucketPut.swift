@@ -1,19 +1,19 @@
-// One object after another to a bucket, and what its answers mean to a gateway.
+// Puts objects into a bucket, and translates the store's answers for a gateway.
 import Host
 import HTTP
 import Synchronization
 
-/// A connection to the bucket, kept between batches; used by one thread at a time.
+/// A connection to the bucket, reused between batches; used by one thread at a time.
 final class BucketLine {
     let transport: Transport
 
-    /// Throws where libcurl cannot be used.
+    /// Throws if libcurl cannot be used.
     init(_ place: BucketPlace) throws { transport = try Transport(place.transport) }
 }
 
-/// Puts the objects of one batch, until its time is over.
+/// Puts the objects of one batch until a deadline.
 struct BucketPut {
-    /// Seconds until a gateway is to try again, unless the store says otherwise.
+    /// Seconds after which a gateway retries, unless the store says otherwise.
     static let pause = 30
 
     private let place: BucketPlace
@@ -36,7 +36,7 @@ struct BucketPut {
         self.stop = stop
     }
 
-    /// Returns once the store has said that it has the object; throws an HTTPRefusal in any other case.
+    /// Puts an object; returns once the store has confirmed it, throws an HTTPRefusal otherwise.
     func callAsFunction(_ object: BucketObject) throws {
         let left = deadline - SystemClock().now()
         guard left > .zero else {
@@ -57,7 +57,7 @@ struct BucketPut {
         }
     }
 
-    /// Whatever is wrong with keys, address or clock is not the gateway's doing: only a size is.
+    /// Only a size is the gateway's fault: wrong keys, address or clock make it retry.
     private static func judge(_ answer: Answer) throws {
         let words = S3ErrorMessages(answer)
         switch words.meaning {
@@ -74,7 +74,7 @@ struct BucketPut {
     }
 }
 
-/// Tells a person once that the bucket takes nothing, and once that it does again.
+/// Logs once that the bucket refuses batches, and once that it accepts them again.
 final class BucketTrouble: Sendable {
     private let log: ServerLog
     private let told = Mutex<String?>(nil)
@@ -93,7 +93,7 @@ final class BucketTrouble: Sendable {
         told.withLock { told in
             guard told != nil else { return }
             told = nil
-            log.warn("the bucket takes batches again")
+            log.warn("the bucket accepts batches again")
         }
     }
 }

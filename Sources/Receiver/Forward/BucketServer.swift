@@ -1,7 +1,7 @@
-// A receiver that keeps nothing: batches go on into a bucket, so any number of them can stand behind a balancer.
+// A receiver without state: it puts batches into a bucket, so many can run behind a load balancer.
 import Dispatch
 
-/// Answers ingest requests; what a receiver knows of its fleet it does not know.
+/// Answers ingest requests; has no pages, alerts or enrolment.
 package struct BucketServer: ReceiverApplication {
     private let requests: BatchRequests
     private let store: BucketStore
@@ -12,7 +12,7 @@ package struct BucketServer: ReceiverApplication {
 
     package var spoolFolder: String { requests.spoolFolder }
 
-    /// `maxBody`: bytes of a body on the wire; `spoolFolder`: for large bodies, in files without names.
+    /// `maxBody`: bytes of a body on the wire; `spoolFolder`: for large bodies, in unlinked files.
     package init(
         _ place: BucketPlace,
         spoolFolder: String,
@@ -32,7 +32,7 @@ package struct BucketServer: ReceiverApplication {
 
     package func begin() {}
 
-    /// What is on its way has two seconds: the gateway sends it again, to another receiver perhaps.
+    /// Ends uploads after two seconds; the gateway retries, perhaps with another receiver.
     package func windDown() {
         let store = store
         DispatchQueue.global().asyncAfter(deadline: .now() + 2) { store.end() }
@@ -57,10 +57,10 @@ package struct BucketServer: ReceiverApplication {
             _ = try authorize(head)
             return requests.plan(head, log)
         case "/api/device/enroll":
-            let reason = "this server keeps nothing, so it has no codes: its tokens are in a file"
+            let reason = "this server stores into a bucket and has no codes; use its token file"
             throw HTTPRefusal(status: 404, reason: reason)
         default:
-            let reason = "no such path; POST /api/ingest (a server before a bucket has no pages)"
+            let reason = "no such path; POST /api/ingest (a server with a bucket has no pages)"
             throw HTTPRefusal(status: 404, reason: reason)
         }
     }

@@ -1,16 +1,16 @@
-// Batches as objects of a bucket: the very ones that a gateway which writes there itself would have made.
+// Stores batches as objects of a bucket, identical to those of a gateway that writes there itself.
 import Foundation
 import Host
 import HTTP
 
-/// Stores batches, each on its own thread; keeps nothing but what is under way.
+/// Stores batches, each on its own thread; has no state besides the work in progress.
 ///
-/// The name of each object follows from the batch, so it does not matter which of several receivers a gateway
-/// meets, nor how often: the same object is written again.
+/// An object's name follows from the batch, so storing is idempotent: whichever receiver a gateway
+/// reaches, and however often, the same object is written again.
 final class BucketStore: @unchecked Sendable {
     // Unchecked because the idle lines and the totals are used under `lock`.
     static let compression = Compression.gzip
-    /// A batch that takes longer is told off, and what was stored of its sound is passed over at the next try.
+    /// A batch that takes longer is refused; the retry skips the audio that was already stored.
     private static let patience = Duration.seconds(25)
 
     private let place: BucketPlace
@@ -19,30 +19,31 @@ final class BucketStore: @unchecked Sendable {
     private var idle: [BucketLine] = []
     private var total = Archive.Totals(records: 0, batches: 0)
     private let sound = RecentObjects()
-    /// What making the objects costs in memory, it costs so many times at most.
+    /// Making the objects needs memory, so at most two batches do it at once.
     private let making = DispatchSemaphore(value: 2)
     private let stop: StopSignal
     private let trouble: BucketTrouble
 
-    /// `folder`: for bodies that memory is not given to, in files without names.
+    /// `folder`: for bodies too large for memory, in unlinked files.
     init(_ place: BucketPlace, folder: String, log: ServerLog) throws {
         self.place = place
         self.folder = folder
         stop = try StopSignal()
         trouble = BucketTrouble(log)
-        // A setting that libcurl cannot use is told at the start.
+        // Reports a setting that libcurl cannot use at the start.
         idle = [try BucketLine(place)]
     }
 
     /// Stored since the start.
     var totals: Archive.Totals { lock.withLock { total } }
 
-    /// What is under way ends now.
+    /// Aborts the uploads in progress.
     func end() { stop.raise() }
 
-    /// Stores all of a batch; the bucket has said yes to each object when this returns.
+    /// Stores a whole batch; the bucket has confirmed each object when this returns.
     ///
-    /// Throws an HTTPRefusal: 503 for whatever the bucket does, so that the gateway keeps its records.
+    /// Throws an HTTPRefusal: 503 for any problem of the bucket, so that the gateway keeps its
+    /// records.
     func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
         let deadline = SystemClock().now() + Self.patience
         let days = try made(batch, body)
@@ -107,9 +108,9 @@ final class BucketStore: @unchecked Sendable {
     }
 }
 
-/// Sound that was stored a while ago, so that a batch which was told off goes on behind it.
+/// Audio objects stored recently, so that the retry of a refused batch can skip them.
 ///
-/// Without it a store that is too slow for all the sound of a batch would never have it.
+/// Otherwise a store too slow for all the audio of a batch would never get it.
 private final class RecentObjects: @unchecked Sendable {
     // Unchecked because the sets are used under `lock`.
     private static let most = 2000
@@ -117,8 +118,8 @@ private final class RecentObjects: @unchecked Sendable {
     private var (newer, older): (Set<String>, Set<String>) = ([], [])
 
     func has(_ object: BucketObject) -> Bool {
-        let mark = object.key + object.digest
-        return lock.withLock { newer.contains(mark) || older.contains(mark) }
+        let identity = object.key + object.digest
+        return lock.withLock { newer.contains(identity) || older.contains(identity) }
     }
 
     func add(_ object: BucketObject) {
@@ -130,7 +131,7 @@ private final class RecentObjects: @unchecked Sendable {
 }
 
 extension BucketObject {
-    /// What is in a spool, which is not kept in memory a second time.
+    /// An object with the content of a spool, which is read in pieces.
     fileprivate init(key: String, type: String, _ spool: Spool) throws {
         try self.init(key: key, type: type, keeps: 0) {
             var place = 0

@@ -1,16 +1,16 @@
-// The records of a batch as lines, compressed, each day's by themselves.
+// The records of a batch as compressed lines, one object per day.
 import HTTP
 
-/// What becomes of a batch in a bucket, before it is sent: an object for each day of its records.
+/// The objects of a batch, one per day of its records, before they are sent.
 struct DayObjects {
-    /// Each takes 300 kB while it is made; the gateway halves a batch of more.
+    /// The maximum number of days, each needing 300 kB; the gateway halves a larger batch.
     static let mostDays = 32
 
     private var days: [String: DayObject] = [:]
-    /// Some of its records have sound, which goes into objects of its own.
+    /// True if some records have audio, which goes into separate objects.
     private(set) var hasSound = false
 
-    /// Goes through the records once; throws an HTTPRefusal for a batch of too many days.
+    /// Reads the records once; throws an HTTPRefusal for a batch of too many days.
     init(_ batch: IncomingBatch, _ body: ByteView, folder: String) throws {
         guard batch.dates.count <= Self.mostDays else {
             let reason = "records of more than \(Self.mostDays) days in one batch"
@@ -28,7 +28,8 @@ struct DayObjects {
         hasSound = found
     }
 
-    /// The lines of each day, the largest first: what is too large for the store is told off before anything is there.
+    /// The lines of each day, largest first, so that one too large for the store fails before the
+    /// rest.
     var inOrder: [(date: String, lines: Spool)] {
         days.map { ($0.key, $0.value.lines) }.sorted { ($1.1.count, $0.0) < ($0.1.count, $1.0) }
     }
@@ -40,7 +41,7 @@ private final class DayObject {
 
     let lines: Spool
     private var waiting: [UInt8] = []
-    /// Always gzip, as gateways have it unless told otherwise: how one try came must not change the object's name.
+    /// Always gzip, the gateways' default: a retry must not change the object's name.
     private var compressor = PieceCompressor(BucketStore.compression)
 
     init(folder: String) { lines = Spool(folder: folder, memory: 16 << 10) }

@@ -1,10 +1,10 @@
 // Points that are sent together, read from the archive's files.
 
-/// In bounded memory: some thousand points, a few megabytes at most.
+/// A batch of points with bounded memory: some thousand points, a few megabytes at most.
 struct InfluxBatch {
     private static let mostLines = 1000
     private static let mostBytes = 256 << 10
-    /// Of files, so that what gives no point is not read again after a stop.
+    /// Bytes read from files, so that data without points is not read again after a stop.
     private static let mostRead: Int64 = 8 << 20
     /// Bytes of a file that are read at once.
     private static let step = 64 << 10
@@ -19,19 +19,19 @@ struct InfluxBatch {
         lines.count < Self.mostLines && bytes < Self.mostBytes && read < Self.mostRead
     }
 
-    /// Reads on in a file; whether it is read to its committed length.
+    /// Reads on in a file; returns whether its committed length was reached.
     ///
-    /// `known`: how far it was forwarded before.
+    /// `known`: the stored checkpoint.
     mutating func read(_ file: ArchiveFile, in directory: String, from known: InfluxMark) throws
         -> Bool
     {
-        // One that is not there was archived away.
+        // A missing file was archived elsewhere.
         guard let open = try LineFile.open("\(directory)/\(file.path)") else { return true }
         var mark = marks[file.path] ?? known
         if mark.offset > 0, try open.tail(before: mark.offset) != mark.tail {
             mark = InfluxMark()
         }
-        // A length that is noted late is less than what was read.
+        // A length that is reported late may be less than what was read.
         guard mark.offset < file.length else { return true }
         let start = mark.offset
         mark.offset = try open.forEachLine(from: start, to: file.length, budget: Self.step) {
@@ -44,7 +44,7 @@ struct InfluxBatch {
         return mark.offset >= file.length
     }
 
-    /// `line`: nil for one that is too long to be looked at.
+    /// `line`: nil if it is too long.
     private mutating func take(_ line: ByteView?, of file: ArchiveFile, number: Int64) {
         guard let line, var record = InfluxRecord(line) else { return leftOut += 1 }
         let point = record.point(stream: file.stream, device: file.device, number: number)

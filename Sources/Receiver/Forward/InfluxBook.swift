@@ -1,28 +1,28 @@
-// How far each file was forwarded, and what became of it, on the disk.
+// The forwarder's checkpoints and counts, in a database.
 import Glibc
 import SQLite
 
-/// How far a file was forwarded.
+/// A checkpoint: how far a file was forwarded.
 struct InfluxMark: Equatable {
     /// Bytes, up to the end of a line.
     var offset: Int64 = 0
-    /// Lines up to there.
+    /// Lines up to the offset.
     var lines: Int64 = 0
-    /// `LineFile.tail` there.
+    /// `LineFile.tail` at the offset; detects a file that was replaced.
     var tail: [UInt8] = []
 }
 
 /// Counts since the first point for this address.
 struct InfluxCounts: Sendable, Equatable {
-    /// That InfluxDB has taken.
+    /// Points that InfluxDB has accepted.
     var points: Int64 = 0
-    /// That it has refused, each by itself.
+    /// Points that InfluxDB has refused, each on its own.
     var refused: Int64 = 0
-    /// Members of records, and records, that no point can hold.
+    /// Records, and members of records, that no point can hold.
     var leftOut: Int64 = 0
 }
 
-/// Used by one thread.
+/// The database of checkpoints; used by one thread.
 final class InfluxBook {
     private static let tables = """
         DROP TABLE IF EXISTS marks;
@@ -36,10 +36,10 @@ final class InfluxBook {
 
     static func path(in directory: String) -> String { "\(directory)/.receiver-influx.sqlite" }
 
-    /// Begins anew for another address: what one InfluxDB has, another has not.
+    /// Opens it; starts over for another address, because that InfluxDB has other data.
     init(directory: String, url: String) throws {
         database = try Connection(path: Self.path(in: directory), access: .readWrite)
-        // NORMAL: a power cut may cost the last marks; what is sent again is the same points.
+        // NORMAL: a power cut may lose the last checkpoints; resending writes the same points.
         try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
         try database.execute(Self.tables)
         guard try target() != url else { return }
@@ -51,7 +51,7 @@ final class InfluxBook {
         }
     }
 
-    /// It is of no use any more.
+    /// Deletes the database.
     static func remove(in directory: String) {
         for end in ["", "-wal", "-shm"] { unlink(path(in: directory) + end) }
     }
@@ -78,13 +78,13 @@ final class InfluxBook {
         return InfluxMark(offset: row.required(0), lines: row.required(1), tail: row.data(2))
     }
 
-    /// A point that InfluxDB has taken; nil before the first.
+    /// Returns a point that InfluxDB has accepted; nil before the first.
     func witness() throws -> String? {
         let row = try database.prepare("SELECT witness FROM target WHERE witness IS NOT NULL")
         return try row.step() ? row.text(0) : nil
     }
 
-    /// InfluxDB has these points, or has refused them for ever; what is counted is added.
+    /// Stores checkpoints after InfluxDB has accepted or refused the points; adds to the counts.
     func note(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
         try change {
             for (path, mark) in marks {

@@ -1,29 +1,29 @@
-// Keeps an InfluxDB behind the archive while the receiver serves.
+// Forwards the archive's records to an InfluxDB while the receiver serves.
 import Host
 import SQLite
 import Synchronization
 
-/// A thread of its own, which reads the archive's files: no gateway waits for it, nothing waits in memory, and a batch
-/// costs it a note.
+/// A background thread that follows the archive's files and sends points.
 ///
-/// A mark moves when InfluxDB has what lies before it. What is sent again, after a kill or an answer that was lost, is
-/// the same points.
+/// No gateway waits for it, nothing queues up in memory, and a batch costs it one notification. A
+/// checkpoint advances when InfluxDB has confirmed the points before it. Points sent again, after a
+/// kill or a lost answer, are identical, so that is idempotent.
 final class InfluxForwarder: Sendable {
-    /// Files that are looked at together.
+    /// The number of files that are listed at once.
     private static let page: Int64 = 1000
-    /// Files that could not be read and are tried again; more of them are at the next start.
+    /// The number of unreadable files that are retried; more are retried at the next start.
     private static let mostUnread = 10_000
-    /// What comes within it goes together.
+    /// Files that grow within this time are sent together.
     private static let gathering = Duration.seconds(1)
-    /// Before what failed is tried again; the last for ever.
+    /// The waits before retries; the last repeats.
     static let waits: [Duration] = [1, 2, 5, 10, 30, 60].map { .seconds($0) }
 
     private struct Status {
         var counts = InfluxCounts()
         var isBusy = true
-        /// Why the last try failed; "" where it did not.
+        /// The reason of the last failure; "" after a success.
         var failure = ""
-        /// Files that could not be read, and their lengths.
+        /// Unreadable files and their lengths.
         var unread: [String: Int64] = [:]
 
         var isWaiting: Bool { !failure.isEmpty || !unread.isEmpty }
@@ -51,7 +51,7 @@ final class InfluxForwarder: Sendable {
         ended = try StopSignal()
     }
 
-    /// Begins with what was not forwarded yet; ends with `finish`.
+    /// Starts the thread, which begins at the checkpoints and runs until `finish`.
     func start() throws {
         try startBackgroundThread("influx") { [self] in
             run()
@@ -59,18 +59,18 @@ final class InfluxForwarder: Sendable {
         }
     }
 
-    /// Files have grown; waits for nobody.
+    /// Reports that files have grown; never blocks.
     func note(_ lengths: [String: Int64]) { grown.note(lengths) }
 
-    /// A request under way is given up, and is sent again after the next start.
+    /// Stops the thread; a request in progress is aborted and sent again after the next start.
     func finish() {
         stop.raise()
         _ = ended.sleep(for: .seconds(2))
     }
 
-    /// For /healthz: counts, and whether all that is stored is forwarded.
+    /// The members for /healthz: counts, and whether all stored records are forwarded.
     ///
-    /// Says nothing that a stranger may not know.
+    /// Contains nothing confidential.
     var health: [String: any Sendable] {
         let status = status.withLock { $0 }
         let isDone = !status.isBusy && grown.isEmpty
@@ -91,7 +91,7 @@ final class InfluxForwarder: Sendable {
             } catch {
                 fail(error, &retry)
                 grown.noteMissed()
-                // The marks are lost with it; all is sent again, as the same points.
+                // The checkpoints are lost with it; everything is sent again, as the same points.
                 if (error as? SQLiteError)?.isDamage == true { InfluxBook.remove(in: directory) }
             }
         }
@@ -117,7 +117,7 @@ final class InfluxForwarder: Sendable {
         }
     }
 
-    /// All files, a page at a time: an archive of years has many.
+    /// Forwards all files, page by page: an archive of years has many.
     private func catchUp(_ book: InfluxBook, _ retry: inout Retry) throws {
         var last = ""
         while !stop.isRaised {
@@ -140,7 +140,7 @@ final class InfluxForwarder: Sendable {
         }
     }
 
-    /// Whether nothing is left to be read in it now; a file that cannot be read holds up no other, and is tried again.
+    /// Reads a file and returns whether it is done for now; an unreadable one is retried later.
     private func isRead(
         _ file: ArchiveFile,
         into batch: inout InfluxBatch,
@@ -157,12 +157,13 @@ final class InfluxForwarder: Sendable {
                 status.unread[file.path] = file.length
                 return !isKnown
             }
-            if isNew { log.warn("\(file.path) is not forwarded now: \(error)") }
+            if isNew { log.warn("\(file.path) is not forwarded yet: \(error)") }
             return true
         }
     }
 
-    /// Tries for ever; returns when InfluxDB has it and that is noted, or at a stop.
+    /// Retries until InfluxDB has confirmed the batch and the checkpoint is stored, or until a
+    /// stop.
     private func deliver(_ batch: InfluxBatch, _ book: InfluxBook, _ retry: inout Retry) throws {
         while !stop.isRaised {
             do {
@@ -182,7 +183,8 @@ final class InfluxForwarder: Sendable {
                 )
                 return succeed(verdict, try book.counts(), &retry)
             } catch let error as InfluxRefusesAll {
-                // With what comes meanwhile it may turn out whose fault it is: all is gathered anew.
+                // Start over with the records that arrived since: they may show which points are at
+                // fault.
                 throw error
             } catch let error as SQLiteError where error.isDamage {
                 throw error
@@ -202,13 +204,13 @@ final class InfluxForwarder: Sendable {
             defer { (status.counts, status.failure) = (counts, "") }
             return !status.failure.isEmpty
         }
-        if hadFailed { log.warn("InfluxDB takes points again") }
+        if hadFailed { log.warn("InfluxDB accepts points again") }
         if verdict.refused > 0 {
             log.warn("InfluxDB has refused points (\(verdict.refused)): \(verdict.words)")
         }
     }
 
-    /// Tells what is new, and waits before the next try.
+    /// Logs a new failure, and waits before the next try.
     private func fail(_ error: any Error, _ retry: inout Retry) {
         guard !stop.isRaised else { return }
         let failure = "\(error)"
@@ -216,7 +218,7 @@ final class InfluxForwarder: Sendable {
             defer { status.failure = failure }
             return status.failure != failure
         }
-        if isNew { log.warn("points wait for InfluxDB: \(failure)") }
+        if isNew { log.warn("points are not sent, retrying: \(failure)") }
         _ = stop.sleep(for: retry.next())
     }
 }

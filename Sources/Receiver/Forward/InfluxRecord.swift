@@ -1,9 +1,10 @@
-// A line of an archive's file as InfluxDB is to have it.
+// Converts a line of an archive's file to a point of InfluxDB.
 import Host
 
-/// The members of a record that can be fields, in their order; the last of a name counts.
+/// The members of a record that can be fields, in order; of equal names the last counts.
 ///
-/// Objects are walked through once: `{"soil": {"depth_m": 1}}` is `soil_depth_m`. Those in `telemetry` keep their names.
+/// Nested objects are flattened one level: `{"soil": {"depth_m": 1}}` is `soil_depth_m`. Members of
+/// `telemetry` keep their names.
 struct InfluxRecord {
     private enum Value {
         case number(String)
@@ -15,10 +16,10 @@ struct InfluxRecord {
     /// Bytes.
     private static let longestName = 128
     private static let longestNumber = 64
-    /// In sightings and fixes these are whole numbers.
+    /// The members that are integers in sightings and fixes.
     ///
-    /// Any other number is a float: InfluxDB keeps the type that came first and refuses the other, and JSON does not
-    /// tell 21 °C from 21.0 °C.
+    /// All other numbers are floats: InfluxDB keeps a field's first type and refuses others, and
+    /// JSON does not distinguish 21 °C from 21.0 °C.
     private static let integers: Set<String> = [
         "rssi", "tx_power", "satellites", "sequence", "movement_counter",
     ]
@@ -29,10 +30,10 @@ struct InfluxRecord {
     private var hasTelemetry = false
     private var fields: [(name: String, value: Value)] = []
     private var places: [String: Int] = [:]
-    /// Members that cannot be fields.
+    /// The number of members that cannot be fields.
     private(set) var leftOut = 0
 
-    /// Nil for a line that is no record.
+    /// Nil if the line is not a record.
     init?(_ line: ByteView) {
         do {
             var text = BodyJSON(line)
@@ -69,14 +70,14 @@ struct InfluxRecord {
         case "id": id = string ?? ""
         case "timestamp": timestamp = string
         case "timestamp_start": timestamp = timestamp ?? string
-        // What the archive writes in the place of sound.
+        // The archive writes this instead of audio data.
         case "audio_file": isSound = true
         case let name?: put(name, bytes, value)
         }
     }
 
     private mutating func put(_ name: String, _ bytes: ByteView, _ range: Range<Int>) {
-        // Null says that there is nothing.
+        // Null means that there is no value.
         guard bytes[range.lowerBound] != UInt8(ascii: "n") else { return }
         guard Self.isKey(name), let value = Self.value(bytes, range) else { return leftOut += 1 }
         if let place = places[name] {
@@ -89,13 +90,14 @@ struct InfluxRecord {
         }
     }
 
-    /// Names that begin with `_` are InfluxDB's own, and a field `time` or one named as a tag is lost in it.
+    /// Returns whether a name can be a field: InfluxDB reserves `_…`, and loses `time` and the names
+    /// of tags.
     private static func isKey(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.count <= longestName && !name.hasPrefix("_")
             && !["time", "device_id"].contains(name)
     }
 
-    /// Nil for an array, for what lies deeper, and for what is too long.
+    /// Returns a field's value; nil for arrays, deeper objects, and long values.
     private static func value(_ bytes: ByteView, _ range: Range<Int>) -> Value? {
         switch bytes[range.lowerBound] {
         case UInt8(ascii: "\""): return JSONString.read(bytes, range).map(Value.text)
@@ -110,9 +112,9 @@ struct InfluxRecord {
 
     // MARK: Writing
 
-    /// The point, without an end of line; nil where it is none: sound, and a sighting without a reading.
+    /// Returns the point without a line end; nil for audio and for sightings without readings.
     ///
-    /// `number`: that of the line in its file.
+    /// `number`: the line's number in its file.
     mutating func point(stream: String, device: String, number: Int64) -> String? {
         let isSighting = isNumber("rssi") && text("beacon_id") != nil
         guard !isSound, hasTelemetry || !isSighting else { return nil }
@@ -168,18 +170,20 @@ struct InfluxRecord {
         return true
     }
 
-    // MARK: When
+    // MARK: Timestamps
 
-    /// A time that is the record's own: its milliseconds, and below them where it stands among its neighbours.
+    /// Returns a timestamp unique to the record: its milliseconds, plus its row number below them.
     ///
-    /// Two records of one stream, device and millisecond share it only a million rows apart. Nil outside of 64 bits.
+    /// Two records of one stream, device and millisecond only collide if a million rows apart. Nil
+    /// if it exceeds 64 bits.
     private static func nanoseconds(_ time: WallTime, _ row: Int64) -> Int64? {
         let (start, isTooFar) = time.milliseconds.multipliedReportingOverflow(by: 1_000_000)
         let (sum, isAbove) = start.addingReportingOverflow(row % 1_000_000)
         return isTooFar || isAbove || sum < -Int64.max + 1 || sum == .max ? nil : sum
     }
 
-    /// The row in a gateway's queue: the last 40 bits of the id, a UUID of version 8; nil for other ids.
+    /// Returns the row in the gateway's queue: the last 40 bits of a version 8 UUID; nil for other
+    /// ids.
     private static func row(of id: String) -> Int64? {
         let bytes = Array(id.utf8)
         guard bytes.count == 36, bytes[14] == UInt8(ascii: "8"),

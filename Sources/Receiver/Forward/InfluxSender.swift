@@ -1,38 +1,39 @@
-// Sends points, and finds those that InfluxDB refuses.
+// Sends points, and isolates those that InfluxDB refuses.
 import Host
 
-/// What became of some points.
+/// The result of sending points.
 struct InfluxVerdict {
     var taken: Int64 = 0
     var refused: Int64 = 0
-    /// Of the last refusal.
+    /// The text of the last refusal.
     var words = ""
-    /// A point that was taken; sent again, it changes nothing.
+    /// A point that was accepted; sending it again changes nothing.
     var witness: String?
-    /// Refused, without a word about points.
+    /// Points refused with an answer that does not mention points.
     fileprivate var doubtful: [String] = []
 }
 
-/// The server takes nothing and does not say why: that is no judgement on points.
+/// The server refuses everything without a reason, which says nothing about the points.
 struct InfluxRefusesAll: Error, CustomStringConvertible {
     var words: String
 
-    var description: String { "InfluxDB refuses all: \(words)" }
+    var description: String { "InfluxDB refuses every request: \(words)" }
 }
 
-/// Used by one thread.
+/// Sends points to one InfluxDB; used by one thread.
 struct InfluxSender: Sendable {
     let target: InfluxTarget
     let userAgent: String
-    /// Of one request.
+    /// The time limit of one request.
     var limit = Duration.seconds(60)
 
-    /// Returns when each point is taken, or is refused by itself.
+    /// Sends points; returns when each is accepted, or refused on its own.
     ///
-    /// InfluxDB takes the others of a request, or takes none, and not always says so: halves are sent until a refused
-    /// point stands alone. Where the answer does not speak of points, the refusal counts if it comes again and
-    /// `witness`, a point that was taken before, is taken after it. Throws `InfluxRefusesAll` where it is not, and
-    /// Trouble where the points may not have arrived.
+    /// InfluxDB accepts the good points of a request or none of them, and does not always say
+    /// which. Refused requests are therefore halved until a refused point is alone. If an answer
+    /// does not mention points, the refusal counts only if it repeats and `witness`, a point
+    /// accepted before, is accepted after it. Throws `InfluxRefusesAll` if the witness is refused,
+    /// and Trouble if the points may not have arrived.
     func send(_ lines: [String], witness: String?, until stop: StopSignal) throws -> InfluxVerdict {
         var verdict = InfluxVerdict(witness: witness)
         guard !lines.isEmpty else { return verdict }
@@ -81,9 +82,9 @@ struct InfluxSender: Sendable {
         }
     }
 
-    /// The answer that refuses these points; nil where they are taken.
+    /// Sends points once; returns the answer if it refuses them, nil if they are accepted.
     ///
-    /// Throws Trouble for one that does neither.
+    /// Throws Trouble for any other answer.
     private func refusal(_ lines: ArraySlice<String>, until stop: StopSignal) throws
         -> WebPost.Answer?
     {
@@ -98,7 +99,8 @@ struct InfluxSender: Sendable {
             name: "InfluxDB"
         )
         switch answer.status {
-        // InfluxDB says nothing more: with a page, another server or a captive portal has said yes.
+        // InfluxDB answers with an empty body; a body comes from another server or a captive
+        // portal.
         case 200...299 where answer.text.allSatisfy(\.isWhitespace): return nil
         case 400, 413, 422: return answer
         default: throw Trouble("InfluxDB answered \(Self.words(answer))")
@@ -109,7 +111,7 @@ struct InfluxSender: Sendable {
         "\(answer.status) \(printable(answer.text, limit: 300))"
     }
 
-    /// `partial write: … dropped=3`, as InfluxDB 1 and 2 say it.
+    /// Parses `partial write: … dropped=3`, as InfluxDB 1 and 2 write it.
     private static func dropped(_ text: String) -> Int? {
         let parts = text.split(separator: "dropped=", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }

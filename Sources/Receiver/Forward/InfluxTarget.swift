@@ -1,21 +1,21 @@
-// Where points go: an address of InfluxDB 1 or 2, and what opens it.
+// The InfluxDB 1 or 2 that receives points, and its credentials.
 import Foundation
 import Host
 
-/// The address that points are posted to.
+/// The URL that points are posted to.
 package struct InfluxTarget: Sendable {
-    /// The environment's variable that has the token, where no file has.
+    /// The environment variable with the token, if there is no token file.
     package static let variable = "WAYPOST_INFLUX_TOKEN"
 
     package let url: String
-    /// Has the token; read before each request, so that it can be changed.
+    /// The file with the token; read before each request, so that it can be changed.
     private let tokenFile: String?
-    /// InfluxDB 2 and those that speak as it does.
+    /// True if it has the API of InfluxDB 2.
     private let isSecond: Bool
 
-    /// `url`: with `/write?db=…` or `/api/v2/write?org=…&bucket=…`.
+    /// Checks a URL with `/write?db=…` or `/api/v2/write?org=…&bucket=…`.
     ///
-    /// Throws Trouble for another address, and where the file cannot be read.
+    /// Throws Trouble for any other URL, and if the file cannot be read.
     package init(url: String, tokenFile: String? = nil) throws {
         guard let parts = URLComponents(string: url), parts.host?.isEmpty == false,
             ["http", "https"].contains(parts.scheme?.lowercased() ?? "")
@@ -34,9 +34,10 @@ package struct InfluxTarget: Sendable {
         _ = try authorization()
     }
 
-    /// The header that opens it; nil where there is no token.
+    /// Returns the Authorization header; nil if there is no token.
     ///
-    /// `user:password` for InfluxDB 1, a token for InfluxDB 2. Throws Trouble where the file cannot be read.
+    /// `user:password` for InfluxDB 1, a token for InfluxDB 2. Throws Trouble if the file cannot be
+    /// read.
     func authorization() throws -> String? {
         guard let token = try token(), !token.isEmpty else { return nil }
         let scheme = isSecond ? "Token \(token)" : "Basic \(Data(token.utf8).base64EncodedString())"
@@ -47,14 +48,14 @@ package struct InfluxTarget: Sendable {
         let text: String?
         if let tokenFile {
             guard let data = FileManager.default.contents(atPath: tokenFile) else {
-                throw Trouble("a token that can be read; not \(tokenFile)")
+                throw Trouble("a readable token file; not \(tokenFile)")
             }
             text = String(decoding: data, as: UTF8.self)
         } else {
             text = ProcessInfo.processInfo.environment[Self.variable]
         }
         let token = text.map { trimmed($0) }
-        // It stands in a header: a second line would be another one.
+        // The token becomes a header, where a line end would start another one.
         guard token?.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) != false
         else { throw Trouble("a token of one line") }
         return token

@@ -1,14 +1,14 @@
-// The parts of a line of InfluxDB's line protocol (docs.influxdata.com, "Line protocol").
+// Escapes the parts of a line in InfluxDB's line protocol (docs.influxdata.com, "Line protocol").
 
-/// What stands in a line has no end of line in it: the protocol knows none in names and values.
+/// Escapes names and values; replaces line ends, which the protocol does not support.
 enum LineProtocol {
-    /// A tag's key or value, or a field's key: comma, equals sign and space are escaped.
+    /// Escapes a tag's key or value, or a field's key: comma, equals sign and space.
     ///
-    /// A backslash needs no escape, and has none: before a character that is escaped, or at the end, it would be
-    /// taken for one, and becomes a slash there.
+    /// A backslash has no escape. Before an escaped character, or at the end, it would start an
+    /// escape, so it becomes a slash there.
     static func name(_ text: String) -> String { escaped(text, [",", "=", " "]) }
 
-    /// A measurement: comma and space are escaped.
+    /// Escapes a measurement: comma and space.
     static func measurement(_ text: String) -> String { escaped(text, [",", " "]) }
 
     private static func escaped(_ text: String, _ special: Set<Unicode.Scalar>) -> String {
@@ -25,7 +25,7 @@ enum LineProtocol {
         return String(result)
     }
 
-    /// A field's value: in quotes, with quotes and backslashes escaped.
+    /// Quotes a field's value, and escapes quotes and backslashes.
     static func string(_ text: String) -> String {
         guard !text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 && $0 != 34 && $0 != 92 }) else {
             return "\"\(text)\""
@@ -39,16 +39,16 @@ enum LineProtocol {
         return String(result)
     }
 
-    /// A number of JSON as a float; nil where no finite one is so large.
+    /// Converts a JSON number to a float; nil if it is not finite.
     static func float(_ number: String) -> String? {
         guard let value = Double(number), value.isFinite else { return nil }
         return "\(value)"
     }
 
-    /// A number of JSON as an integer; nil where it is none of 64 bits.
+    /// Converts a JSON number to an integer; nil if it does not fit 64 bits.
     static func integer(_ number: String) -> String? { Int64(number).map { "\($0)i" } }
 
-    /// A blank for a control character.
+    /// Replaces a control character by a space.
     private static func printed(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         scalar.value < 32 || scalar.value == 127 ? " " : scalar
     }

@@ -1,4 +1,4 @@
-// A body posted to an address, through libcurl.
+// Posts a body to a URL through libcurl.
 import CCurl
 import Host
 import HTTP
@@ -25,16 +25,16 @@ struct WebPost: ~Copyable {
         curl_multi_cleanup(multi)
     }
 
-    /// What a server has answered, whatever became of the rest of it.
+    /// A server's answer, complete or not.
     struct Answer {
         var status: Int
-        /// As much of the body as tells why.
+        /// The beginning of the body, enough for an error message.
         var text: String
     }
 
-    /// Returns when the server of alerts has answered with 2xx, whatever its answer says.
+    /// Posts an alert; returns when the server has answered with 2xx.
     ///
-    /// Throws Trouble for any other answer, and as `exchange` does.
+    /// Throws Trouble for any other answer, and like `exchange`.
     static func send(
         _ json: String,
         to url: String,
@@ -49,17 +49,17 @@ struct WebPost: ~Copyable {
             as: userAgent,
             limit: limit,
             until: stop,
-            name: "the server of alerts"
+            name: "the alert server"
         )
         guard !(200...299).contains(answer.status) else { return }
-        throw Trouble("the server of alerts answered \(answer.status)")
+        throw Trouble("the alert server answered \(answer.status)")
     }
 
-    /// Returns when the server has answered.
+    /// Posts a body; returns when the server has answered.
     ///
-    /// `limit`: of the whole request; `name`: of the server, for people.
-    /// Throws Trouble for a failure of the network, or a stop. Redirections are not followed. No error names the
-    /// address: it may have a secret in it.
+    /// `limit`: for the whole request; `name`: the server's name in messages. Throws Trouble for a
+    /// network failure or a stop. Does not follow redirects. Errors never contain the URL, which
+    /// may hold a secret.
     static func exchange(
         _ body: String,
         headers lines: [String],
@@ -80,7 +80,7 @@ struct WebPost: ~Copyable {
             let code = try post.perform(until: stop)
             var status = 0
             waypost_curl_get_long(post.easy, CURLINFO_RESPONSE_CODE, &status)
-            // The status counts: a server that has said so has it, even if the rest of the answer never came.
+            // The status decides: a server that sent one has the data, even if the rest never came.
             guard status == 0 else {
                 return Answer(status: status, text: String(decoding: text.bytes, as: UTF8.self))
             }
@@ -106,12 +106,12 @@ struct WebPost: ~Copyable {
         let context = Unmanaged.passUnretained(text).toOpaque()
         waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         waypost_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Int(limit.milliseconds))
-        // A secret that is meant for this machine goes to no proxy.
+        // A secret for this machine must not go to a proxy.
         if case .success(let place) = Endpoint.parse(url), place.isLoopback {
             waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*")
         }
         waypost_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
-        // So that a name server that says nothing delays no stop.
+        // An unresponsive name server must not delay a stop.
         waypost_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
         waypost_curl_set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         waypost_curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
@@ -133,14 +133,14 @@ struct WebPost: ~Copyable {
     }
 }
 
-/// The begin of an answer; lives as long as its request.
+/// The beginning of an answer; lives as long as its request.
 private final class AnswerText {
     static let most = 4096
 
     var bytes: [UInt8] = []
 }
 
-/// A plain function: libcurl calls it, and a closure could carry an actor's isolation along.
+/// A C callback as a plain function: a closure could carry an actor's isolation along.
 private func takeAnswer(
     _ part: UnsafeMutablePointer<CChar>?,
     _ size: Int,

@@ -1,16 +1,16 @@
-// An answer that goes on for as long as its client takes what comes.
+// An HTTP answer without an end, sent part by part while the client reads.
 import Synchronization
 
-/// Parts that are handed over whenever there is one; between them it costs no thread.
+/// Sends parts of an answer as they become available; uses no thread between two parts.
 ///
-/// A client that takes too long for a part is let go, and so is one that is gone.
+/// A client that is too slow with a part is disconnected, and so is one that has left.
 package final class AnswerStream: Sendable {
     private struct State {
         var place: (connection: HTTPConnection, limits: Connections)?
-        /// What is being sent, and what comes after that.
+        /// The part that is being sent, and the one after it.
         var rest: ArraySlice<UInt8>
         var next: [UInt8]?
-        /// The connection is suspended.
+        /// True if the connection is suspended.
         var isWaiting = false
         var isOver = false
 
@@ -21,24 +21,24 @@ package final class AnswerStream: Sendable {
         }
 
         mutating func pause() {
-            // What was sent is not kept.
+            // The sent part's memory is released.
             rest = []
             isWaiting = true
             place.map { $0.limits.stop($0.connection) }
             place?.connection.suspend()
         }
 
-        /// From now on the client has so long again.
+        /// Restarts the client's deadline.
         func giveTime() { place.map { $0.limits.start($0.connection) } }
     }
 
-    /// Bytes of a part for which it has as much time as for a header.
+    /// Bytes of a part per deadline; each gets as much time as a header.
     private static let step = 512 << 10
 
     let headers: [(name: String, value: String)]
     private let state: Mutex<State>
 
-    /// `first`: what is sent before anything else.
+    /// `first`: the part that is sent first.
     package init(_ headers: [(name: String, value: String)], first: [UInt8]) {
         self.headers = headers
         state = Mutex(State(rest: first[...]))
@@ -46,7 +46,7 @@ package final class AnswerStream: Sendable {
 
     // MARK: On any thread
 
-    /// Sent behind what is being sent; what waits for that already gives way to it.
+    /// Queues a part after the current one; replaces one that is still queued.
     package func send(_ part: [UInt8]) {
         state.withLock {
             $0.next = part
@@ -54,7 +54,7 @@ package final class AnswerStream: Sendable {
         }
     }
 
-    /// It may be in the middle of a part.
+    /// Ends the answer, even in the middle of a part.
     package func end() {
         state.withLock {
             $0.isOver = true
@@ -62,17 +62,17 @@ package final class AnswerStream: Sendable {
         }
     }
 
-    /// All that was to be sent is.
+    /// True if everything queued has been sent.
     package var isIdle: Bool { state.withLock { $0.rest.isEmpty && $0.next == nil } }
 
-    /// It was ended, or its client has closed the connection, which the daemon does not see between two parts.
+    /// True if it was ended or its client has left, which the daemon does not notice between parts.
     package var isOver: Bool {
         state.withLock { $0.isOver || ($0.isWaiting && $0.place?.connection.isClosed == true) }
     }
 
     // MARK: On the daemon's thread
 
-    /// It is about to be sent.
+    /// Called before the first part is sent.
     func begin(_ connection: HTTPConnection, _ limits: Connections) {
         connection.limitSilence(to: limits.patience)
         state.withLock {
@@ -81,7 +81,8 @@ package final class AnswerStream: Sendable {
         }
     }
 
-    /// Gives what is next; 0: nothing now, the connection is suspended; nil: it is over.
+    /// Copies the next bytes; returns 0 if there are none and the connection is suspended, nil at
+    /// the end.
     func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
         state.withLock { state in
             guard !state.isOver else { return nil }
@@ -102,7 +103,7 @@ package final class AnswerStream: Sendable {
         }
     }
 
-    /// Its connection is not to be touched any more.
+    /// Called when the connection closes; it must not be used any more.
     func forget() {
         state.withLock { state in
             (state.place, state.isWaiting, state.isOver) = (nil, false, true)

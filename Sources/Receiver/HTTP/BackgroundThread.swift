@@ -1,11 +1,11 @@
-// Threads for which no gateway waits.
+// Background work at low priority, so that answering gateways always comes first.
 import Glibc
 import Host
 
-/// Runs `body` on a thread of its own that comes after the answers to gateways.
+/// Runs `body` on a new detached thread at nice level 10.
 func startBackgroundThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
     try OwnThread(name) {
-        // Of this thread alone (setpriority(2)).
+        // On Linux this affects the calling thread only (setpriority(2)).
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
         body()
     }.detach()

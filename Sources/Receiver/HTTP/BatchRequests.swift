@@ -1,11 +1,12 @@
-// What a batch on its way in has to be, wherever it is kept.
+// Checks incoming batches before they are stored, wherever that is.
 import Dispatch
 
-/// Judges requests with batches: by their header, then by their body.
+/// Checks requests with batches: first the header, then the body.
 struct BatchRequests: Sendable {
-    /// What inflating and checking costs in memory, it costs so many times at most; storing costs little.
+    /// Inflating and checking need memory, so at most two bodies are checked at once; storing needs
+    /// little.
     private let checking = DispatchSemaphore(value: 2)
-    /// Bytes of a body on the wire.
+    /// The maximum size of a body on the wire, in bytes.
     let maxBody: Int
     let spoolFolder: String
 
@@ -14,7 +15,7 @@ struct BatchRequests: Sendable {
         self.spoolFolder = spoolFolder
     }
 
-    /// Whether the body is wanted of a request whose token is good.
+    /// Decides by the header whether to read the body; the token is already checked.
     func plan(_ head: RequestHead, _ log: ServerLog) -> RequestPlan {
         do {
             try check(head)
@@ -39,7 +40,7 @@ struct BatchRequests: Sendable {
         guard head.length ?? 0 <= maxBody else { throw HTTPRefusal.tooLarge(maxBody) }
     }
 
-    /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
+    /// Parses a structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
     func key(_ head: RequestHead) throws -> String {
         let text = head.fields[.idempotencyKey] ?? ""
         let key = String(text.dropFirst().dropLast())
@@ -49,9 +50,9 @@ struct BatchRequests: Sendable {
         return key
     }
 
-    /// The body as it was before compression, and the batch that it is; throws an HTTPRefusal.
+    /// Returns the decompressed body and its batch; throws an HTTPRefusal.
     ///
-    /// `device`: whose token it came with, "" for any.
+    /// `device`: the device of the token, "" for any.
     func checked(
         _ head: RequestHead,
         _ wire: Spool,
@@ -76,12 +77,12 @@ struct BatchRequests: Sendable {
 }
 
 extension HTTPAnswer {
-    /// To a device that asks whether its token is good; `device`: whose that is, "" for any.
+    /// Answers a device that checks its token; `device`: whose token it is, "" for any.
     init(verified device: String) {
         self.init(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
     }
 
-    /// To who asks whether the server is well; `more`: what it tells besides.
+    /// Answers a health check; `more`: additional members.
     init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
         let facts: [String: Any] = [
             "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
@@ -89,7 +90,7 @@ extension HTTPAnswer {
         self.init(200, facts.merging(more) { $1 })
     }
 
-    /// To a batch that is stored.
+    /// Answers a batch that is stored.
     init(_ receipt: Receipt, key: String) {
         self.init(
             200,
@@ -102,7 +103,7 @@ extension HTTPAnswer {
 }
 
 extension ServerLog {
-    /// The answer to a request that was refused, and a line about it.
+    /// Logs a refused request and returns its answer.
     func refused(_ error: any Error) -> HTTPAnswer {
         guard let refusal = error as? HTTPRefusal else {
             write("error: \(error)")
@@ -112,7 +113,7 @@ extension ServerLog {
         return HTTPAnswer(refusal)
     }
 
-    /// A line about a batch that is stored.
+    /// Logs a stored batch.
     func stored(
         _ batch: IncomingBatch,
         _ receipt: Receipt,

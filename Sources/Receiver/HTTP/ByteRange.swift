@@ -1,10 +1,11 @@
-// The part of a body that is asked for (RFC 9110, section 14).
+// The byte range that a request asks for (RFC 9110, section 14).
 import Host
 
 enum ByteRange {
-    /// The bytes that a `Range` field asks for, of so many; nil: all of them, or a form that may be ignored.
+    /// Parses a `Range` field for a body of `count` bytes; nil: send all, or the form may be
+    /// ignored.
     ///
-    /// Empty where none of them are there (416).
+    /// Empty if the range cannot be satisfied (416).
     static func read(_ field: String?, count: Int) -> Range<Int>? {
         guard let field, field.hasPrefix("bytes="), !field.contains(",") else { return nil }
         let ends = field.dropFirst(6).split(
@@ -16,7 +17,7 @@ enum ByteRange {
             ends.allSatisfy({ $0.utf8.count < 18 && $0.utf8.allSatisfy(\.isDigit) })
         else { return nil }
         guard let start = Int(ends[0]) else {
-            // The last so many.
+            // A suffix range: the last so many bytes.
             guard let last = Int(ends[1]) else { return nil }
             return max(0, count - last)..<count
         }

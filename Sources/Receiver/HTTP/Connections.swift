@@ -1,22 +1,24 @@
-// The connections that are open, and how long each has for what is to come.
+// The open connections and their deadlines.
 import Foundation
 import Glibc
 
-/// Ends connections whose request does not become whole in time, or that do not take a part of an answer that goes
-/// on: libmicrohttpd's own time-out starts anew with each byte.
+/// Ends connections that miss a deadline: for a complete request, or for reading a part of a
+/// streamed answer.
 ///
-/// A new connection has `brief` for its header, and for its body unless a good token came with it. With
-/// one, a body has `patience`, and more with each byte that comes, but never more than `longest` ahead.
+/// libmicrohttpd's timeout restarts with each byte, so a slow client could hold a connection for
+/// ever. A new connection has `brief` for its header, and for its body unless it brings a good
+/// token. With one, a body has `patience`, and more with each byte received, but the deadline is
+/// never more than `longest` ahead.
 final class Connections: @unchecked Sendable {
-    // Unchecked because everything that changes is under `condition`.
-    /// Bytes per second; a body that comes more slowly is given up.
+    // Unchecked because everything mutable is used under `condition`.
+    /// Bytes per second; a slower body is aborted.
     static let slowest = 256
 
     private let condition = NSCondition()
     let patience: Duration
     private let brief: Duration
     private let longest: Duration
-    /// Until when each has to be done with it; nil once it is.
+    /// The deadline of each connection; nil when nothing is expected of the client.
     private var deadlines: [OpaquePointer: (socket: Int32, end: ContinuousClock.Instant?)] = [:]
     private var isStopping = false
 
@@ -29,13 +31,14 @@ final class Connections: @unchecked Sendable {
 
     var count: Int { condition.withLock { deadlines.count } }
 
-    /// It is new, its last request is over, the header of a known client is there, or a part of its answer.
+    /// Starts a deadline: for a new connection, the next request, a known client's body, or a part
+    /// of an answer.
     func start(_ connection: HTTPConnection, isKnown: Bool = true) {
         let entry = (connection.socket, ContinuousClock.now + (isKnown ? patience : brief))
         condition.withLock { deadlines[connection.handle] = entry }
     }
 
-    /// Some bytes of its body have come.
+    /// Extends the deadline after bytes of the body arrived.
     func give(_ connection: HTTPConnection, timeFor count: Int) {
         let more = Duration.seconds(1) * count / Self.slowest
         condition.withLock {
@@ -45,12 +48,12 @@ final class Connections: @unchecked Sendable {
         }
     }
 
-    /// Its request is whole, or the part was taken.
+    /// Clears the deadline: the request is complete, or the part was read.
     func stop(_ connection: HTTPConnection) {
         condition.withLock { deadlines[connection.handle]?.end = nil }
     }
 
-    /// Its socket is about to be closed.
+    /// Called before the socket is closed.
     func forget(_ connection: HTTPConnection) {
         condition.withLock { deadlines[connection.handle] = nil }
     }
@@ -65,7 +68,7 @@ final class Connections: @unchecked Sendable {
     private func run() {
         condition.withLock {
             while !isStopping {
-                // No deadline that comes meanwhile is earlier than `brief` from now.
+                // A deadline added during the wait is never earlier than `brief` from now.
                 let now = ContinuousClock.now
                 let next = deadlines.values.compactMap(\.end).filter { $0 > now }.min()
                 let pause = min(next ?? now + brief, now + brief) - now
@@ -75,7 +78,7 @@ final class Connections: @unchecked Sendable {
         }
     }
 
-    /// The daemon sees the end of the connection, and closes it.
+    /// Shuts overdue sockets down; the daemon notices and closes them.
     private func endOverdue() {
         let now = ContinuousClock.now
         for case (_, (let socket, let end?)) in deadlines where end <= now {

@@ -1,14 +1,14 @@
-// A connection of libmicrohttpd's, as the server side uses it.
+// A libmicrohttpd connection as the server uses it.
 import CMicrohttpd
 
-/// Valid until the daemon says that it is closed.
+/// A handle of a connection; valid until the daemon reports that it is closed.
 struct HTTPConnection: @unchecked Sendable {
-    // Unchecked because another thread than the daemon's only resumes it, which libmicrohttpd allows.
+    // Unchecked: other threads than the daemon's only resume it, which libmicrohttpd allows.
     let handle: OpaquePointer
 
     var socket: Int32 { waypost_http_socket(handle) }
 
-    /// Bytes of request line and header.
+    /// Bytes of the request line and header.
     var headerSize: Int { waypost_http_header_size(handle) }
 
     func head(method: UnsafePointer<CChar>, url: UnsafePointer<CChar>) -> RequestHead {
@@ -27,21 +27,22 @@ struct HTTPConnection: @unchecked Sendable {
         return head
     }
 
-    /// The last address in the last `X-Forwarded-For` line: the proxy wrote it, and anybody what is before it.
+    /// The last address in the last `X-Forwarded-For` line; the proxy wrote it, earlier ones may be
+    /// forged.
     var forwardedFor: String? {
         guard let line = waypost_http_last_field(handle, "X-Forwarded-For") else { return nil }
         let last = String(cString: line).split(separator: ",").last { !$0.allSatisfy { $0 == " " } }
         return last.map { String($0.filter { $0 != " " }.prefix(64)) }
     }
 
-    /// Hands an answer over; false where the connection cannot take one any more.
+    /// Queues an answer; returns false if the connection cannot take one any more.
     func queue(_ answer: HTTPAnswer, closing: Bool) -> Bool {
         let more = closing ? [("Connection", "close")] : []
         let response = waypost_http_response(answer.body, answer.body.count)
         return queue(response, answer.status, answer.headers + more)
     }
 
-    /// The same for an answer that goes on.
+    /// Queues a streamed answer.
     func queue(_ stream: AnswerStream) -> Bool {
         let context = Unmanaged.passRetained(stream)
         guard let response = waypost_http_stream(readStream, forgetStream, context.toOpaque())
@@ -63,21 +64,21 @@ struct HTTPConnection: @unchecked Sendable {
         return waypost_http_queue(handle, UInt32(status), response) != 0
     }
 
-    /// Whether the client has closed it; what it has sent before hides that.
+    /// True if the client has closed the connection; unread data hides that.
     var isClosed: Bool { waypost_http_is_shut(socket) != 0 }
 
-    /// A client that acknowledges nothing for so long is gone.
+    /// Drops a client that acknowledges nothing for so long.
     func limitSilence(to limit: Duration) {
         waypost_http_limit_silence(socket, UInt32(limit / .milliseconds(1)))
     }
 
-    /// It costs nothing and has no time-out until it is resumed.
+    /// Suspends the connection: no thread and no timeout until it is resumed.
     func suspend() { MHD_suspend_connection(handle) }
 
     func resume() { MHD_resume_connection(handle) }
 }
 
-// MARK: What libmicrohttpd calls for an answer that goes on
+// MARK: Callbacks of libmicrohttpd for streamed answers
 
 private func readStream(
     _ context: UnsafeMutableRawPointer?,

@@ -1,42 +1,42 @@
-// The one owner of libmicrohttpd's daemon.
+// The owner of libmicrohttpd's daemon.
 import CMicrohttpd
 
-/// What one server may cost (waypost-receiver(1), LIMITS).
+/// The limits of a server (waypost-receiver(1), LIMITS).
 package struct HTTPBounds: Sendable {
-    /// Bytes of request line and header.
+    /// Bytes of the request line and header.
     package var header = 32 << 10
     package var connections = 64
-    /// Of these from one address; 0: as many as there are.
+    /// Connections from one address; 0 for no separate limit.
     ///
-    /// Behind a proxy, which has all connections: requests of one client at a time.
+    /// Behind a proxy, which owns all connections: concurrent requests of one client.
     package var perAddress = 16
-    /// All connections come from a proxy, which says whose they are in `X-Forwarded-For`.
+    /// True if all connections come from a proxy, which names the client in `X-Forwarded-For`.
     package var isBehindProxy = false
     /// Seconds without a byte, and for a known client's next header or part of a body.
     package var patience = 30
-    /// Seconds that whoever is not known has for all of a request.
+    /// Seconds that an unknown client has for a whole request.
     package var strangersPatience = 10
-    /// Seconds from any byte of a body to the end of its request at the latest, however much came before.
+    /// The latest end of a request in seconds after any byte of its body, however much came before.
     package var longestWait = 600
-    /// Threads that work on bodies that are whole.
+    /// The number of threads that process complete bodies.
     package var workers = 32
 
     package init() {}
 }
 
-/// Serves a listening socket on a thread of its own until it goes.
+/// Serves a listening socket on its own thread for its lifetime.
 package struct HTTPDaemon: ~Copyable {
     private let daemon: OpaquePointer
     private let side: Unmanaged<ServerSide>
 
-    /// Takes the socket over.
+    /// Takes ownership of the socket.
     package init(
         listener: Int32,
         bounds: HTTPBounds,
         application: any HTTPApplication
     ) throws {
         let limits = waypost_http_bounds(
-            // The fields of a header cost some bytes beside their text; what is left is for reading.
+            // Header fields need memory besides their text; the rest is the read buffer.
             connection_memory: bounds.header + (32 << 10),
             connections: UInt32(bounds.connections),
             per_address: UInt32(bounds.isBehindProxy ? 0 : bounds.perAddress),
@@ -61,22 +61,23 @@ package struct HTTPDaemon: ~Copyable {
     }
 
     deinit {
-        // libmicrohttpd ends the program over a connection that is suspended then: answers come first.
+        // libmicrohttpd aborts if a connection is still suspended, so pending answers come first.
         side.takeUnretainedValue().finish()
         MHD_stop_daemon(daemon)
         side.release()
     }
 
-    /// Takes no new connection, and has no new body worked on; those worked on are answered, streams ended.
+    /// Stops accepting connections and starting work on bodies; work in progress is answered,
+    /// streams end.
     package func windDown() {
         MHD_quiesce_daemon(daemon)
         side.takeUnretainedValue().finish()
     }
 }
 
-// MARK: What libmicrohttpd calls, on its thread
+// MARK: Callbacks of libmicrohttpd, on its thread
 
-/// Called once with the header, then with each part of the body, then with none, and again after a rest.
+/// Called with the header, with each part of the body, at its end, and after each resume.
 private func handleRequest(
     _ context: UnsafeMutableRawPointer?,
     _ connection: OpaquePointer?,
@@ -109,7 +110,7 @@ private func handleRequest(
 
 private func result(_ isDone: Bool) -> MHD_Result { waypost_http_result(isDone ? 1 : 0) }
 
-/// The request is over, answered or not.
+/// Called when the request is over, answered or not.
 private func endRequest(
     _ context: UnsafeMutableRawPointer?,
     _ connection: OpaquePointer?,
@@ -122,7 +123,7 @@ private func endRequest(
     Unmanaged<ServerSide>.fromOpaque(context).takeUnretainedValue().end(exchange)
 }
 
-/// A connection has come, or its socket is about to be closed.
+/// Called for a new connection, and before its socket is closed.
 private func noteConnection(
     _ context: UnsafeMutableRawPointer?,
     _ connection: OpaquePointer?,

@@ -1,7 +1,7 @@
-// What a request and an answer are to the routes, and what the routes are to the server.
+// Requests and answers as the routes see them, and the routes as the server sees them.
 import Foundation
 
-/// A field of a request that a route may ask after.
+/// A request field that routes may read.
 package enum HTTPField: String, CaseIterable, Sendable {
     case contentEncoding = "Content-Encoding"
     case contentLength = "Content-Length"
@@ -17,16 +17,16 @@ package enum HTTPField: String, CaseIterable, Sendable {
     case transferEncoding = "Transfer-Encoding"
 }
 
-/// A request up to its body.
+/// A request without its body.
 package struct RequestHead: Sendable {
     package var method: String
-    /// Without a query.
+    /// Without the query.
     package var path: String
-    /// The client's address: the other end's, or what the proxy in front of this server says.
+    /// The client's address: the peer's, or the one that a trusted proxy reports.
     package var address: String
     package var fields: [HTTPField: String] = [:]
 
-    /// Bytes that the body is said to have; nil where nothing is said.
+    /// The declared length of the body in bytes; nil if there is none.
     package var length: Int? { fields[.contentLength].flatMap { Int($0) } }
 
     package var isChunked: Bool { fields[.transferEncoding] != nil }
@@ -43,7 +43,7 @@ package struct HTTPAnswer: Sendable {
         self.body = body
     }
 
-    /// A JSON object.
+    /// Makes an answer with a JSON object.
     package init(_ status: Int, _ object: [String: Any]) {
         self.status = status
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
@@ -60,51 +60,51 @@ package struct HTTPAnswer: Sendable {
     }
 }
 
-/// A request that cannot be accepted: its status and why.
+/// A refused request, with status and reason.
 package struct HTTPRefusal: Error {
     package var status: Int
     package var reason: String
-    /// The encodings that would have been taken, where that is what was wrong.
+    /// The supported encodings, if the encoding was wrong.
     package var acceptEncoding: String?
-    /// Seconds to wait before another try.
+    /// Seconds to wait before a retry.
     package var retryAfter: Int?
-    /// The method that would have been taken, where that is what was wrong.
+    /// The allowed method, if the method was wrong.
     package var allow: String?
 }
 
-/// What becomes of a request once its header is there.
+/// The next step for a request after its header.
 ///
-/// `isKnown`: it has a good token or session, so it gets more time and its body is read to the end
-/// for the sake of the answer.
+/// `isKnown`: it has a good token or session, so it gets more time, and its body is read to the end
+/// so that the client reads the answer.
 package enum RequestPlan: Sendable {
-    /// Its body does not matter.
+    /// Answer now and ignore the body.
     case answer(HTTPAnswer, isKnown: Bool = false)
-    /// Its body is wanted, at most so many bytes of it.
+    /// Read the body, at most `limit` bytes.
     case body(limit: Int, isKnown: Bool = false)
-    /// Its body does not matter, and the answer has no end of its own.
+    /// Ignore the body and send a streamed answer.
     case stream(AnswerStream)
 }
 
-/// What a receiver is, wherever it keeps its batches.
+/// A receiver, wherever it stores its batches.
 package protocol ReceiverApplication: HTTPApplication {
-    /// Whether any token is taken.
+    /// Returns whether requests need no known token.
     func isOpen() -> Bool
-    /// It serves now.
+    /// Called when serving has started.
     func begin() throws
-    /// It is to end: what workers have is still answered.
+    /// Called before the end; work in progress is still answered.
     func windDown()
-    /// It serves no more; what it does beside that ends soon.
+    /// Called after serving has stopped; ends the background work soon.
     func finish()
 }
 
 /// The routes behind a server.
 package protocol HTTPApplication: Sendable {
-    /// Judges a request by its header; called on the one thread that serves all, so it waits for nothing.
+    /// Decides by the header; called on the one serving thread, so it must not block.
     func plan(_ head: RequestHead) -> RequestPlan
 
-    /// Where a body is kept that is larger than what memory is given to it.
+    /// The folder for bodies that exceed their memory.
     var spoolFolder: String { get }
 
-    /// Answers a request whose body is whole; called on a worker's thread, and may take its time.
+    /// Answers a request with its complete body; called on a worker's thread, which may block.
     func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer
 }

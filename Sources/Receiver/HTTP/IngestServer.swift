@@ -1,9 +1,9 @@
 // The routes of the receiver (waypost-protocol(7), waypost-receiver(1)).
 import Foundation
 
-/// Answers ingest requests.
+/// Routes requests to the archive, the enrolment and the pages.
 package struct IngestServer: ReceiverApplication {
-    /// Most bytes of a request for a token.
+    /// The maximum body of an enrolment request, in bytes.
     private static let enrolmentLimit = 4096
 
     private let archive: Archive
@@ -21,8 +21,11 @@ package struct IngestServer: ReceiverApplication {
 
     package var spoolFolder: String { requests.spoolFolder }
 
-    /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `maxPerDay`: bytes that one device may store
-    /// in a day; `influx`: where points go.
+    /// Opens the data directory.
+    ///
+    /// `directory`: the archive's; `maxBody`: the maximum size of a body on the wire, in bytes;
+    /// `maxPerDay`: the bytes that one device may store per day; `influx`: the InfluxDB that gets
+    /// the points.
     package init(
         directory: String,
         tokens: TokenList,
@@ -42,7 +45,7 @@ package struct IngestServer: ReceiverApplication {
             follower.note($0)
             forwarder?.note($0)
         }
-        // Not before the archive is sound, and this process the one that has it.
+        // Started only after the archive is intact and locked by this process.
         try follower.start()
         try forwarder?.start()
         self.follower = follower
@@ -67,7 +70,7 @@ package struct IngestServer: ReceiverApplication {
         forwarder?.finish()
     }
 
-    /// Now devices can be late.
+    /// Starts the alerts: only now can a device be late.
     package func begin() throws { try alerts.start() }
 
     package func isOpen() -> Bool { tokens.isOpen && !enrolments.isInUse() }
@@ -103,9 +106,10 @@ package struct IngestServer: ReceiverApplication {
         }
     }
 
-    /// The device that the request's token is bound to, "" for any.
+    /// Returns the device that the request's token is bound to, "" for any.
     ///
-    /// `waits`: on a worker's thread. On the server's own a token may be good that was ended just now.
+    /// `waits`: true on a worker's thread. The server's thread may still accept a token that was
+    /// revoked a moment ago.
     private func authorize(_ head: RequestHead, waits: Bool = false) throws -> String {
         let isFresh = try enrolments.refresh(waits: waits)
         let token = GivenSecret(text: head.fields[.token] ?? "")
@@ -114,7 +118,7 @@ package struct IngestServer: ReceiverApplication {
                 return device
             }
             guard isFresh else { throw Self.changing }
-            // Where devices enrol, a server without a list is open no more.
+            // Once codes were created, a server without a token list is not open any more.
             return !token.text.isEmpty && isOpen() ? "" : nil
         }
         guard let device = known else {
@@ -124,7 +128,8 @@ package struct IngestServer: ReceiverApplication {
         return device
     }
 
-    /// The device of a token in the list; nil for one that enrolled since, for its former token has ended.
+    /// Returns the device of a listed token; nil if the device has enrolled since, which ends that
+    /// token.
     private func listed(_ token: GivenSecret) -> String? {
         tokens.device(of: token).flatMap { enrolments.isEnrolled($0) ? nil : $0 }
     }
@@ -168,7 +173,7 @@ package struct IngestServer: ReceiverApplication {
     }
 
     private func enrol(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
-        // What another process has revoked counts.
+        // Sees revocations by other processes.
         _ = try enrolments.refresh(waits: true)
         let data = try body.withView { Data($0[0..<$0.count]) }
         let new = try enrolRoute.exchange(data, from: head.address, isListed: isListed)

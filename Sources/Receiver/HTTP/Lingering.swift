@@ -3,31 +3,32 @@ import CMicrohttpd
 import Foundation
 import Glibc
 
-/// Reads and drops what a refused client is still sending, so that it gets to read its answer.
+/// Reads and drops what a refused client still sends, so that the client can read its answer.
 ///
-/// Of a stranger 64 kB: what is more stays in the kernel's buffers, until it has read its answer or its time is over.
-/// A socket that is closed with unread bytes in it resets the connection, and the answer may be lost with it
-/// (RFC 9112, section 9.6). So a second descriptor keeps it open until the client has seen the end.
+/// Closing a socket with unread bytes resets the connection, and the answer may be lost (RFC 9112,
+/// section 9.6). A second descriptor therefore keeps it open until the client has seen the end.
+/// Reads 64 kB of an unknown client; more stays in the kernel's buffers until the client has read
+/// its answer or its time is over.
 final class Lingering: @unchecked Sendable {
-    // Unchecked because everything that changes is under `lock`.
+    // Unchecked because everything mutable is used under `lock`.
     private struct Entry {
         var socket: Int32
-        /// It grows with the bytes that come.
+        /// True if its deadline grows with the bytes that arrive.
         let isKnown: Bool
-        /// Bytes that are still put up with.
+        /// Bytes that are still read.
         var left: Int
         var end: ContinuousClock.Instant
 
-        /// What is waited for (poll(2)): more of it, or that the client closes it.
+        /// The events for poll(2): more data, or only that the client closes.
         var events: Int16 { left > 0 ? Int16(POLLIN) : Lingering.closed }
     }
 
     private static let patience = Duration.seconds(10)
-    /// POLLRDHUP of poll(2), which Glibc's module does not have.
+    /// POLLRDHUP of poll(2), which Glibc's module lacks.
     private static let closed: Int16 = 0x2000
 
     private let most: Int
-    /// Written to whenever there is something new; the thread's when it has ended.
+    /// An eventfd that wakes the thread.
     private let wakeup: Int32
     private let lock = NSLock()
     private var entries: [Entry] = []
@@ -44,7 +45,7 @@ final class Lingering: @unchecked Sendable {
         let kept = waypost_http_keep(socket)
         guard kept >= 0 else { return }
         lock.withLock {
-            // The one that has been here longest has most likely read its answer.
+            // The oldest one has most likely read its answer.
             if entries.count >= most { close(entries.removeFirst().socket) }
             let left = RequestExchange.unwanted(isKnown: isKnown)
             let end = ContinuousClock.now + Self.patience
@@ -74,7 +75,7 @@ final class Lingering: @unchecked Sendable {
         }
     }
 
-    /// Until there is something to read or somebody's time is over; false at the end.
+    /// Waits for data or a deadline; returns false at the end.
     private func wait() -> Bool {
         let (sockets, end, isOver) = lock.withLock {
             (entries.map { ($0.socket, $0.events) }, entries.map(\.end).min(), isStopping)
@@ -90,7 +91,7 @@ final class Lingering: @unchecked Sendable {
         return true
     }
 
-    /// Drops what has come; nil: it is closed.
+    /// Drops what has arrived; returns nil if the connection is closed or overdue.
     private static func read(_ entry: Entry, _ buffer: inout [UInt8]) -> Entry? {
         var entry = entry
         guard entry.end > .now, !drop(&entry, &buffer) else {
@@ -100,7 +101,7 @@ final class Lingering: @unchecked Sendable {
         return entry
     }
 
-    /// Whether the client has closed it, as far as is looked at.
+    /// Drops available data; returns whether the client has closed, as far as can be seen.
     private static func drop(_ entry: inout Entry, _ buffer: inout [UInt8]) -> Bool {
         guard entry.left > 0 else {
             var news = pollfd(fd: entry.socket, events: entry.events, revents: 0)

@@ -1,24 +1,25 @@
 // One request and its answer.
 
-/// Used by the server's thread; while the connection is suspended, by one worker.
+/// A request in progress, used by the server's thread, or by one worker while the connection is
+/// suspended.
 final class RequestExchange: @unchecked Sendable {
-    // Unchecked because it has one user at a time; libmicrohttpd's lock is between them.
+    // Unchecked because it has one user at a time; libmicrohttpd's lock synchronizes them.
     let connection: HTTPConnection
     let head: RequestHead
-    /// It has a good token or session.
+    /// True if it has a good token or session.
     var isKnown = false
-    /// As a proxy says; nil where none is in front of the server.
+    /// The client's address as the proxy reports it; nil without a proxy.
     let client: String?
-    /// It counts among the requests of its client.
+    /// True if it counts among its client's requests.
     var isAdmitted = false
-    /// Where its body goes; nil: its body is dropped.
+    /// Receives the body; nil if the body is dropped.
     var body: Spool?
-    /// Most bytes of the body.
+    /// The maximum body in bytes.
     var limit = 0
-    /// What it will be answered, once that is known.
+    /// The answer, once it is decided.
     var answer: HTTPAnswer?
     var stream: AnswerStream?
-    /// The workers know of it, and are to hear when it is over.
+    /// True if the workers count it and have to learn of its end.
     var isCounted = false
     private var dropped = 0
 
@@ -28,10 +29,10 @@ final class RequestExchange: @unchecked Sendable {
         self.head = head
     }
 
-    /// Bytes of a body that nobody wants which are read for the sake of the answer.
+    /// Bytes of an ignored body that are read so that the client reads the answer.
     static func unwanted(isKnown: Bool) -> Int { isKnown ? 64 << 20 : 64 << 10 }
 
-    /// Takes a part of the body; false: there is more of what nobody wants than is put up with.
+    /// Receives a part of the body; returns false if an ignored body is too long.
     func take(_ part: UnsafeRawBufferPointer) -> Bool {
         guard let body, answer == nil else {
             dropped += part.count
@@ -48,7 +49,7 @@ final class RequestExchange: @unchecked Sendable {
         return true
     }
 
-    /// It is judged before its body is there: what was kept of that goes, and the rest is dropped.
+    /// Sets the answer before the body is complete; frees the body and drops the rest.
     private func settle(_ answer: HTTPAnswer) {
         self.answer = answer
         body = nil

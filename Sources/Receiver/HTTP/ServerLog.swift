@@ -1,9 +1,9 @@
-// A line for each batch and refusal, on standard error.
+// The server's log on standard error, one line per batch or refusal.
 import Foundation
 import Glibc
 import Host
 
-/// Lines that wait for nobody: one that standard error does not take at once is lost.
+/// Writes log lines without blocking: a line that standard error cannot take at once is lost.
 package struct ServerLog: Sendable {
     private let isQuiet: Bool
 
@@ -13,9 +13,9 @@ package struct ServerLog: Sendable {
         if !isQuiet { warn(line) }
     }
 
-    /// However quiet it is: a person has to see to it.
+    /// Writes a line even in quiet mode, because a person has to act on it.
     func warn(_ line: String) {
-        // A pipe that is ready takes so much at once (PIPE_BUF, pipe(7)).
+        // A pipe that is ready takes this many bytes at once (PIPE_BUF, pipe(7)).
         let text =
             Array("\(Date().formatted(.iso8601)) \(Self.printable(line))".utf8.prefix(4095)) + [10]
         var entry = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
@@ -23,7 +23,7 @@ package struct ServerLog: Sendable {
         _ = Glibc.write(STDERR_FILENO, text, text.count)
     }
 
-    /// What a client sent begins no line and moves no cursor.
+    /// Replaces control characters: a client's text must not start a line or move the cursor.
     static func printable(_ line: String) -> String {
         String(String.UnicodeScalarView(line.unicodeScalars.map { $0.isInvisible ? "?" : $0 }))
     }

@@ -1,17 +1,17 @@
-// What happens to each request: planned by its header, its body gathered, worked on aside, answered.
+// The life of each request: decide by its header, spool its body, process it on a worker, answer.
 import Synchronization
 
-/// What a daemon's callbacks share.
+/// The state shared by a daemon's callbacks.
 final class ServerSide: Sendable {
     private let bounds: HTTPBounds
     private let application: any HTTPApplication
     private let workers: Workers
     private let lingering: Lingering
     let connections: Connections
-    /// Those that go on; nil: no more.
+    /// The streamed answers that are open; nil once no more are accepted.
     private let streams = Mutex<[ObjectIdentifier: AnswerStream]?>([:])
 
-    /// Requests under way of each client, where a proxy has all connections.
+    /// The requests in progress per client, if a proxy owns all connections.
     private let requests = Mutex<[String: Int]>([:])
 
     var isBehindProxy: Bool { bounds.isBehindProxy }
@@ -28,7 +28,7 @@ final class ServerSide: Sendable {
         )
     }
 
-    /// No body is worked on any more, and what goes on is ended; returns when those that were are answered.
+    /// Stops the workers and ends the streams; returns when the work in progress is answered.
     func finish() {
         let open = streams.withLock { streams in
             defer { streams = nil }
@@ -42,7 +42,7 @@ final class ServerSide: Sendable {
 
     // MARK: On the daemon's thread
 
-    /// The header is there.
+    /// Called when the header is complete.
     func begin(_ exchange: RequestExchange) -> Bool {
         let head = exchange.head
         switch plan(exchange) {
@@ -52,13 +52,13 @@ final class ServerSide: Sendable {
             guard !isTooLarge else { return refuse(exchange, HTTPAnswer(.tooLarge(limit))) }
             exchange.limit = limit
             exchange.body = Spool(folder: application.spoolFolder, memory: 64 << 10)
-            // The time of a stranger goes on.
+            // An unknown client keeps its first deadline.
             if isKnown { connections.start(exchange.connection) }
             return true
         case .stream(let stream):
             exchange.isKnown = true
             exchange.stream = stream
-            // It goes on for hours, and has a limit of its own.
+            // A stream lasts for hours and has a limit of its own.
             leave(exchange)
             return true
         case .answer(let answer, let isKnown):
@@ -71,13 +71,13 @@ final class ServerSide: Sendable {
         }
     }
 
-    /// Answers before the body, which nobody wants; libmicrohttpd closes the connection then.
+    /// Answers before the body is read; libmicrohttpd then closes the connection.
     private func refuse(_ exchange: RequestExchange, _ answer: HTTPAnswer) -> Bool {
         lingering.add(exchange.connection.socket, isKnown: exchange.isKnown)
         return exchange.connection.queue(answer, closing: true)
     }
 
-    /// A part of the body is there.
+    /// Called with a part of the body.
     func take(_ part: UnsafeRawBufferPointer, _ exchange: RequestExchange) -> Bool {
         if exchange.isKnown { connections.give(exchange.connection, timeFor: part.count) }
         return exchange.take(part)
@@ -89,7 +89,7 @@ final class ServerSide: Sendable {
             let reason = "the header is larger than \(bounds.header) bytes"
             return .answer(HTTPAnswer(HTTPRefusal(status: 431, reason: reason)))
         }
-        // Two lengths: what one reader takes for the body is the next request to another.
+        // With two lengths, another reader might take a part of the body for the next request.
         guard !head.isChunked || head.fields[.contentLength] == nil else {
             let reason = "Content-Length beside Transfer-Encoding"
             return .answer(HTTPAnswer(HTTPRefusal(status: 400, reason: reason)))
@@ -101,7 +101,7 @@ final class ServerSide: Sendable {
         return application.plan(head)
     }
 
-    /// Counts a request for its client; false where it has as many as it may.
+    /// Counts a request for its client; returns false if the client has too many.
     private func admit(_ exchange: RequestExchange) -> Bool {
         guard let client = exchange.client, bounds.perAddress > 0 else { return true }
         exchange.isAdmitted = requests.withLock { requests in
@@ -122,11 +122,11 @@ final class ServerSide: Sendable {
         }
     }
 
-    /// The body is there, or the answer.
+    /// Called when the body is complete, or the answer is ready.
     func proceed(_ exchange: RequestExchange) -> Bool {
         connections.stop(exchange.connection)
         if let answer = exchange.answer {
-            // Where connections are scarce, one that waits for its client's next request is given up.
+            // When connections are scarce, close this one instead of waiting for another request.
             let isCrowded = connections.count > bounds.connections / 2
             return exchange.connection.queue(answer, closing: isCrowded)
         }
@@ -157,7 +157,7 @@ final class ServerSide: Sendable {
         return exchange.connection.queue(stream)
     }
 
-    /// The request is over, answered or not.
+    /// Called when the request is over, answered or not.
     func end(_ exchange: RequestExchange) {
         if exchange.isCounted { workers.answered() }
         if let stream = exchange.stream {

@@ -1,12 +1,12 @@
-// Why the receiver cannot start, for the person who started it.
+// The reason why the receiver cannot start, for the person who started it.
 import Foundation
 
-/// A setting that cannot be used: what it is and why.
+/// A setting that cannot be used, with the reason.
 package struct StartFailure: Error, CustomStringConvertible {
     package var description: String
 
     package init(_ what: String, _ cause: any Error) {
-        // The reason of the system, where there is one, rather than the text of a Cocoa error.
+        // Prefers the system's reason over the text of a Cocoa error.
         let under = (cause as NSError).userInfo[NSUnderlyingErrorKey] as? POSIXError
         let reason = under.map { String(cString: strerror($0.code.rawValue)) } ?? "\(cause)"
         description = "\(what): \(reason)"

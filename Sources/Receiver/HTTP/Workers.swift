@@ -1,16 +1,16 @@
-// Threads that work on what is ready, in its order.
+// A pool of threads that process complete bodies in order.
 import Foundation
 
-/// As many bodies are worked on at once as there are threads.
+/// Runs jobs on a fixed number of threads.
 final class Workers: @unchecked Sendable {
-    // Unchecked because everything that changes is under `condition`.
-    /// It is told whether it comes too late: the server is stopping.
+    // Unchecked because everything mutable is used under `condition`.
+    /// A job; `isTooLate`: the server is stopping, so refuse the request.
     typealias Job = @Sendable (_ isTooLate: Bool) -> Void
 
     private let condition = NSCondition()
     private var jobs: [Job] = []
     private var running = 0
-    /// Requests that have not got their answer yet, or not all of it.
+    /// Requests that are not fully answered yet.
     private var unanswered = 0
     private var isStopping = false
 
@@ -18,7 +18,7 @@ final class Workers: @unchecked Sendable {
         for _ in 0..<count { Thread.detachNewThread { [self] in run() } }
     }
 
-    /// Has it done; false: nothing is taken any more.
+    /// Queues a job; returns false if the pool is stopping.
     func perform(_ job: @escaping Job) -> Bool {
         condition.withLock {
             guard !isStopping else { return false }
@@ -29,10 +29,10 @@ final class Workers: @unchecked Sendable {
         }
     }
 
-    /// A request that needs no work has begun to be answered, and is over when `answered` says so.
+    /// Counts a request that is answered without a job, until `answered` is called.
     func isAnswering() { condition.withLock { unanswered += 1 } }
 
-    /// A request that was worked on, or is being answered, is over.
+    /// Called when a counted request is over.
     func answered() {
         condition.withLock {
             unanswered -= 1
@@ -40,13 +40,14 @@ final class Workers: @unchecked Sendable {
         }
     }
 
-    /// Takes nothing any more; returns when what was begun is done, the rest told off, and all of them answered.
+    /// Stops the pool; returns when running jobs are done, queued ones refused, and all are
+    /// answered.
     func finish() {
         condition.withLock {
             isStopping = true
             condition.broadcast()
             while running > 0 || !jobs.isEmpty { condition.wait() }
-            // Whoever does not read its answer is not waited for.
+            // A client that does not read its answer delays the stop by a second at most.
             let end = Date(timeIntervalSinceNow: 1)
             while unanswered > 0, condition.wait(until: end) {}
         }

@@ -1,19 +1,19 @@
-// The board: the latest state of everything, the only way state leaves a component.
+// The status board: the only way that state leaves a component.
 package import Host
 import Synchronization
 
-/// What is known of a value.
+/// The state of a value on the status board.
 ///
-/// Every reader switches over all four.
+/// Every reader handles all four cases.
 package enum BoardState<Value: Sendable>: Sendable {
     case unknown
-    /// Being (re)started; the value before, if there was one.
+    /// Being started or restarted, with the previous value if there was one.
     case loading(previous: Value?)
     case loaded(Value)
-    /// Not working; the value before, if there was one.
+    /// Not working, with the previous value if there was one.
     case error(Failure, previous: Value?)
 
-    /// The newest value, current or from before.
+    /// The newest value, current or previous.
     package var value: Value? {
         switch self {
         case .unknown: nil
@@ -23,7 +23,7 @@ package enum BoardState<Value: Sendable>: Sendable {
     }
 }
 
-/// Keeps a subscription alive: once it is gone, no call of its handler begins.
+/// Keeps a subscription alive; after its deinit, no call of its handler begins.
 package final class Subscription: Sendable {
     private let end: @Sendable () -> Void
 
@@ -36,10 +36,10 @@ package final class Subscription: Sendable {
     }
 }
 
-/// Holds the latest state of one thing and tells its subscribers of each change.
+/// Holds the latest state of one component and notifies its subscribers of each change.
 ///
-/// A subscriber always ends with the newest state. Changes that come while its handler runs, from another
-/// thread or from the handler itself, are one call afterwards with the newest of them.
+/// A subscriber always ends with the newest state. Changes during its handler, from another thread
+/// or from the handler itself, are merged into one later call with the newest state. Thread-safe.
 package final class Publisher<Value: Sendable>: Sendable {
     package typealias Handler = @Sendable (BoardState<Value>) -> Void
 
@@ -47,7 +47,7 @@ package final class Publisher<Value: Sendable>: Sendable {
         var state: BoardState<Value> = .unknown
         var listeners: [Listener<Value>] = []
 
-        /// Returns who is to be told, once the lock is released.
+        /// Replaces the state; returns the subscribers to notify after the lock is released.
         mutating func replace(with state: BoardState<Value>) -> [Listener<Value>] {
             self.state = state
             listeners.removeAll(where: \.hasEnded)
@@ -61,26 +61,26 @@ package final class Publisher<Value: Sendable>: Sendable {
 
     package var state: BoardState<Value> { content.withLock { $0.state } }
 
-    /// Replaces the state and calls each subscriber, on this thread or on one that is calling it already.
+    /// Replaces the state and calls each subscriber, on this thread or on one already calling it.
     ///
-    /// No lock is held in a handler; handlers must not block.
+    /// Handlers run without a lock and must not block.
     package func publish(_ state: BoardState<Value>) {
         notify(content.withLock { $0.replace(with: state) })
     }
 
     package func loaded(_ value: Value) { publish(.loaded(value)) }
 
-    /// Starting again: keeps the value before.
+    /// Publishes `loading` with the previous value.
     package func loading() {
         notify(content.withLock { $0.replace(with: .loading(previous: $0.state.value)) })
     }
 
-    /// Not working: keeps the value before.
+    /// Publishes `error` with the previous value.
     package func failed(_ failure: Failure) {
         notify(content.withLock { $0.replace(with: .error(failure, previous: $0.state.value)) })
     }
 
-    /// Calls `handler` with the current state at once and with each later one while the result lives.
+    /// Calls `handler` with the current state now, and with each later one while the result lives.
     ///
     /// The handler and what it holds are released with the subscription.
     package func subscribe(_ handler: @escaping Handler) -> Subscription {
@@ -98,16 +98,16 @@ package final class Publisher<Value: Sendable>: Sendable {
     }
 }
 
-/// One subscriber's handler, and whose turn it is to call it.
+/// One subscriber's handler, called by one thread at a time.
 private final class Listener<Value: Sendable>: Sendable {
     private struct Turn {
         var handler: Publisher<Value>.Handler?
-        /// A thread is in the handler, or about to call it.
+        /// A thread is calling the handler or is about to.
         var isTaken = false
-        /// The state was replaced since the handler was last given one.
+        /// The state has changed since the handler was last called.
         var isOwed = false
 
-        /// The handler, for the one thread whose turn it now is.
+        /// Returns the handler to the one thread that may call it; nil if another is calling it.
         mutating func take() -> Publisher<Value>.Handler? {
             isOwed = isTaken
             guard !isTaken else { return nil }
@@ -115,7 +115,7 @@ private final class Listener<Value: Sendable>: Sendable {
             return handler
         }
 
-        /// The handler once more, if its call is owed; otherwise the turn ends.
+        /// Returns the handler again if the state has changed; otherwise ends the call.
         mutating func next() -> Publisher<Value>.Handler? {
             isTaken = isOwed && handler != nil
             isOwed = false
@@ -131,9 +131,9 @@ private final class Listener<Value: Sendable>: Sendable {
 
     var hasEnded: Bool { turn.withLock { $0.handler == nil } }
 
-    /// Calls the handler with the state as it is then.
+    /// Calls the handler with the current state.
     ///
-    /// Two threads that called it side by side could give it the newer state before the older.
+    /// One thread at a time: two could deliver the newer state before the older.
     func call(_ state: () -> BoardState<Value>) {
         var handler = turn.withLock { $0.take() }
         while let current = handler {
@@ -143,7 +143,7 @@ private final class Listener<Value: Sendable>: Sendable {
     }
 
     func end() {
-        // Released outside the lock: what the handler holds may do anything at its own end.
+        // Released outside the lock: the deinit of what the handler holds may do anything.
         let ended = turn.withLock { turn in
             defer { turn.handler = nil }
             return turn.handler

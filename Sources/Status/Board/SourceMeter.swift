@@ -1,11 +1,12 @@
-// Counts what a source does, and tells the board at most once a second.
+// Counts what a source does and publishes it at most once per second.
 package import Host
 
-/// The figures of one source; lives on the source's thread.
+/// The counters of one source; used by the source's thread only.
 package struct SourceMeter {
     package private(set) var report: SourceReport
     private let board: Publisher<SourceReport>
-    /// Records in each of the last 60 seconds, and the second that `seconds[0]`… were last used for.
+    /// Records in each of the last 60 seconds, a ring indexed by the second modulo 60, up to
+    /// `newestSecond`.
     private var seconds = [Int](repeating: 0, count: 60)
     private var newestSecond: Int64 = 0
     private var publishedAt: BootInstant?
@@ -17,7 +18,7 @@ package struct SourceMeter {
         self.board = board
     }
 
-    /// A record was admitted.
+    /// Counts a record that was accepted into the queue.
     package mutating func admit(_ stamp: Stamp) {
         report.records += 1
         report.lastRecordAt = stamp
@@ -26,7 +27,7 @@ package struct SourceMeter {
         isOwed = true
     }
 
-    /// A reading was lost that should have been kept.
+    /// Counts readings that were lost.
     package mutating func drop(_ count: Int = 1) {
         report.dropped += count
         isOwed = true
@@ -34,10 +35,10 @@ package struct SourceMeter {
 
     package mutating func restarted() { report.restarts += 1 }
 
-    /// Data came in that cannot be used.
+    /// Records that the source received data that cannot be used.
     ///
-    /// After a minute of nothing else the source is in error with `failure`, whatever it reports of itself, until
-    /// `usable` is called.
+    /// After a minute of only such data the source is in error with `failure`, whatever it reports
+    /// itself, until `usable` is called.
     package mutating func unusable(_ failure: Failure, at now: BootInstant) {
         guard unusable.note(at: now) else { return }
         unusable.failure = failure
@@ -45,18 +46,18 @@ package struct SourceMeter {
         publish(now)
     }
 
-    /// Usable data came in, or the source knows that none can come.
+    /// Records that the source received usable data, or knows that none can come.
     package mutating func usable() {
         if unusable.failure != nil { (publishedAt, isOwed) = (nil, true) }
         unusable = UnusableData()
     }
 
-    /// Data comes in, and none of it can be used.
+    /// Returns true while data arrives and none of it can be used.
     package func isUseless(at now: BootInstant) -> Bool { unusable.goesOn(at: now) }
 
-    /// Working, doing `detail`: told at once.
+    /// Publishes at once that the source is working and does `detail`.
     ///
-    /// `concern`: what is wrong all the same.
+    /// `concern` describes a problem that does not stop it.
     package mutating func working(
         _ detail: String,
         device: String? = nil,
@@ -69,7 +70,7 @@ package struct SourceMeter {
         publish(now)
     }
 
-    /// Working to no use: an error, published once a minute with the figures of that time.
+    /// Publishes an error of a source that runs without result, with its counters, once per minute.
     package mutating func useless(_ failure: Failure, now: BootInstant) {
         isOwed = false
         if case .error(failure, _) = board.state, let publishedAt, now - publishedAt < .seconds(60)
@@ -80,7 +81,7 @@ package struct SourceMeter {
         failed(failure)
     }
 
-    /// Not working: told at once.
+    /// Publishes at once that the source is not working.
     package mutating func failed(_ failure: Failure) {
         report.ratePerSecond = 0
         if unusable.failure != nil { publishedAt = nil }
@@ -90,29 +91,30 @@ package struct SourceMeter {
 
     package func loading() { board.publish(.loading(previous: report)) }
 
-    /// Until the board is owed an update; nil when it is not.
+    /// Returns the time until the next update is due; nil if none is.
     ///
-    /// A rate that is told is corrected once the minute it stands for has passed in silence.
+    /// A published rate is corrected after a minute without records.
     package func updateDelay(_ now: BootInstant) -> Duration? {
         guard isOwed || report.ratePerSecond > 0 else { return nil }
         let pause = Duration.seconds(isOwed && unusable.failure == nil ? 1 : 60)
         return publishedAt.map { max(.zero, $0 + pause - now) } ?? .zero
     }
 
-    /// Tells the board now what is owed: at the end of a run.
+    /// Publishes pending changes now; call it at the end of a run.
     package mutating func flush(_ now: BootInstant) {
         guard isOwed else { return }
         publishedAt = nil
         publish(now)
     }
 
-    /// Tells the board what is owed, if it is time.
+    /// Publishes pending changes if an update is due.
     package mutating func update(_ now: BootInstant) {
         if let delay = updateDelay(now), delay <= .zero { publish(now) }
     }
 
     private mutating func publish(_ now: BootInstant) {
-        // Each error that is published counts as one: the figures of one that lasts are renewed once a minute.
+        // Each published error counts as a new one, so a lasting error is republished once per
+        // minute.
         if unusable.failure != nil, let publishedAt, now - publishedAt < .seconds(60) { return }
         advance(to: now)
         let covered = max(1, min(60, newestSecond - firstSecond + 1))

@@ -1,22 +1,22 @@
-// What a source tells of itself.
+// The state and counters that a source publishes.
 package import Host
 
-/// Where a source stands and what it has done since it was started.
+/// The state of a source and its counters since it was started.
 package struct SourceReport: Sendable, Equatable {
     /// The device in use: `hci0`, `plughw:CARD=Mic`, `localhost:2947 /dev/ttyACM0`.
     package var device: String
-    /// One phrase on what it does now: `passive scan, extended`, `3D fix, 9 satellites`.
+    /// One phrase about what it does now: `passive scan, extended`, `3D fix, 9 satellites`.
     package var detail: String
-    /// What is wrong although it works: the sound clips, a device is too slow for its settings.
+    /// A problem that does not stop it: the audio clips, a device is too slow for its settings.
     package var concern: String?
     /// Records admitted into the queue.
     package var records: Int
-    /// Readings that were heard and not kept although they should have been (overrun, no room).
+    /// Readings received but lost (overrun, no room).
     package var dropped: Int
-    /// How often the source was restarted by itself.
+    /// How often the source restarted itself.
     package var restarts: Int
     package var lastRecordAt: Stamp?
-    /// Records a second over the last minute.
+    /// Records per second over the last minute.
     package var ratePerSecond: Double
 
     package init(device: String, detail: String = "") {
@@ -29,7 +29,7 @@ package struct SourceReport: Sendable, Equatable {
         ratePerSecond = 0
     }
 
-    /// With what an earlier run of the source has counted.
+    /// Returns this report plus the counters of an earlier run of the source.
     package func added(to earlier: Self?) -> Self {
         guard let earlier else { return self }
         var sum = self

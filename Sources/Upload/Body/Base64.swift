@@ -1,17 +1,17 @@
-// Base64 (RFC 4648, section 4) straight into the JSON being built.
+// Encodes base64 (RFC 4648, section 4) directly into the JSON being built.
 
 /// Encodes pieces of any length into one base64 text.
 struct Base64Encoder {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
     )
-    /// At most two bytes that do not fill a group of three yet.
+    /// At most two bytes, which do not fill a group of three yet.
     private var rest: [UInt8] = []
 
     mutating func encode(_ bytes: [UInt8], into text: inout [UInt8]) {
         bytes.withUnsafeBufferPointer { input in
             var at = 0
-            // The group that the piece before began.
+            // Complete the group that the previous piece began.
             while !rest.isEmpty, at < input.count {
                 rest.append(input[at])
                 at += 1
@@ -25,7 +25,7 @@ struct Base64Encoder {
         }
     }
 
-    /// Whole groups of three, some hundred at a time by way of the stack.
+    /// Encodes whole groups of three, a few hundred at a time, in a stack buffer.
     private static func groups(_ input: UnsafeBufferPointer<UInt8>, into text: inout [UInt8]) {
         let size = 384 * 3
         alphabet.withUnsafeBufferPointer { alphabet in

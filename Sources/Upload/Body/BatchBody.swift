@@ -4,9 +4,9 @@ package import HTTP
 package import Queue
 import Records
 
-/// What stands around the records of every body.
+/// The JSON before and after the records of a body.
 package struct Envelope: Sendable {
-    /// An upper limit of its bytes, with names and metadata.
+    /// An upper limit of its size in bytes, with names and metadata.
     static let room = 1024
 
     private let streamName: String
@@ -39,7 +39,7 @@ package struct Envelope: Sendable {
     }
 }
 
-/// Produces the body of one batch, piece by piece, as often as it is wanted.
+/// Produces the body of one batch, piece by piece, as often as needed.
 package final class BatchBody {
     let batch: Batch
     private let envelope: Envelope
@@ -67,10 +67,10 @@ package final class BatchBody {
         )
     }
 
-    /// Records in a piece; of sound, each has pieces of its own.
+    /// Records per piece; an audio record has several pieces.
     static let pageSize: Int64 = 256
 
-    /// The body as a request: from memory where it is small, produced twice where it is not.
+    /// Returns the body as a request: in memory if it is small, otherwise produced twice.
     package func request() throws -> any RequestBody {
         var kept = KeptPieces()
         var pieces = pieces()
@@ -78,16 +78,16 @@ package final class BatchBody {
         return kept.body ?? StreamedBody(self, length: kept.length)
     }
 
-    /// Starts the body from its beginning.
+    /// Starts a new pass over the body.
     func pieces() -> Pieces { Pieces(body: self) }
 
-    /// The pieces of one pass over the body, each some tens of kB.
+    /// The pieces of one pass over the body, some tens of kB each.
     struct Pieces {
         private let body: BatchBody
         private let records: ClosedRange<Int64>
         private var compressor: PieceCompressor
         private var position: Int64
-        /// The record of sound that goes on.
+        /// The audio record that is being produced.
         private var sound: SoundRecord?
         private var isStarted = false
         private var isDone = false
@@ -99,7 +99,7 @@ package final class BatchBody {
             compressor = PieceCompressor(body.compression, isSound: body.batch.stream == .audio)
         }
 
-        /// The next piece (never empty), or nil at the end.
+        /// Returns the next piece (never empty), or nil at the end.
         mutating func next() throws -> [UInt8]? {
             while !isDone {
                 let plain = try plain()
@@ -123,7 +123,7 @@ package final class BatchBody {
             return body.batch.stream == .audio ? try nextSound() : try page()
         }
 
-        /// What stands before the sound of the next record.
+        /// Starts the next audio record: returns its JSON up to the audio.
         private mutating func nextSound() throws -> [UInt8] {
             let record = try body.source.soundRecord(position)
             let comma: [UInt8] = position > records.lowerBound ? [UInt8(ascii: ",")] : []
@@ -146,7 +146,7 @@ package final class BatchBody {
     }
 }
 
-/// A batch's body, produced as it is sent: memory does not grow with the batch.
+/// A batch's body, produced while it is sent, so memory use does not grow with the batch.
 final class StreamedBody: RequestBody {
     let length: Int
     private let body: BatchBody

@@ -1,12 +1,13 @@
-// The body of a batch that is not frozen yet: made once, while it is found out how much fits.
+// The body of a batch that is not frozen yet, made while counting the records that fit.
 import Host
 package import HTTP
 package import Queue
 import Records
 
-/// Goes through a pending range once: finds the last record that fits, and compresses the body on the way.
+/// Reads a pending range once: finds the last record that fits and compresses the body on the way.
 ///
-/// The body is what `BatchBody` makes of the batch, byte for byte, so a retry after a crash is the same.
+/// The body equals the one `BatchBody` makes of the batch, byte for byte, so a retry after a crash
+/// sends the same bytes.
 package final class BodyDraft {
     private let range: PendingRange
     private let limit: Int
@@ -14,19 +15,19 @@ package final class BodyDraft {
     private var compressor: PieceCompressor
     private let source: RecordSource
     private var kept = KeptPieces()
-    /// Bytes of what it has made of the body so far, before compression.
+    /// Bytes of the body made so far, before compression.
     package private(set) var plainLength = 0
-    /// The last record that still fits; always at least one.
+    /// The last record that still fits; the range always has at least one.
     package private(set) var last: Int64
-    /// As if all of it were made, before compression.
+    /// Bytes of the complete body, before compression.
     private var size = Envelope.room
     /// The first record of the next piece.
     private var position: Int64
     private var isMade = false
 
-    /// Reads up to `limit` bytes of body before compression; throws what reading or compressing does.
+    /// Reads up to `limit` bytes of body before compression; throws read and compression errors.
     ///
-    /// `isMade`: at once, and not by `advance`.
+    /// `isMade` false leaves the work to `advance`.
     package init(
         _ range: PendingRange,
         limit: Int,
@@ -49,7 +50,8 @@ package final class BodyDraft {
         }
     }
 
-    /// The first record goes through in pieces, whatever its length; those of others wait until it is known that they fit.
+    /// Adds audio records: the first in pieces, whatever its length, later ones once they are known
+    /// to fit.
     private func fillWithSound() throws {
         isMade = true
         for sequence in range.first...range.last {
@@ -66,16 +68,16 @@ package final class BodyDraft {
                 if pieces.isEmpty { piece.insert(UInt8(ascii: ","), at: 0) }
                 pieces.append(piece)
             }
-            // In the same pieces as at each later try: the compressed bytes may depend on them.
+            // Use the same pieces as every retry: the compressed bytes may depend on them.
             for piece in pieces { try keep(piece) }
             last = sequence
         }
     }
 
-    /// Makes one piece more; false when all of it is made.
+    /// Makes one more piece; returns false when the body is complete.
     func advance() throws -> Bool {
         guard !isMade else { return false }
-        // In the same pieces as at each later try: the compressed bytes may depend on them.
+        // Use the same pieces as every retry: the compressed bytes may depend on them.
         let piece = position...min(range.last, position + BatchBody.pageSize - 1)
         position = piece.upperBound + 1
         isMade = position > range.last
@@ -100,14 +102,14 @@ package final class BodyDraft {
         kept.append(try compressor.take(plain, isLast: isLast))
     }
 
-    /// Whether it is of such a range, and to be of such a length.
+    /// Returns whether this draft was made for these arguments.
     func isOf(_ range: PendingRange, limit: Int, _ compression: Compression) -> Bool {
         range == self.range && limit == self.limit && compression == compressor.compression
     }
 
-    /// One of what did not fit, not made yet; nil where all of it did.
+    /// Returns an empty draft for the records that did not fit; nil if all did.
     ///
-    /// Not of sound, which is large, and takes the line's time and not the processor's.
+    /// Always nil for audio: it is large and limited by the network, not by the processor.
     func next(_ compression: Compression, from reader: Reader) throws -> BodyDraft? {
         guard last < range.last, range.stream != .audio else { return nil }
         var rest = range
@@ -122,9 +124,9 @@ package final class BodyDraft {
         )
     }
 
-    /// The body of the batch that was frozen from it; nil for any other batch, or another compression.
+    /// Returns the body of the batch frozen from this draft; nil for another batch or compression.
     ///
-    /// To be called once: it ends the compressor.
+    /// Call it once: it finishes the compressor.
     package func body(of batch: Batch, _ compression: Compression) throws -> (any RequestBody)? {
         guard batch.partition == range.partition, batch.first == range.first, batch.last == last,
             batch.clockMap == range.clockMap, compression == compressor.compression

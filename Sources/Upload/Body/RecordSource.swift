@@ -1,18 +1,18 @@
-// Stored records to JSON, a page at a time.
+// Converts stored records to JSON, a page at a time.
 package import Host
 package import Queue
 package import Records
 
-/// Reads the records of a stream and gives each as the bytes of one JSON object.
+/// Reads the records of a stream and converts each to one JSON object.
 package final class RecordSource {
-    /// Records read in one short transaction.
+    /// The number of records read in one short transaction.
     private static let pageSize: Int64 = 256
     private let reader: Reader
     private let dates: RecordDates
     private let sound: SoundPlace
     private var json = JSONWriter()
 
-    /// Where the JSON of a chunk has its sound.
+    /// The form of the audio in a chunk's JSON.
     package enum SoundPlace: Sendable {
         /// `audio_data`, in base64.
         case inline
@@ -20,7 +20,7 @@ package final class RecordSource {
         case named
     }
 
-    /// `clockMap`: the newest entry of the clock map that timestamps may use.
+    /// Creates a source; `clockMap` is the newest clock map entry that timestamps may use.
     package init(
         reader: Reader,
         clockMap last: Int64,
@@ -31,10 +31,11 @@ package final class RecordSource {
         dates = try reader.dates(through: last)
     }
 
-    /// Calls `body` with each record in order until it returns false; the bytes are good for that call.
+    /// Calls `body` with each record in order until it returns false; the bytes are valid during
+    /// that call.
     ///
-    /// The database is being read meanwhile, so `body` waits for nobody; what may wait is `between`, after each page.
-    /// Throws RecordMissing where one is not there, or not as it was.
+    /// A read transaction is open, so `body` must not block; `between`, called after each page,
+    /// may. Throws RecordMissing if a record is missing or damaged.
     package func forEach(
         _ stream: Stream,
         _ range: ClosedRange<Int64>,
@@ -42,7 +43,7 @@ package final class RecordSource {
         _ body: (_ sequence: Int64, _ json: [UInt8]) throws -> Bool
     ) throws {
         let kind = reader.kind(of: stream)
-        // Sound is large: a page of it is one chunk.
+        // Audio is large: a page of it is one chunk.
         let step = kind.isLarge ? 1 : Self.pageSize
         for first in stride(from: range.lowerBound, through: range.upperBound, by: Int(step)) {
             let page = first...min(range.upperBound, first + step - 1)
@@ -57,7 +58,7 @@ package final class RecordSource {
         }
     }
 
-    /// Calls `body` with the beginning and the length of each record's JSON until it returns false.
+    /// Calls `body` with the beginning and length of each record's JSON until it returns false.
     func forEachLength(
         _ stream: Stream,
         _ range: ClosedRange<Int64>,
@@ -72,7 +73,7 @@ package final class RecordSource {
         }
     }
 
-    /// How many records of a page to read: a small batch must not cost a whole page.
+    /// Ends a page early: a small batch must not cost a whole page.
     private struct Enough: Error {}
 
     private func write(
@@ -95,7 +96,8 @@ package final class RecordSource {
                 try body(stored.sequence, json.bytes)
             }
         case .sound:
-            // All rows first, because making the JSON of a chunk reads its segments with another statement.
+            // Collect all rows first, because making the JSON of a chunk reads its segments with
+            // another statement.
             for stored in try chunks(page) {
                 json.clear()
                 try RecordJSON.write(
@@ -139,7 +141,7 @@ package final class RecordSource {
         dates.resolve(stamp, boot: stored.boot)
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private func writeSound(of stored: Stored<Chunk>, to json: inout JSONWriter) throws {
         json.key("audio_data")
@@ -152,7 +154,8 @@ package final class RecordSource {
         json.raw("\"")
     }
 
-    /// The same JSON as from `forEach`, with the sound in it, without all of it in memory.
+    /// Returns the JSON that `forEach` produces with inline audio, without holding all of it in
+    /// memory.
     func soundRecord(_ sequence: Int64) throws -> SoundRecord {
         guard let stored = try chunks(sequence...sequence).first else {
             throw RecordMissing(stream: .audio, sequence: sequence, why: "it is not there")
@@ -173,13 +176,13 @@ package final class RecordSource {
         return SoundRecord(json.bytes, head: head, file: try soundFile(of: stored))
     }
 
-    /// The playable file of a chunk, piece by piece.
+    /// Calls `piece` with each piece of a chunk's playable file.
     package func file(of stored: Stored<Chunk>, _ piece: ([UInt8]) throws -> Void) throws {
         let file = try soundFile(of: stored)
         while let bytes = try file.next() { try piece(bytes) }
     }
 
-    /// One pass over the playable file of a chunk.
+    /// Starts a pass over the playable file of a chunk.
     func soundFile(of stored: Stored<Chunk>) throws -> any SoundFile {
         switch stored.record.codec {
         case .opus: try OpusSoundFile(stored, reader: reader)
@@ -189,19 +192,19 @@ package final class RecordSource {
         }
     }
 
-    /// When the sound of a chunk begins.
+    /// Returns when the audio of a chunk begins.
     package func start(of stored: Stored<Chunk>) -> WallTime {
         moment(stored, stored.record.start).wall
     }
 
-    /// The chunks of a range.
+    /// Returns the chunks of a range.
     package func chunks(_ range: ClosedRange<Int64>) throws -> [Stored<Chunk>] {
         var chunks: [Stored<Chunk>] = []
         try reader.chunks(range) { chunks.append($0) }
         return chunks
     }
 
-    /// A name for a chunk's file: when it begins, and its id.
+    /// Returns the name of a chunk's file: its start time and its id.
     package func fileName(of stored: Stored<Chunk>) throws -> String {
         let sequence = stored.sequence
         return soundName(
@@ -213,7 +216,7 @@ package final class RecordSource {
 
     // MARK: Time
 
-    /// When a record happened, as its JSON says it.
+    /// Returns when a record happened, as its JSON states it.
     func time(_ stream: Stream, _ sequence: Int64) throws -> WallTime? {
         let kind = reader.kind(of: stream)
         let page = sequence...sequence

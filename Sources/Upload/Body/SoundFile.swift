@@ -1,11 +1,11 @@
-// The playable file of a chunk of sound, made from its segments as it is read.
+// The playable file of an audio chunk, made from its segments as it is read.
 import AudioFiles
 package import Queue
 package import Records
 
 /// One pass over a chunk's file; each pass gives the same bytes.
 protocol SoundFile: AnyObject {
-    /// The next piece (never empty), or nil at the end.
+    /// Returns the next piece (never empty), or nil at the end.
     func next() throws -> [UInt8]?
 }
 
@@ -15,7 +15,7 @@ final class OpusSoundFile: SoundFile {
     private var chunk: Chunk { stored.record }
     private let reader: Reader
     private let preroll: [ArraySlice<UInt8>]
-    /// -1 before the headers, then the segment that comes next, then one past them.
+    /// The next step: -1 for the headers, then each segment, then one past them.
     private var step = -1
     private var file: OggOpusFile
 
@@ -49,21 +49,21 @@ final class OpusSoundFile: SoundFile {
             return preroll.reduce(into: file.headers()) { $0 += file.append($1) }
         }
         var packets = SegmentPackets.split(try reader.segment(step, of: stored))
-        // The last packet comes again as the first of the next segment.
+        // The last packet is repeated as the first one of the next segment.
         if step < chunk.segments - 1 { _ = packets.popLast() }
         return packets.reduce(into: []) { $0 += file.append($1) }
     }
 }
 
-/// A chunk whose segments follow one another, after a header or none: WAV, FLAC, ADTS.
+/// A chunk whose segments follow one another after an optional header: WAV, FLAC, ADTS.
 final class PlainSoundFile: SoundFile {
     private let stored: Stored<Chunk>
     private var chunk: Chunk { stored.record }
     private let reader: Reader
     private let header: [UInt8]
-    /// Turns a segment as it is stored into its bytes in the file.
+    /// Converts a segment as stored into its bytes in the file.
     private let written: ([UInt8]) -> [UInt8]
-    /// -1 before the header, then the segment that comes next.
+    /// The next step: -1 for the header, then each segment.
     private var step = -1
 
     private init(
@@ -109,9 +109,10 @@ final class PlainSoundFile: SoundFile {
 }
 
 extension Reader {
-    /// The four packets (80 ms) of Opus before a chunk that let a decoder settle (RFC 7845, section 4.6).
+    /// Returns the four Opus packets (80 ms) before a chunk that let a decoder settle (RFC 7845,
+    /// section 4.6).
     ///
-    /// Empty where the chunk is the first of its run.
+    /// Empty if the chunk is the first of its run.
     package func preroll(before chunk: Chunk) throws -> [ArraySlice<UInt8>] {
         guard let own = try segment(chunk.firstSegment),
             let before = try segment(chunk.firstSegment - 1), before.run == own.run
@@ -119,9 +120,9 @@ extension Reader {
         return SegmentPackets.split(before.data).dropLast().suffix(4)
     }
 
-    /// The encoded sound of one segment of a chunk.
+    /// Returns the encoded audio of one segment of a chunk.
     ///
-    /// Throws RecordMissing where it is not there: a chunk with a hole is never sent.
+    /// Throws RecordMissing if it does not exist: a chunk with a gap is never sent.
     fileprivate func segment(_ place: Int, of stored: Stored<Chunk>) throws -> [UInt8] {
         let id = stored.record.firstSegment + Int64(place)
         guard let segment = try segment(id) else {

@@ -1,12 +1,13 @@
-// The JSON of a record of sound, piece by piece.
+// The JSON of an audio record, piece by piece.
 import Queue
 import Records
 
 /// One pass over the JSON of a chunk with its file in base64; each pass gives the same pieces.
 ///
-/// The longest chunk that a configuration allows has 300 MB of it, more than a small board has memory.
+/// At the longest chunk that the configuration allows this is 300 MB, more than a small board's
+/// memory.
 final class SoundRecord {
-    /// The JSON before and after the sound.
+    /// The JSON before the audio.
     let head: [UInt8]
     private let tail: [UInt8]
     private let file: any SoundFile
@@ -20,14 +21,15 @@ final class SoundRecord {
         case end
     }
 
-    /// `json` is that of the chunk with no sound in it; `head` bytes of it stand before the sound.
+    /// Creates a pass; `json` is the chunk's JSON without audio, which belongs after its first
+    /// `head` bytes.
     init(_ json: [UInt8], head: Int, file: any SoundFile) {
         self.head = Array(json[..<head])
         tail = Array(json[head...])
         self.file = file
     }
 
-    /// The next piece (never empty), or nil at the end.
+    /// Returns the next piece (never empty), or nil at the end.
     func next() throws -> [UInt8]? {
         switch step {
         case .head:
@@ -50,7 +52,7 @@ final class SoundRecord {
         }
     }
 
-    /// The bytes of all that is left of it.
+    /// Reads to the end and returns the number of remaining bytes.
     func rest() throws -> Int {
         var length = 0
         while let piece = try next() { length += piece.count }

@@ -1,9 +1,9 @@
-// What an object store's answer means: it keeps bytes and judges no records.
+// Maps an object store's answers to verdicts: a store keeps bytes and does not evaluate records.
 import Host
 package import HTTP
 
 extension Verdict {
-    /// The verdict on storing one object.
+    /// Returns the verdict on storing one object.
     package init(bucket answer: Answer) {
         let store = S3ErrorMessages(answer)
         let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil

@@ -1,4 +1,4 @@
-// Batches to an object store: one object a batch, written as often as it takes, always the same.
+// Uploads to an object store: one object per batch, with the same name and content at each retry.
 import Host
 import HTTP
 import Queue
@@ -8,12 +8,12 @@ import Records
 final class BucketDestination: Destination {
     private let settings: DestinationSettings
     private let region: String
-    /// nil where nothing of a queue is sent.
+    /// nil if no queue is uploaded, as in an enrolment.
     private let names: ObjectNames?
     private let line: Line
     /// `ID:SECRET`.
     private var keys = ""
-    /// What need not go twice.
+    /// The audio already stored, which is not sent again.
     private let stored: StoredSound
 
     init(
@@ -32,7 +32,8 @@ final class BucketDestination: Destination {
 
     func networkChanged() { line.networkChanged() }
 
-    /// A batch ends at midnight, too: its object lies under one date.
+    /// Returns the last record that fits; a batch also ends at midnight, as its object lies under
+    /// one date.
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
         let source = try RecordSource(reader: reader, clockMap: range.clockMap)
         var size = Envelope.room
@@ -49,9 +50,10 @@ final class BucketDestination: Destination {
         return last
     }
 
-    /// Stores the sound of a batch, then its records: the object of a batch is there only with all its sound.
+    /// Stores the audio of a batch, then its records: the object of a batch exists only with all
+    /// its audio.
     ///
-    /// The verdict is that of the last request: the first object that was not stored ends the batch.
+    /// The verdict is that of the last request: the first object that fails ends the batch.
     func send(
         _ batch: Batch,
         from reader: Reader,
@@ -92,7 +94,7 @@ final class BucketDestination: Destination {
             key: folder.key(sound: try source.fileName(of: chunk)),
             type: chunk.record.codec.mediaType
         ) {
-            // Opening reads the database, so it waits for the first piece, which may throw.
+            // Opening reads the database and may throw, so it waits for the first piece.
             var file: (any SoundFile)?
             return {
                 let open = try file ?? source.soundFile(of: chunk)
@@ -140,13 +142,13 @@ final class BucketDestination: Destination {
         delivery.take(exchange) { Verdict(bucket: $0) }
     }
 
-    /// Stores a small object that names the device, which shows that address and keys are right.
+    /// Stores a small object that names the device, which shows that URL and keys are correct.
     ///
-    /// Throws a Failure with what the store or the network said.
+    /// Throws a Failure with the store's or the network's message.
     func verify(until stop: StopSignal, onTraffic: (Traffic) -> Void) throws {
         var json = JSONWriter()
         json.object { $0.field("device_id", settings.deviceID) }
-        // Engines pass over names that begin with `_`.
+        // Query engines skip names that begin with `_`.
         let key = "_waypost/device=\(settings.deviceID).json"
         let bytes = json.bytes
         let object = try BucketObject(key: key, type: "application/json") {

@@ -1,24 +1,26 @@
-// What the objects of batches are called in a bucket, whatever is configured after their first try.
+// Names the objects of batches in a bucket; a name stays the same after the first try.
 import Host
 import HTTP
 import JSON
 import Queue
 import Records
 
-/// Gives each batch the names of the time when it was frozen.
+/// Gives each batch the names that were configured when it was frozen.
 ///
-/// A store may have kept an object whose answer was lost: under another name its records would lie there twice.
+/// A store may have kept an object whose answer was lost: under another name its records would be
+/// stored twice.
 struct ObjectNames {
-    /// What the configuration has to do with a name.
+    /// The configured parts of an object's name.
     struct Names: Codable, Equatable {
         var compression: String
         var device: String
-        /// Of streams, on the wire, by their own.
+        /// Wire names of streams, by the stream's own name.
         var streams: [String: String]
     }
 
     private struct Past: Codable, Equatable {
-        /// Of batches that were frozen under these and wait; their numbers are others in the next database.
+        /// Keys of pending batches frozen under these names; batch numbers change with the
+        /// database.
         var keys: Set<String>
         var names: Names
     }
@@ -28,7 +30,7 @@ struct ObjectNames {
         var past: [Past] = []
         var now: Names
 
-        /// `waiting`: the keys of all batches that are frozen.
+        /// `waiting`: the keys of all frozen batches.
         mutating func change(to names: Names, _ waiting: Set<String>) {
             let older = past.reduce(into: Set<String>()) { $0.formUnion($1.keys) }
             past.append(Past(keys: waiting.subtracting(older), names: now))
@@ -45,14 +47,14 @@ struct ObjectNames {
 
     private let known: Known
 
-    /// Throws where the queue's disk refuses.
+    /// Loads the stored names and adds the configured ones; throws if the queue's disk fails.
     init(_ settings: DestinationSettings, _ queue: Queue) throws {
         let now = Names(settings, queue.streams.streams)
-        // Before there is a database nothing is remembered: it is waited for.
+        // Waits until there is a database, because nothing is stored before.
         let waiting = try queue.perform { try $0.readyKeys() }
         var known = Self.read(queue.remembered(Self.memo)) ?? Known(now: now)
         if known.now != now { known.change(to: now, waiting) }
-        // What waits in a database that was set aside is not known before it is read.
+        // The pending batches of a quarantined database are unknown until it is read.
         let isRead = !queue.setAside.contains { $0.waiting == nil }
         if isRead { known.forget(allBut: waiting) }
         queue.remember(Self.memo, String(decoding: encodedJSON(known), as: UTF8.self))

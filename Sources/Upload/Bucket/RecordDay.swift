@@ -1,12 +1,12 @@
-// The day that a record is of, as its JSON says it: the folder of an object says the same.
+// Reads the day of a record from its JSON, which names the folder of its object.
 
-/// A day (UTC) as RFC 3339 writes it.
+/// A day (UTC) in the form of RFC 3339.
 struct RecordDay: Equatable {
     private static let opening = Array(#"{"id":""#.utf8)
     private static let length = 10
     private let text: [UInt8]
 
-    /// Reads the `timestamp` or `timestamp_start` that stands behind the id; nil for a record without.
+    /// Reads the `timestamp` or `timestamp_start` after the id; nil for a record without one.
     init?(_ json: [UInt8]) {
         guard json.starts(with: Self.opening) else { return nil }
         let id = json.dropFirst(Self.opening.count)

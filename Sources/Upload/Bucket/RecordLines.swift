@@ -1,11 +1,11 @@
-// The records of a batch as the lines of an object.
+// The records of a batch as lines of JSON.
 import HTTP
 import Queue
 import Records
 
-/// One pass over a batch's records, a JSON object a line, compressed.
+/// One pass over a batch's records, one JSON object per line, compressed.
 final class RecordLines {
-    /// Records in a piece.
+    /// Records per piece.
     private static let pageSize: Int64 = 256
 
     private let batch: Batch
@@ -21,7 +21,7 @@ final class RecordLines {
         position = batch.first
     }
 
-    /// The next piece (never empty), or nil at the end.
+    /// Returns the next piece (never empty), or nil at the end.
     func next() throws -> [UInt8]? {
         while !isDone {
             let page = try page()

@@ -1,8 +1,8 @@
-// What the files of sound are called, and their media types.
+// Names and media types of audio files.
 import Host
 import Records
 
-/// The name of a chunk's file: when it begins, and which record it is.
+/// Returns the name of a chunk's file: its start time and its record's id.
 func soundName(_ start: WallTime, id: String, codec: AudioCodec) -> String {
     "\(start.rfc3339.filter { $0.isNumber || $0.isLetter })_\(id).\(codec.format)"
 }

@@ -1,24 +1,24 @@
-// How much of a batch's sound a bucket has: whoever is started anew goes on there.
+// Remembers how much of a batch's audio a bucket has, so that a restart continues there.
 import Queue
 
-/// The batch that is under way, and up to which chunk its sound is stored; a memo of the queue.
+/// The current batch and the last chunk of its audio that is stored; a memo of the queue.
 ///
-/// A long batch on a slow line takes hours: where the power goes each night, it would never come to its end.
+/// A long batch on a slow link takes hours: with a power cut each night it would never finish.
 final class StoredSound {
     private static let memo = "stored_sound"
 
     private let bucket: String
-    /// nil where nothing of a queue is sent.
+    /// nil if no queue is uploaded.
     private let queue: Queue?
 
-    /// `bucket`: its address; another one has nothing.
+    /// `bucket` is its URL; progress in another bucket does not count.
     init(_ bucket: String, _ queue: Queue?) {
         (self.bucket, self.queue) = (bucket, queue)
     }
 
-    /// The last chunk of a batch that is stored; nil for none.
+    /// Returns the last stored chunk of a batch; nil if there is none.
     func through(_ batch: Batch) -> Int64? {
-        // One that is sent again is for a bucket that lost it.
+        // A resent batch is for a bucket that lost it.
         guard batch.state != .uploaded else { return nil }
         let words = queue?.remembered(Self.memo)?.split(separator: " ") ?? []
         guard words.count == 3, words[0] == batch.key, words[2] == bucket else { return nil }

@@ -1,12 +1,12 @@
-// What a sync may send now: by the hours of the day, and by the day's budget.
+// Decides what a sync may send now: by quiet hours and daily budget.
 import Configuration
 import Host
 import Queue
 import Records
 
-/// Asked by a sync before it begins, before each batch and before each request; used by its thread.
+/// Decides whether a sync, a batch or a request may begin; used by the sync's thread.
 final class Allowance {
-    /// Nothing is sent by itself before a moment.
+    /// Nothing is sent automatically before a point in time.
     struct Hold {
         var phase: UploadReport.Phase
         var until: BootInstant
@@ -18,16 +18,16 @@ final class Allowance {
     private let budget: DayBudget
     private let side: QueueClient
     private let clock: any HostClock
-    /// A fleet whose quiet hours or budgets end together comes back spread over this.
+    /// The time over which a fleet spreads its return when quiet hours or budgets end together.
     private let spread: Duration
     private let random: () -> Double
     private lazy var share = random()
     private var reason = SyncReason.tick
     /// Streams that had to wait for the budget in this sync.
     private(set) var held: Set<Stream> = []
-    /// Until nothing is held, as far as that was asked.
+    /// When the current hold ends, as of the last call of `hold`.
     private(set) var heldUntil: BootInstant?
-    /// Of each stream, the last batch that was held, and what a request of it would have cost.
+    /// For each stream, the last batch that was held, and the cost of its request.
     private var dear: [Stream: (batch: Int64, cost: Int64)] = [:]
     private var underWay: BudgetDay.Share?
 
@@ -50,15 +50,15 @@ final class Allowance {
         (self.reason, held, heldUntil) = (reason, [], nil)
     }
 
-    /// There is a database.
+    /// Opens the budget; called once there is a database.
     func open() { if limit != nil { budget.open() } }
 
-    // MARK: Hours
+    // MARK: Quiet hours
 
-    /// Why nothing is to be sent by itself now.
+    /// Returns why nothing may be sent automatically now; nil if nothing holds it.
     ///
-    /// Of a clock that nobody vouched for in this boot the hours are not believed: a board that is switched on at the
-    /// same wrong time each day would be quiet for ever.
+    /// Quiet hours need a clock that was synchronised in this boot: a board that starts at the same
+    /// wrong time each day would be quiet forever.
     func hold() -> Hold? {
         let now = clock.stamp()
         if let left = quietLeft(at: now) { return hold(.quietHours, now.boot + left) }
@@ -73,7 +73,7 @@ final class Allowance {
         return Hold(phase: phase, until: until)
     }
 
-    /// A sync that nobody asked for ends as the quiet hours begin.
+    /// An automatic sync ends when quiet hours begin.
     var endsNow: Bool {
         !reason.isAsked && quietLeft(at: clock.stamp()) != nil
     }
@@ -85,7 +85,9 @@ final class Allowance {
 
     // MARK: Bytes
 
-    /// The longest body that a stream may send now; nil, and it is held, where there is no room for any.
+    /// Returns the longest body that a stream may send now.
+    ///
+    /// Returns nil, and holds the stream, if there is no room.
     func room(for stream: Stream) -> Int64? {
         guard let limit, reason != .askedOverBudget else { return .max }
         let room = room(of: limit, share(stream))
@@ -95,15 +97,16 @@ final class Allowance {
         return nil
     }
 
-    /// It was held before, and making its body once more would not change that.
+    /// Returns whether a batch was held for its cost and still does not fit, without making its
+    /// body again.
     func isTooDear(_ batch: Batch) -> Bool {
         guard let known = dear[batch.stream], known.batch == batch.id else { return false }
         return !fits(batch, known.cost)
     }
 
-    /// A request of a batch begins, if it may cost so much.
+    /// Begins a request if the budget allows its cost; returns whether it did.
     func mayBegin(_ batch: Batch, _ cost: Int64) -> Bool {
-        // A batch to a bucket has a request for each chunk of sound, and may go on for hours.
+        // A batch to a bucket has one request per audio chunk and may take hours.
         guard !endsNow else { return false }
         guard let limit else { return true }
         guard fits(batch, cost) else {
@@ -116,20 +119,20 @@ final class Allowance {
         return true
     }
 
-    /// The request has ended; `spent`: what it took.
+    /// Ends a request, which cost `spent`.
     func ended(_ spent: Traffic) {
         guard let underWay else { return }
         budget.end(BudgetDay.Request(share: underWay, bytes: spent.total))
         self.underWay = nil
     }
 
-    /// A short request beside the batches can be paid.
+    /// The budget has room for a short request beside batches.
     var hasRoom: Bool { limit.map { room(of: $0, .small) >= DayBudget.least } ?? true }
 
-    /// Bytes that went outside of batches.
+    /// Counts bytes sent outside of batches.
     func spend(_ traffic: Traffic) { if limit != nil { budget.spend(traffic) } }
 
-    /// A held batch that no day has room for, and whose halves may find some.
+    /// Returns whether a whole day has no room for a held batch, but may have for its halves.
     func neverFits(_ batch: Batch) -> Bool {
         guard let limit, let known = dear[batch.stream], known.batch == batch.id,
             !isOnePiece(batch)
@@ -147,7 +150,8 @@ final class Allowance {
         return fits
     }
 
-    /// What is longer than a whole budget, and has no halves, would wait for ever.
+    /// Returns whether a batch may exceed the budget: it is larger than all of it and cannot be
+    /// split, so it would wait forever.
     private func goesBeside(_ batch: Batch, _ cost: Int64, _ limit: Int64) -> Bool {
         isOnePiece(batch) && cost > limit
     }

@@ -1,15 +1,15 @@
-// Which batch a sync sends next: one that was frozen before, or one that is frozen now.
+// Chooses the next batch of a sync: one frozen earlier, or one that is frozen now.
 import Host
 import Queue
 import Records
 import SQLite
 
-/// A batch that is to be sent.
+/// A batch that is due.
 struct DueBatch {
     var batch: Batch
-    /// Frozen just now, of records that were in no batch before: no server can have seen them.
+    /// Frozen just now from records that were in no batch: no server can have seen them.
     var isFirstTry: Bool
-    /// It was uploaded before, and a person wants it sent again.
+    /// It was uploaded before, and a person asked to resend it.
     var isResend = false
 }
 
@@ -19,17 +19,17 @@ struct BatchSupply {
     private let destination: any Destination
     private let settings: UploadSettings
     private let failing: FailingBatches
-    /// Of a body; what may be sent at all now is less, perhaps.
+    /// The limit of a body's size; the budget may lower it.
     var maxBatchBytes: Int
-    /// Batches that are stuck are tried, too, behind all others of their stream.
+    /// Stuck batches are tried too, after all others of their stream.
     var triesStuck = true
-    /// Of the newest records one goes, to see whether the server takes it.
+    /// Only one of the newest records is sent, to test whether the server accepts it.
     var isProbe = false
-    /// The newest records when the sync began; what is accepted later is left to the next sync.
+    /// The newest records when the sync began; later ones are left to the next sync.
     private let mark: AcceptedMark
-    /// The last batch that was frozen before.
+    /// The last batch that `ready` returned.
     private var lastReady: Batch?
-    /// Of each stream, the last batch that `refused` returned.
+    /// For each stream, the last batch that `refused` returned.
     private var lastRefused: [Stream: Int64] = [:]
 
     init(
@@ -47,7 +47,7 @@ struct BatchSupply {
         maxBatchBytes = settings.maxBatchBytes
     }
 
-    /// nil when there is none.
+    /// Returns the batch of a step; nil if there is none.
     mutating func next(_ step: SyncOrder.Step, _ refusals: Refusals) throws -> DueBatch? {
         switch step {
         case .newest(let stream, let isFirst):
@@ -64,19 +64,19 @@ struct BatchSupply {
         }
     }
 
-    /// The next batch that was frozen before.
+    /// Returns the next batch that was frozen earlier.
     private mutating func ready(_ stream: Stream) throws -> DueBatch? {
         let batch = try side.nextReady(stream) {
             !failing.waitsBehind($0) && !failing.wasPassedOver($0)
         }
         guard let batch else { return nil }
-        // What became of it changed nothing: an index and its table contradict each other.
+        // Its verdict did not change it, so an index and its table disagree.
         guard batch != lastReady else { throw Self.comesAgain(batch) }
         lastReady = batch
         return DueBatch(batch: batch, isFirstTry: false)
     }
 
-    /// The next batch that waits behind its stream: in turn, for a sync tries few of them.
+    /// Returns the next stuck batch of a stream, in turn, because a sync tries only a few of them.
     private func stuck(_ stream: Stream) throws -> DueBatch? {
         guard triesStuck else { return nil }
         let isDue = { [failing] in failing.waitsBehind($0) && !failing.wasPassedOver($0) }
@@ -90,7 +90,7 @@ struct BatchSupply {
         SQLiteError(code: 11, message: "batch \(batch.id) does not change", statement: "")
     }
 
-    /// The next record that was refused in earlier syncs only.
+    /// Returns the next record that was refused, but only in earlier syncs.
     private mutating func refused(_ stream: Stream, _ refusals: Refusals) throws -> DueBatch? {
         while let batch = try side.nextRefused(stream, after: lastRefused[stream] ?? 0) {
             lastRefused[stream] = batch.id
@@ -106,17 +106,17 @@ struct BatchSupply {
             if range.database == 0 { range.last = min(range.last, end) }
             guard let last = try lastRecord(of: range, limit: maxBatchBytes) else { continue }
             if let batch = try side.freeze(range, through: last) { return batch }
-            // Records of the range were deleted meanwhile: look again.
+            // Records of the range were deleted in between: look again.
         }
         return nil
     }
 
-    /// Freezes the newest pending records: few, so that they are there soon.
+    /// Freezes a small batch of the newest pending records, so that they arrive soon.
     private func newest(_ stream: Stream, isFirst: Bool) throws -> Batch? {
         guard var range = side.pending(stream, newest: true) else { return nil }
         var count = isProbe ? 1 : SyncOrder.newestRecords
-        // So few records are pending that the first batch of the backlog has them all.
-        // Metered, who has few records may wait for days behind one who has many.
+        // So few records are pending that the first batch of the backlog includes them all. With a
+        // budget, a stream with few records could wait for days behind one with many.
         if isFirst, settings.dailyBudget == nil, range.last - range.first < count,
             side.pending(stream)?.first == range.first
         {
@@ -131,7 +131,10 @@ struct BatchSupply {
         return try side.freeze(range, through: range.last)
     }
 
-    /// nil when one of its records could not be read, and is entered as lost: there is another range then.
+    /// Returns the last record that fits.
+    ///
+    /// Returns nil after recording an unreadable record as lost: the pending range has changed
+    /// then.
     private func lastRecord(of range: PendingRange, limit: Int) throws -> Int64? {
         try side.reading(
             range.partition,

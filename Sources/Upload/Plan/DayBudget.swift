@@ -1,22 +1,23 @@
-// The budget of bytes a day (`upload.daily_budget`): who may send how much now.
+// The daily byte budget (`upload.daily_budget`): how much each stream may send now.
 package import Host
 import JSON
 package import Queue
 import Synchronization
 
-/// The account of the day, one for a program, so that an uploader that is started anew goes on with it.
+/// The day's account, one per process, so a restarted uploader continues with it.
 ///
-/// It is a memo of the queue: it outlives restarts and kills, and costs a commit only before a large request.
+/// Stored as a memo of the queue: it survives restarts and kills, and costs a commit only before a
+/// large request.
 package final class DayBudget: Sendable {
-    /// With less left nothing is sent: header and answer of a request would be most of it.
+    /// Nothing is sent with less left: header and answer would be most of the request.
     static let least: Int64 = 2000
     private static let memo = "budget"
 
-    /// As `status` tells it.
+    /// The budget's figures, as `status` shows them.
     package struct Figures: Sendable, Equatable {
-        /// Bytes on the wire, of the budget.
+        /// Bytes on the wire that count against the budget.
         package var spent: Int64
-        /// Until another day begins.
+        /// The time until the next day begins.
         package var rest: Duration
     }
 
@@ -34,33 +35,34 @@ package final class DayBudget: Sendable {
         state = Mutex(State(day: nil, seenAt: clock.now()))
     }
 
-    /// Without a budget nothing is counted: what is kept of an earlier one is of no day any more.
+    /// Deletes the stored day when no budget is configured, because nothing is counted then.
     func forget() {
         state.withLock { $0.day = nil }
         if queue.remembered(Self.memo) != nil { queue.remember(Self.memo, "") }
     }
 
-    /// There is a database: if it knows of no day, this is the first.
+    /// Starts the first day if the database has none stored.
     func open() {
         guard update({ $0 == nil }) else { return }
         let spent = spentBefore
         update { $0 = $0 ?? BudgetDay(spent: spent) }
     }
 
-    /// What the ledger of bytes has for today.
+    /// The bytes that the traffic counters show for today.
     private var spentBefore: Int64 {
         let today = queue.today
         return (try? queue.traffic())?.first { $0.day == today }?.traffic.total ?? 0
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// nil where nothing is known yet.
+    /// The current figures; nil if nothing is known yet.
     package var figures: Figures? {
         update { day in day.map { Figures(spent: $0.spent, rest: $0.rest(now)) } }
     }
 
-    /// What a stream may spend now; `tail`: at the end of the day nothing will be sent for so long.
+    /// Returns the bytes that a stream may send now; nothing is sent during `tail` at the end of
+    /// the day.
     func room(of budget: Int64, _ share: BudgetDay.Share, tail: Duration) -> Int64 {
         update { day in
             let left = budget - (day?.spent ?? 0)
@@ -69,23 +71,24 @@ package final class DayBudget: Sendable {
         }
     }
 
-    /// What sound may spend in a whole day: a batch beyond it is never sent as it is.
+    /// Returns the bytes that audio may use in a whole day; a longer batch is never sent in one
+    /// piece.
     func soundOfDay(of budget: Int64) -> Int64 {
         update { max(Self.least, budget - ($0?.usual ?? budget / 2)) }
     }
 
-    /// No record beside the budget has gone today.
+    /// No oversized record has been sent beside the budget today.
     var mayGoBeside: Bool { update { $0?.mayGoBeside ?? true } }
 
     // MARK: Requests
 
-    /// A request begins, which will cost so much.
+    /// Reserves the cost of a request that begins.
     func begin(_ request: BudgetDay.Request) { update { $0?.begin(request) } }
 
-    /// It has ended.
+    /// Replaces the reservation by the actual cost of the request.
     func end(_ spent: BudgetDay.Request) { update { $0?.end(spent) } }
 
-    /// Bytes that went beside syncs, such as those of an enrolment.
+    /// Counts bytes sent outside syncs, such as an enrolment's.
     package func spend(_ traffic: Traffic) {
         update { $0?.add(BudgetDay.Request(share: .small, bytes: traffic.total)) }
     }
@@ -100,7 +103,7 @@ package final class DayBudget: Sendable {
         return BudgetClock(stamp: Stamp(boot: stamp.boot, wall: right), isSynced: true)
     }
 
-    /// Brings the account up to now, and keeps what became of it.
+    /// Advances the account to now, applies `change` and stores the result.
     private func update<Value>(_ change: (inout BudgetDay?) -> Value) -> Value {
         state.withLock { state in
             let (kept, moment) = (state.day, now)

@@ -1,28 +1,28 @@
-// Batches that never get through while others do: one of them must not hold up its stream for ever.
+// Keeps a batch that fails repeatedly from blocking its stream.
 import Host
 import JSON
 import Queue
 import Records
 
-/// Counts the failures of batches that no server has judged; kept as a memo of the queue.
+/// Counts the failures of batches that no server has evaluated; stored as a memo of the queue.
 ///
-/// A failure counts once another batch is accepted, in the same sync or later: an outage counts against nobody.
-/// After the fifth one a batch is sent in parts. A batch that cannot be split waits behind its stream.
-/// Used by the sync's thread.
+/// A failure counts once another batch is accepted, in the same sync or later, so an outage counts
+/// against no batch. After the fifth one a batch is sent in parts. A batch that cannot be split
+/// waits behind its stream. Used by the sync's thread.
 final class FailingBatches {
     private struct Entry: Codable {
         var key: String
         var failures: Int
     }
 
-    /// After so many failures a batch is stuck.
+    /// The number of failures after which a batch is stuck.
     static let limit = 5
-    /// What a part of a stuck batch begins with: its second failure is enough.
+    /// The initial failure count of a part of a stuck batch: its second failure makes it stuck.
     private static let ofParts = limit - 2
     private static let firstProbe = 2 * limit
-    /// So many failures of stuck batches and their parts in a row are an outage, perhaps.
+    /// The number of failures in a row, of stuck batches and their parts, that may be an outage.
     private static let inARow = 5
-    /// The memo has at most so many; the oldest are forgotten, and are counted again.
+    /// The most entries in the memo; the oldest are dropped and start again at zero.
     private static let kept = 100
     private static let memo = "failing_batches"
 
@@ -30,15 +30,16 @@ final class FailingBatches {
     private var entries: [Entry]
     /// Failures since a batch was accepted, which do not count yet.
     private var open: [String: Int] = [:]
-    /// Syncs since then.
+    /// Syncs with failures since a batch was accepted.
     private var vainSyncs = 0
-    /// From so many on a record that was not sent yet goes first, to see whether the server takes others.
+    /// The number of such syncs after which an unsent record goes first, to test whether the server
+    /// accepts others.
     private var probeAt = firstProbe
     /// Failures of stuck batches and their parts in this sync since a batch was accepted.
     private var row = 0
     /// Batches that failed in this sync and were passed over.
     private var passed: Set<Int64> = []
-    /// Of each stream, the first record of the last batch that was tried behind it.
+    /// For each stream, the first record of the stuck batch that was tried last.
     private var last: [Stream: Int64] = [:]
 
     init(_ queue: Queue) {
@@ -56,39 +57,41 @@ final class FailingBatches {
     /// Nothing was accepted for long, and one batch may be all that was tried.
     var wantsProbe: Bool { vainSyncs >= probeAt }
 
-    /// A record that no server had seen was sent: in an outage, the next one follows after twice the time.
+    /// Doubles the time to the next probe; called after a record was sent that no server had seen.
     func probed() { probeAt *= 2 }
 
     // MARK: Batches
 
-    /// It goes after all others of its stream.
+    /// Returns whether a batch is sent after all others of its stream.
     func waitsBehind(_ batch: Batch) -> Bool { failures(of: batch) >= Self.limit }
 
-    /// It has had its turn in this sync.
+    /// Returns whether a batch was already tried in this sync.
     func wasPassedOver(_ batch: Batch) -> Bool { passed.contains(batch.id) }
 
-    /// It comes after the last one that was tried behind its stream.
+    /// Returns whether a batch follows the stuck batch of its stream that was tried last.
     func isBehindLast(_ batch: Batch) -> Bool { batch.first > last[batch.stream] ?? 0 }
 
-    /// It is stuck with one more failure.
+    /// Returns whether one more failure makes a batch stuck.
     func isLastChance(_ batch: Batch) -> Bool { failures(of: batch) >= Self.limit - 1 }
 
-    /// Whether its stream may go on although it failed.
+    /// Returns whether the stream of a failed batch may continue.
     func mayPassOver(_ batch: Batch) -> Bool {
         failures(of: batch) >= Self.ofParts && row < Self.inARow
     }
 
-    /// The server has it, or refused it.
+    /// Clears a batch's failures: the server accepted or refused it.
     func judged(_ batch: Batch) {
         open[batch.key] = nil
         if failures(of: batch) > 0 { set(batch.key, 0) }
     }
 
-    /// The server has it, so it takes batches: the failures of others count.
+    /// Handles an accepted batch: it shows that the server accepts batches, so the failures of
+    /// others count.
     func accepted(_ batch: Batch) {
         judged(batch)
         for (key, count) in open {
-            // Several failed: that may have been an outage, which ended between the last of them and this one.
+            // Several failed: that may have been an outage that ended between the last of them and
+            // this one.
             let sum = failures(of: key) + (open.count == 1 ? count : 1)
             // Only its own next failure makes it stuck.
             set(key, min(sum, Self.limit - 1))
@@ -106,9 +109,10 @@ final class FailingBatches {
         if failures(of: batch) >= Self.ofParts { row += 1 }
     }
 
-    /// An uploaded batch that is sent again failed while the server takes others; whether it did so often enough.
+    /// Counts a failure of a resent batch while the server accepts others; returns whether it
+    /// reached the limit.
     ///
-    /// In a full memo it is not counted: what is stuck must not be forgotten for it.
+    /// If the memo is full it is not counted, because that would drop the entry of a stuck batch.
     func resendFailed(_ batch: Batch) -> Bool {
         let count = failures(of: batch) + 1
         if count >= Self.limit {
@@ -119,13 +123,13 @@ final class FailingBatches {
         return count >= Self.limit
     }
 
-    /// It cannot be split.
+    /// Marks a batch that cannot be split as stuck.
     func putBehind(_ batch: Batch) {
         open[batch.key] = nil
         set(batch.key, Self.limit)
     }
 
-    /// It is sent in parts from now on.
+    /// Replaces a batch by its parts, which inherit its failures.
     func split(_ batch: Batch, into parts: [Batch]) {
         let failures = min(failures(of: batch), Self.ofParts)
         judged(batch)

@@ -1,19 +1,20 @@
-// When a sync may start and how many requests it may make, so that a fleet does not come back as one.
+// Decides when a sync may start and how many requests it may make, so that a fleet does not return
+// at once.
 package import Host
 
-/// Why a sync is wanted.
+/// The reason for a sync.
 package enum SyncReason: Sendable, Equatable {
-    /// The grid's tick.
+    /// A tick of the upload interval.
     case tick
     /// The wait after a failure is over.
     case retry
-    /// A person asked: not in the quiet hours alone.
+    /// A person asked: runs in quiet hours too.
     case asked
-    /// The same, whatever it costs of the day's budget.
+    /// A person asked, and the daily budget is ignored.
     case askedOverBudget
-    /// An interface or an address changed: what failed before may have failed for want of it.
+    /// An interface or an address changed: earlier failures may have been for lack of it.
     case network
-    /// There is another token.
+    /// There is a new token.
     case token
 }
 
@@ -21,49 +22,51 @@ extension SyncReason {
     var isAsked: Bool { self == .asked || self == .askedOverBudget }
 }
 
-/// Paces the syncs of one gateway; pure, so that the simulation of a fleet runs the same code.
+/// Paces the syncs of one gateway; a pure value, so the fleet simulation runs the same code.
 ///
-/// A gateway that sees its server again after an outage first sends one request. The rest follows at its own
-/// next tick, and what piled up goes in portions: a thousand gateways that lost their server together then ask
-/// it less than twice as much as in normal running. A person who asks, and a link of the gateway's own that
-/// comes back, are no such case: there everything goes at once.
+/// After an outage a gateway first sends one request. The rest follows at its own next tick, and
+/// the backlog is sent in portions: a thousand gateways that lost their server together then send
+/// it less than twice the usual load. This does not apply when a person asks or the gateway's own
+/// link returns: then everything is sent at once.
 package struct Pacing: Sendable {
-    /// From so many failures in a row it is an outage, which the whole fleet may have seen.
+    /// The number of failures in a row that count as an outage, which the whole fleet may have
+    /// seen.
     static let outage = 2
-    /// Requests of a sync while the backlog of an outage is drained.
+    /// The number of requests per sync while the backlog of an outage is drained.
     static let portion = 6
 
     private let interval: Duration
-    /// The rest of a backlog follows at the next tick, which is each gateway's own, or in one to two times this
-    /// where the grid is wider.
+    /// The wait before the rest of a backlog: one to two times this, or until the next tick, which
+    /// differs between gateways, if that is sooner.
     private let pause: Duration
     private var backoff = Backoff()
-    /// When the rest of the backlog is to be sent; nil when nothing is left.
+    /// When the rest of the backlog is sent; nil if nothing is left.
     private(set) var restAt: BootInstant?
     private var isRecovering = false
 
-    /// `interval`: of the grid that ticks.
+    /// Creates the pacing for an upload interval.
     package init(interval: Duration = .seconds(300)) {
         self.interval = interval
         pause = min(interval, .seconds(3600))
     }
 
-    /// A sync comes by itself then; nil when only the grid is waited for.
+    /// When the next sync starts by itself; nil if only a tick starts one.
     package var until: BootInstant? { notBefore ?? restAt }
 
-    /// No tick of the grid leads to a sync before this; nil when each does.
+    /// Ticks before this time do not start a sync; nil if every tick does.
     package var notBefore: BootInstant? { backoff.until }
 
-    /// The last sync failed: another failure ends the next one, whatever stream it is of.
+    /// The last sync failed: any failure ends the next one, whatever its stream.
     package var isFailing: Bool { backoff.failures > 0 }
 
-    /// How many requests a sync that begins now may make; nil: any number, 0: none.
+    /// Returns the request limit of a sync that begins now; nil for none, 0 if it must not begin.
     package mutating func begin(_ reason: SyncReason, at now: BootInstant) -> Int? {
         switch reason {
         case .asked, .askedOverBudget, .token:
             break
         case .network:
-            // A server that said when to come back is asked then, whichever network leads there.
+            // A server that said when to come back is not asked earlier, whichever network leads to
+            // it.
             guard !backoff.isOrdered || backoff.allows(now) else { return 0 }
             isRecovering = false
         case .tick, .retry:
@@ -76,18 +79,20 @@ package struct Pacing: Sendable {
         return isRecovering ? Self.portion : nil
     }
 
-    /// The sync failed; `after` is what the server asked for, `random` a number in 0..<1.
+    /// Schedules the retry of a failed sync.
+    ///
+    /// `after` is the wait the server asked for, `random` a number in 0..<1.
     package mutating func failed(at now: BootInstant, after: Duration?, random: Double) {
         backoff.failed(at: now, after: after, random: random)
     }
 
-    /// The sync was cut at its limit, and everything it sent was taken.
+    /// Schedules the rest after a sync that reached its limit and whose requests all succeeded.
     package mutating func cut(at now: BootInstant, random: Double) {
         backoff.succeeded()
         isRecovering = true
         restAt = now + pause + .milliseconds(Int64(pause.inSeconds * 1000 * random))
     }
 
-    /// Everything was sent.
+    /// Resets the pacing: everything was sent.
     package mutating func succeeded() { self = Pacing(interval: interval) }
 }

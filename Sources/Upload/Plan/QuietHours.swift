@@ -1,21 +1,22 @@
-// Hours of the day in which nothing is uploaded by itself.
+// Hours of the day without automatic uploads.
 import Configuration
 package import Host
 
-/// A span of each day, perhaps over midnight, of a clock that is always so far from UTC.
+/// A span of each day, possibly over midnight, at a fixed offset from UTC.
 ///
-/// Not of the zone that the board is set to: many a board is set to none, and a zone's summer time would move the
-/// hours twice a year without a word.
+/// It does not use the device's time zone: many devices have none set, and daylight saving time
+/// would silently move the hours twice a year.
 package struct QuietHours: Sendable, Equatable {
     /// Minutes since midnight; never equal.
     private let start: Int
     private let end: Int
-    /// Minutes that its clock is ahead of UTC.
+    /// The offset from UTC in minutes, positive to the east.
     private let offset: Int
 
     private static let minutes = 1440
 
-    /// Reads `22:00-06:00`, which is UTC, or `22:00-06:00 +02:00`; nil for anything else, and for a whole day.
+    /// Parses `22:00-06:00`, which is UTC, or `22:00-06:00 +02:00`; nil for anything else and for a
+    /// whole day.
     package init?(_ text: String) {
         let parts = text.split(separator: " ")
         let times = parts.first?.split(separator: "-", omittingEmptySubsequences: false) ?? []
@@ -27,12 +28,12 @@ package struct QuietHours: Sendable, Equatable {
         (self.start, self.end, self.offset) = (start % Self.minutes, end % Self.minutes, offset)
     }
 
-    /// For documents.
+    /// The example in the documentation.
     static let example = QuietHours(from: 22 * 60, to: 6 * 60)
 
     private init(from start: Int, to end: Int) { (self.start, self.end, offset) = (start, end, 0) }
 
-    /// Minutes of `06:00`, up to `24:00`.
+    /// Parses `06:00`, up to `24:00`, into minutes.
     private static func time(_ text: Substring) -> Int? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard text.utf8.count == 5, text.utf8.allSatisfy({ $0.isDigit || $0 == UInt8(ascii: ":") }),
@@ -42,7 +43,7 @@ package struct QuietHours: Sendable, Equatable {
         return time <= Self.minutes ? time : nil
     }
 
-    /// Minutes of `+02:00`; no zone is more than 14 hours from UTC.
+    /// Parses `+02:00` into minutes; no zone is more than 14 hours from UTC.
     private static func offset(_ text: Substring) -> Int? {
         if text == "UTC" { return 0 }
         guard let sign = text.first, "+-".contains(sign), let time = time(text.dropFirst()),
@@ -51,7 +52,7 @@ package struct QuietHours: Sendable, Equatable {
         return sign == "-" ? -time : time
     }
 
-    /// As it is read.
+    /// The form that `init` parses.
     package var text: String {
         let hours = "\(Self.text(start))-\(Self.text(end))"
         if offset == 0 { return hours }
@@ -62,27 +63,27 @@ package struct QuietHours: Sendable, Equatable {
         [minutes / 60, minutes % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
     }
 
-    // MARK: When
+    // MARK: Evaluation
 
-    /// How long they go on; nil while it is none of them.
+    /// Returns how long the quiet hours still last; nil outside of them.
     package func left(at wall: WallTime) -> Duration? {
         let (since, length) = (since(wall), length)
         return since < length ? length - since : nil
     }
 
-    /// Of a day (UTC) that ends within them, the part before its end.
+    /// The quiet time at the end of a UTC day whose midnight lies within them.
     var tail: Duration {
         let midnight = WallTime(milliseconds: 0)
         let since = since(midnight)
         return since > .zero && since <= length ? since : .zero
     }
 
-    /// How long there are none.
+    /// The time per day outside quiet hours.
     var open: Duration { .days(1) - length }
 
     private var length: Duration { Self.wrapped(Int64(end - start) * 60_000) }
 
-    /// Since they began, at most a day ago.
+    /// Returns the time since they last began, at most a day.
     private func since(_ wall: WallTime) -> Duration {
         Self.wrapped(wall.milliseconds % 86_400_000 + Int64(offset - start) * 60_000)
     }

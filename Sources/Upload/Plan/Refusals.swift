@@ -1,37 +1,39 @@
-// How far a sync goes on with what a server refuses, so that a server that refuses everything is asked little.
+// Limits how long a sync continues when the server refuses records.
 import Records
 
-/// What a sync does after a batch.
+/// The next action of a sync after a batch.
 enum AfterBatch {
     case goOn
-    /// Its stream rests until the next sync.
+    /// The stream pauses until the next sync.
     case streamRests
-    /// Nothing more goes out in this sync.
+    /// Nothing more is sent in this sync.
     case syncEnds
 }
 
-/// Counts refusals of one sync after another; a pure value.
+/// Counts the refusals of one sync after another; a pure value.
 struct Refusals {
-    /// After so many records in a row that were refused alone, the rest of their stream waits for the next sync.
+    /// The number of single records refused in a row after which their stream waits for the next
+    /// sync.
     static let aloneInARow = 10
-    /// After so many refusals in a row, of any stream, each further stream has one try.
+    /// The number of refusals in a row, over all streams, after which each further stream gets one
+    /// try.
     static let beforeOnlyTries = 28
-    /// After so many refusals in a row, of any stream, the sync is over.
+    /// The number of refusals in a row, over all streams, that ends the sync.
     static let inARow = 40
 
-    /// Refusals since something was accepted, of any stream.
+    /// Refusals since anything was accepted, over all streams.
     private var run = 0
-    /// Records of a stream that were refused alone since something of it was accepted.
+    /// Single records of a stream that were refused since one of its batches was accepted.
     private var alone: [Stream: Int] = [:]
     private var accepted: Set<Stream> = []
     /// Batches that have had their verdict in this sync.
     private var judged: Set<Int64> = []
-    /// Streams of which nothing was taken in the sync before.
+    /// Streams that had nothing accepted in the previous sync.
     ///
-    /// In these, records that were refused before come first: or they would never have as many verdicts as it takes to
-    /// set them aside. In other streams they come last, so that they delay nothing.
+    /// In these, previously refused records come first, or they would never get enough verdicts to
+    /// be quarantined. In other streams they come last, so that they delay nothing.
     private var refusedFirst: Set<Stream> = []
-    /// The first stream that was cut short because others had been refused so often; it begins the next sync.
+    /// The first stream that was cut short by refusals of others; the next sync begins with it.
     private(set) var cutShort: Stream?
 
     mutating func beginSync() {
@@ -40,12 +42,12 @@ struct Refusals {
         self.refusedFirst = refusedFirst
     }
 
-    /// Whether records that stood refused in earlier syncs go before the rest of their stream.
+    /// Returns whether previously refused records go before the rest of their stream.
     func comeFirst(_ stream: Stream) -> Bool {
         refusedFirst.contains(stream) && !accepted.contains(stream)
     }
 
-    /// A record that stands alone has one verdict a sync.
+    /// Returns whether a batch had its verdict: a single record gets one per sync.
     func hasJudged(_ batch: Int64) -> Bool { judged.contains(batch) }
 
     mutating func accepted(_ stream: Stream) {
@@ -55,7 +57,7 @@ struct Refusals {
         refusedFirst.remove(stream)
     }
 
-    /// A batch was refused; `isAlone`: it is one record.
+    /// Counts a refused batch; `isAlone` means that it is a single record.
     mutating func refused(_ batch: Int64, _ stream: Stream, isAlone: Bool) -> AfterBatch {
         judged.insert(batch)
         run += 1

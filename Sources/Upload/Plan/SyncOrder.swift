@@ -1,17 +1,17 @@
-// In which order a sync sends: the newest of the small streams, what waited for long, sound at last.
+// The order of a sync: newest records of small streams, then backlogs, audio last.
 import Host
 import Records
 
-/// What a sync does next; a pure value.
+/// Decides the next step of a sync; a pure value.
 ///
-/// Every stream of the list that it is made of has its turn.
+/// Every stream it is created with gets its turn.
 struct SyncOrder {
-    /// Records of one stream that go before its backlog.
+    /// The most records of one stream that go before its backlog.
     static let newestRecords: Int64 = 1000
 
     enum Step: Equatable {
-        /// A batch of the newest records of a stream; in the first pass only where more than `newestRecords`
-        /// wait.
+        /// A batch of the newest records of a stream; in the first pass only if more than
+        /// `newestRecords` are pending.
         case newest(Stream, isFirst: Bool)
         /// The next batch of a stream's backlog, oldest first.
         case backlog(Stream)
@@ -25,7 +25,7 @@ struct SyncOrder {
 
     private let streams: [Stream]
     private let small: [Stream]
-    /// While a backlog is sent, the newest records go in between this often.
+    /// The interval at which the newest records are sent while a backlog is drained.
     private let interval: Duration
     /// Streams whose backlog is not sent yet; the first one is being sent.
     private var backlog: ArraySlice<Stream>
@@ -36,7 +36,7 @@ struct SyncOrder {
     private var passedAt: BootInstant?
     private var resting: Set<Stream> = []
 
-    /// `first`: the stream that has the first turn, if it is in the list.
+    /// Creates the order; `first` is the stream that begins, if it is in the list.
     init(
         _ streams: [Stream],
         small: [Stream],
@@ -50,7 +50,9 @@ struct SyncOrder {
         backlog = (streams[start...] + streams[..<start])[...]
     }
 
-    /// The newest records go first, before any backlog; `isProbe`: though few wait, to see whether they are accepted.
+    /// Sends the newest records before any backlog.
+    ///
+    /// `isProbe` does so even if few are pending, to test whether the server accepts them.
     mutating func beginWithNewest(at now: BootInstant, isProbe: Bool = false) {
         beginPass(at: now)
         if isProbe { isFirstPass = false }
@@ -62,7 +64,7 @@ struct SyncOrder {
         pass = small
     }
 
-    /// nil when there is nothing left to do.
+    /// Returns the next step; nil if nothing is left to do.
     mutating func next() -> Step? {
         pass.removeAll { resting.contains($0) }
         if !pass.isEmpty { return .newest(pass.removeFirst(), isFirst: isFirstPass) }
@@ -70,24 +72,25 @@ struct SyncOrder {
         return backlog.first.map { .backlog($0) }
     }
 
-    /// A batch of a step went out, and its stream may go on.
+    /// Continues after a batch of a step was sent.
     mutating func sent(_ step: Step, at now: BootInstant) {
         guard case .backlog = step, pass.isEmpty else { return }
         if passedAt.map({ now - $0 >= interval }) ?? true { beginPass(at: now) }
     }
 
-    /// There is nothing (more) to send in a step.
+    /// Ends a step that has nothing (more) to send.
     mutating func isEmpty(_ step: Step) {
         guard case .backlog(let stream) = step else { return }
         backlog.removeAll { $0 == stream }
     }
 
-    /// A stream has no other turn in this sync.
+    /// Ends a stream's turns in this sync.
     mutating func rests(_ stream: Stream) { resting.insert(stream) }
 
     /// The stream after the one whose backlog is being sent.
     ///
-    /// The next sync begins with it, so that records on which the server fails delay no other stream.
+    /// The next sync begins with it, so that records on which the server fails do not delay other
+    /// streams.
     var following: Stream? {
         guard let current = backlog.first, let place = streams.firstIndex(of: current) else {
             return nil

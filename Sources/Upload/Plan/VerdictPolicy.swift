@@ -1,4 +1,4 @@
-// What a sync does with a verdict: marks the batch, and says whether the sync goes on.
+// Carries out verdicts: updates the batch and decides whether the sync continues.
 import Host
 import Queue
 import Records
@@ -10,21 +10,21 @@ final class VerdictPolicy {
     private let book: SyncReportBook
     private let clock: any HostClock
     private let maxAttempts: Int
-    /// A batch of which nobody knows whether the destination has it may be sent in parts.
+    /// A batch may be split although the destination may already have it.
     private let maySplit: Bool
-    /// The sync before failed, too, and nobody asked for this one.
+    /// The previous sync failed too, and nobody asked for this one.
     private var endsAtFailure = false
     private(set) var refusals = Refusals()
     let failing: FailingBatches
     /// A batch was accepted in this sync.
     private var hasAccepted = false
-    /// The server wants nothing sent again before this; nil where it said nothing.
+    /// The server asked not to be sent resends before this; nil if it did not.
     private(set) var resendNotBefore: BootInstant?
-    /// The failure of this sync and how long the server wants to be left alone for it.
+    /// This sync's failure, and how long the server asked to wait because of it.
     private(set) var failure: (isThere: Bool, after: Duration?) = (false, nil)
-    /// What this sync set aside, with the server's last message.
+    /// Batches that this sync quarantined, with the server's last message.
     private var setAside: [Stream: (batches: [Batch], message: String)] = [:]
-    /// Streams whose unexpected duplicates were told: in this sync, and of events ever.
+    /// Streams whose unexpected duplicates were reported: in this sync, or ever for events.
     private var told: Set<Stream> = []
 
     init(
@@ -51,7 +51,7 @@ final class VerdictPolicy {
         told.formIntersection([.events])
     }
 
-    /// Records that this sync set aside.
+    /// The number of records that this sync quarantined.
     var quarantined: Int {
         setAside.values.reduce(0) { $0 + $1.batches.reduce(0) { $0 + $1.records } }
     }
@@ -75,14 +75,14 @@ final class VerdictPolicy {
         case .unreachable(let failure):
             return try failed(batch, failure, .syncEnds)
         case .retry(let failure, let after?):
-            // Meant for the whole device.
+            // Applies to the whole device.
             fail(failure, [stream], after: after)
             return .syncEnds
         case .retry(let failure, nil):
             // It may concern this stream only.
             return try failed(batch, failure, endsAtFailure ? .syncEnds : .streamRests)
         case .inProgress(let failure, let after):
-            // About this batch alone, which may be stored just now.
+            // Concerns this batch only, which the server may be storing just now.
             fail(failure, [stream], after: after)
             return after != nil || endsAtFailure ? .syncEnds : .streamRests
         case .tokenRefused(let failure):
@@ -100,14 +100,14 @@ final class VerdictPolicy {
         }
     }
 
-    /// Nobody has judged a batch; `usual`: what follows where it is not this batch alone that does not get through.
+    /// Handles a batch that no server has evaluated; `usual` applies unless only this batch fails.
     private func failed(
         _ batch: Batch,
         _ failure: Failure,
         _ usual: AfterBatch
     ) throws -> AfterBatch {
         let isStuck = failing.isLastChance(batch)
-        // Where the sync before failed, too, the server may be gone.
+        // If the previous sync failed too, the server may be down.
         let mayPassOver = failing.mayPassOver(batch) && (isStuck || !endsAtFailure)
         failing.failed(batch)
         if !mayPassOver, failing.waitsBehind(batch) { return .streamRests }
@@ -121,20 +121,23 @@ final class VerdictPolicy {
         return .goOn
     }
 
-    /// Splits a stuck batch, or puts it behind its stream; returns what became of it, for people.
+    /// Splits a stuck batch or puts it behind its stream; returns a message that says so.
     private func endWaiting(for batch: Batch) throws -> String {
         let what =
-            "batch \(batch.key) (\(batch.records) records) fails again and again while others"
+            "batch \(batch.key) (\(batch.records) records) keeps failing while others"
             + " are accepted"
         guard maySplit, batch.records > 1 else {
             failing.putBehind(batch)
-            return "\(what), and waits behind its stream: look for it in the server's log"
+            return "\(what), and is now sent after the rest of its stream:"
+                + " look for it in the server's log"
         }
         failing.split(batch, into: try side.split(batch))
         return "\(what), and is sent in parts"
     }
 
-    /// A batch that was sent again stays uploaded and whole whatever the server says; nil where the device is refused.
+    /// Handles a resent batch, which stays uploaded and whole whatever the answer.
+    ///
+    /// Returns nil if the verdict concerns the device, not the batch.
     private func judgeResend(_ delivery: Delivery, _ batch: Batch) throws -> AfterBatch? {
         switch delivery.verdict {
         case .accepted:
@@ -143,7 +146,7 @@ final class VerdictPolicy {
         case .tooLarge(let message), .refused(let message):
             failing.judged(batch)
             try side.resent(batch)
-            let what = "the server refuses records that it took before; they are not sent again"
+            let what = "the server refuses records that it accepted before; they are not sent again"
             book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
         case .unreachable(let failure) where delivery.isUnsent:
             book.failed(failure, [batch.stream])
@@ -160,9 +163,11 @@ final class VerdictPolicy {
         return .goOn
     }
 
-    /// A batch that is sent again did not get through: no failure of the sync, for all that is pending was sent.
+    /// Handles a failed resend, which is not a failure of the sync, because all pending records
+    /// were sent.
     ///
-    /// It counts only where the server took another batch in the same sync; after the fifth one the mark goes.
+    /// It counts only if the server accepted another batch in the same sync; the fifth one clears
+    /// the resend mark.
     func resendFailed(_ batch: Batch, _ failure: Failure) throws {
         var words = failure
         if hasAccepted, failing.resendFailed(batch), try side.resent(batch) {
@@ -174,7 +179,7 @@ final class VerdictPolicy {
         book.failed(words, [batch.stream])
     }
 
-    /// A record of a batch that is sent again is not there, or not as it was: the batch cannot be sent as it went.
+    /// Cancels a resend because a record of the batch is missing or damaged.
     func resendLost(_ sequence: Int64, _ batch: Batch) throws {
         guard try side.resent(batch) else { return }
         failing.judged(batch)
@@ -187,7 +192,7 @@ final class VerdictPolicy {
         )
     }
 
-    /// Nothing of any stream could be sent.
+    /// Records a failure that stopped every stream.
     func fail(_ failure: Failure, all streams: [Stream]) {
         self.failure.isThere = true
         book.failed(failure, all: streams)
@@ -198,7 +203,8 @@ final class VerdictPolicy {
         book.failed(failure, streams)
     }
 
-    /// Halves a refused batch until one record is left; that one is set aside after `attempts` refusals.
+    /// Halves a refused batch until one record is left; quarantines that one after `attempts`
+    /// refusals.
     private func refused(
         _ batch: Batch,
         _ message: String,
@@ -219,14 +225,15 @@ final class VerdictPolicy {
         return refusals.refused(batch.id, batch.stream, isAlone: batch.records == 1)
     }
 
-    /// One event a stream tells what was set aside; none about refused events, for it could be refused, too.
+    /// Records one event per stream about quarantined batches; none for the events stream, as it
+    /// could be refused too.
     func tellQuarantined() throws {
         for (stream, aside) in setAside where stream != .events {
             try side.noteQuarantined(aside.batches, message: aside.message)
         }
     }
 
-    /// The server had records that were sent for the first time: an id was used twice, here or by a copy.
+    /// Reports duplicates in a first try: an id was used twice, here or by a copy of the device.
     private func tellDuplicates(_ delivery: Delivery, _ due: DueBatch) {
         guard due.isFirstTry, delivery.duplicates > 0, !delivery.wasRepeated,
             told.insert(due.batch.stream).inserted

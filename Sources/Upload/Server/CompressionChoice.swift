@@ -1,11 +1,14 @@
-// Which compression a server takes: the one configured until it answers 415.
+// Chooses the compression of uploads: the configured one until the server answers 415.
 package import HTTP
 
-/// The compression in use; a server's refusal is remembered as long as this value lives, or until it refuses all.
+/// The compression in use.
+///
+/// Remembers which encodings the server refused, as long as this value lives or until the server
+/// refuses uncompressed bodies too.
 package struct CompressionChoice: Sendable {
     package private(set) var current: Compression
     private let configured: Compression
-    /// What the server has refused; it is not tried again while it takes anything else.
+    /// Encodings the server refused; not retried while it accepts anything else.
     private var refused: Set<Compression> = []
 
     package init(_ configured: Compression) {
@@ -13,11 +16,11 @@ package struct CompressionChoice: Sendable {
         self.configured = configured
     }
 
-    /// After a 415: changes to an encoding that the server names, else to none.
+    /// Handles a 415: changes to an encoding that the server names, else to none.
     ///
-    /// `accepting` is the answer's `Accept-Encoding` (RFC 9110, section 12.5.3), empty without one. False
-    /// when bodies were not compressed: then compression is not what the server refuses, or it has changed its mind,
-    /// and the next try begins with the one configured.
+    /// `accepting` is the answer's `Accept-Encoding` (RFC 9110, section 12.5.3), empty without one.
+    /// Returns false if bodies were not compressed: then the server refuses something else, or its
+    /// behaviour has changed, and the next try begins with the configured compression.
     package mutating func fallBack(accepting: String) -> Bool {
         guard current != .none else {
             self = Self(configured)
@@ -33,7 +36,7 @@ package struct CompressionChoice: Sendable {
         return true
     }
 
-    /// The codings of an `Accept-Encoding` but those with a weight of nought.
+    /// Returns the codings of an `Accept-Encoding`, without those of weight zero.
     private static func named(_ field: String) -> Set<String> {
         var names: Set<String> = []
         for element in field.lowercased().split(separator: ",") {

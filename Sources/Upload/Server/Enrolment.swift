@@ -1,4 +1,4 @@
-// Asking a server whether it knows this device, before anything is collected for it.
+// Asks a server whether it knows this device, before anything is collected for it.
 package import Host
 package import HTTP
 import JSON
@@ -6,16 +6,20 @@ import Queue
 import Records
 import StatusBoard
 
-/// Checks URL, TLS and token against the server in one request; or has it give a token for a code.
+/// Checks URL, TLS and token in one request, or exchanges a code for a token.
 package enum Enrolment {
-    /// What an endpoint says of a device.
+    /// A server's answer about a device.
     package enum Outcome: Sendable {
         case accepted
-        /// The server has no such address (404): the first batch that it accepts shows that it knows the device.
+        /// The server has no such URL (404): the first batch that it accepts shows that it knows
+        /// the device.
         case cannotBeAsked
     }
 
-    /// `https://host/api/ingest` is verified at `https://host/api/device/verify` (waypost-protocol(7), ANSWERS).
+    /// Returns the URL of an enrolment action.
+    ///
+    /// `https://host/api/ingest` is verified at `https://host/api/device/verify`
+    /// (waypost-protocol(7), ANSWERS).
     package static func url(ingest: String, _ action: String = "verify") -> String {
         let suffix = "/ingest"
         let base = ingest.hasSuffix(suffix) ? String(ingest.dropLast(suffix.count)) : ingest
@@ -26,7 +30,9 @@ package enum Enrolment {
         ["X-Device-Token: \(token)", "Accept: application/json"]
     }
 
-    /// Throws a Failure with what the server or the network said.
+    /// Asks the server to accept the token.
+    ///
+    /// Throws a Failure with the server's or the network's message.
     package static func verify(
         _ settings: TransportSettings,
         token: String,
@@ -55,12 +61,12 @@ package enum Enrolment {
         }
     }
 
-    /// The token that a server gives for a code, which is used up by it.
+    /// Exchanges a one-time code for a device token.
     ///
-    /// `wanted`: what a server of ours makes this device's token, and gives again for the same code; others may give one of
-    /// their own.
+    /// `wanted` is the token this device proposes. A Waypost server adopts it, and returns it again
+    /// for the same code; other servers may return one of their own.
     ///
-    /// Throws a Failure with what the server or the network said.
+    /// Throws a Failure with the server's or the network's message.
     package static func exchange(
         code: String,
         deviceID: String,
@@ -99,18 +105,20 @@ package enum Enrolment {
         case 400...499:
             guard answer.isObject else { throw stranger(answer) }
             throw Failure(
-                "the server does not take this code (\(answer.message)); each is good once, for some days",
+                "the server does not accept this code (\(answer.message)); a code works once, for a few days:"
+                    + " ask for a new one",
                 code: .tokenRefused
             )
         default: throw Failure("server error: \(answer.message)", code: .server)
         }
     }
 
-    /// Nobody knows who said no: a refusal that counts is one of the server itself.
+    /// Reports a refusal that cannot be attributed to the server: only the server's own refusal
+    /// counts.
     private static func stranger(_ answer: Answer) -> Failure {
         Failure(
-            "this is no answer of a Waypost server, which says no in JSON (\(answer.message)): "
-                + "a captive portal or a proxy stands in the way, or another server at upload.endpoint",
+            "the answer is not from a Waypost server, which refuses in JSON (\(answer.message)): "
+                + "look for a captive portal or a proxy, and check upload.endpoint",
             code: .server
         )
     }

@@ -1,11 +1,11 @@
-// A call to a watcher that all is well: who misses it for long tells a person.
+// Sends the heartbeat: a request to a monitoring service that alerts someone when it stops coming.
 import Host
 import HTTP
 import Queue
 
-/// Fetches an address at most once a minute; lives on the uploader's thread.
+/// Requests a URL at most once per minute; lives on the uploader's thread.
 ///
-/// A call that fails is not told here: missing it is what the watcher is for.
+/// A failed request is not reported here: the monitoring service notices its absence.
 final class HeartbeatRequest {
     private static let interval = Duration.seconds(60)
 
@@ -13,13 +13,13 @@ final class HeartbeatRequest {
     private let url: String
     private var lastAt: BootInstant?
 
-    /// Throws if libcurl cannot be used.
+    /// Creates the transport; throws if libcurl cannot be used.
     init(_ settings: TransportSettings) throws {
         transport = try Transport(settings)
         url = settings.endpoint
     }
 
-    /// Returns the bytes on the wire that it cost.
+    /// Sends a heartbeat unless one was sent within a minute; returns its bytes on the wire.
     func beat(at now: BootInstant, until stop: StopSignal) -> Traffic {
         if let lastAt, now - lastAt < Self.interval { return Traffic() }
         lastAt = now

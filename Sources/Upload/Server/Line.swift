@@ -1,4 +1,4 @@
-// The line to an endpoint: its connection, and the cap on bytes a second over all requests.
+// The connection to an endpoint, with the rate limit in bytes per second over all requests.
 import Host
 import HTTP
 import Queue
@@ -8,7 +8,7 @@ final class Line {
     private let transport: Transport
     private let clock = SystemClock()
     private var rate: RateLimit
-    /// The next request makes a connection of its own and asks DNS again.
+    /// The next request opens a new connection and resolves the name again.
     private var wantsFreshConnection = false
 
     init(_ settings: TransportSettings) throws {
@@ -18,16 +18,17 @@ final class Line {
 
     func networkChanged() { wantsFreshConnection = true }
 
-    /// Bytes on the wire since it was last asked.
+    /// Returns the bytes on the wire since the last call.
     func takeTraffic() -> Traffic {
         defer { transport.meter.clear() }
         return transport.meter.traffic
     }
 
-    /// The bytes on the wire that a request is expected to take: those of its body and header, and of a short answer.
+    /// Returns the bytes on the wire that a request is expected to take: its body and header, and a
+    /// short answer.
     ///
-    /// Of a batch to our own receiver the header is 330 bytes, a third of it `headers`, and the answer 170: the rest is for
-    /// a signature and for servers that say more.
+    /// For a batch to Waypost's own server the header is 330 bytes, a third of them `headers`, and
+    /// the answer 170. The rest allows for a signature and for longer answers.
     static func cost(_ body: any RequestBody, headers: [String]) -> Int64 {
         headers.reduce(Int64(body.length) + 700) { $0 + Int64($1.utf8.count) + 2 }
     }
@@ -81,7 +82,9 @@ final class Line {
 }
 
 extension Delivery {
-    /// The last exchange of a batch is over, its traffic counted; `judge` knows what an answer means there.
+    /// Records the outcome of a batch's last exchange; its traffic is already counted.
+    ///
+    /// `judge` maps the destination's answer to a verdict.
     mutating func take(_ exchange: Exchange, judge: (Answer) -> Verdict) {
         switch exchange {
         case .stopped: verdict = nil

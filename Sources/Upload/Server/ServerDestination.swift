@@ -1,4 +1,4 @@
-// An ingest server as the destination: one request per batch (waypost-protocol(7), UPLOADS).
+// Uploads to an ingest server: one request per batch (waypost-protocol(7), UPLOADS).
 import Host
 import HTTP
 import Queue
@@ -10,12 +10,12 @@ final class ServerDestination: Destination {
     private let line: Line
     private var compression: CompressionChoice
     private var token = ""
-    /// The server itself has answered in this sync.
+    /// The ingest server itself has answered in this sync.
     private var isServerKnown = false
-    /// The body of a batch that is about to be frozen, and the reader it was made with: another database has other
-    /// records under the same numbers.
+    /// The body of a batch that is about to be frozen, and the reader it was made with: another
+    /// database has other records under the same numbers.
     private var draft: (body: BodyDraft, reader: Reader)?
-    /// The body behind the one that is being sent, which is made while that is under way, a piece at a time.
+    /// The body after the one being sent, which is made piece by piece during that request.
     private(set) var ahead: (body: BodyDraft, reader: Reader)?
 
     init(_ settings: DestinationSettings) throws {
@@ -51,13 +51,13 @@ final class ServerDestination: Destination {
             ahead.body.isOf(range, limit: limit, compression.current)
         else { return nil }
         self.ahead = nil
-        // Where it cannot be read, it is made anew, and the error told.
+        // If it cannot be read, the caller makes it again, and that reports the error.
         return (try? finish(ahead.body)) == nil ? nil : ahead.body
     }
 
     private func finish(_ draft: BodyDraft) throws { while try draft.advance() {} }
 
-    /// Makes a piece of the body that comes next; false when there is nothing to make.
+    /// Makes one piece of the next body; returns false when there is nothing to make.
     private func advance(_ next: BodyDraft?) -> Bool {
         do {
             return try next?.advance() ?? false
@@ -81,7 +81,7 @@ final class ServerDestination: Destination {
             let cost = Line.cost(body, headers: headers)
             delivery.isHeld = !mayCost(cost, delivery.traffic)
             if delivery.isHeld { return delivery }
-            // What cannot be read is found out when its turn comes.
+            // A read error here is reported when that batch's turn comes.
             let next = made == nil ? nil : try? draft?.next(compression.current, from: reader)
             if let next { ahead = (next, reader) }
             let exchange = line.post(
@@ -95,7 +95,7 @@ final class ServerDestination: Destination {
             if case .answered(let answer) = exchange, answer.status == 415,
                 compression.fallBack(accepting: answer.acceptEncoding)
             {
-                // Only the compression was refused, not the data: sent again at once, under the same key.
+                // Only the compression was refused, not the data: retry at once under the same key.
                 delivery.wasRepeated = true
                 continue
             }
@@ -108,7 +108,8 @@ final class ServerDestination: Destination {
                 doubt(answer, &delivery, mayCost, until: stop)
             }
             if delivery.verdict == .accepted { isServerKnown = true }
-            // A connection to whoever had it, and the name's address there, are of no use to the next request.
+            // Do not reuse this connection or the cached address: another machine may have
+            // answered.
             if case .answered(let answer) = exchange, answer.isPage || answer.status == 511,
                 !isServerKnown
             {
@@ -118,7 +119,8 @@ final class ServerDestination: Destination {
         }
     }
 
-    /// Believes a page that refuses a batch only where something else is answered at another address of the server.
+    /// Trusts an HTML page that refuses a batch only if the server answers differently at another
+    /// URL.
     private func doubt(
         _ page: Answer,
         _ delivery: inout Delivery,
@@ -144,7 +146,7 @@ final class ServerDestination: Destination {
         Envelope(streamName: settings.name(of: stream), deviceID: settings.deviceID)
     }
 
-    /// From the database, where the batch has not just been frozen.
+    /// Builds the body from the database, for a batch that was not just frozen.
     private func body(of batch: Batch, _ reader: Reader) throws -> any RequestBody {
         try BatchBody(
             batch: batch,

@@ -1,12 +1,12 @@
-// A connection to the server and nothing more: can it be reached, and until when is its certificate good.
+// Checks whether the server can be reached and when its certificate expires.
 import CCurl
 import Glibc
 package import Host
 package import HTTP
 
-/// Tries name, connection and TLS, each with words of its own; sends no request.
+/// Tests name resolution, connection and TLS, each with its own error message; sends no request.
 package enum ServerProbe {
-    /// The addresses of a host, as text.
+    /// Returns the addresses of a host as text.
     ///
     /// Throws a Failure with the resolver's message.
     package static func addresses(of host: String) throws -> [String] {
@@ -40,19 +40,19 @@ package enum ServerProbe {
 
     /// A proxy that libcurl takes from the environment.
     package struct Proxy: Sendable, Equatable {
-        /// The variable that names it: `https_proxy`.
+        /// The variable that sets it, such as `https_proxy`.
         package var variable: String
-        /// Its address, without name and password.
+        /// Its address, without user name and password.
         package var address: String
 
-        /// Variables that say which proxy, or who goes without one.
+        /// Environment variables that set a proxy or exempt hosts from it.
         package static let variables = [
             "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy",
             "NO_PROXY",
         ]
     }
 
-    /// The proxy that requests to a server go through; nil where they go straight to it.
+    /// Returns the proxy that requests to a server go through; nil for a direct connection.
     package static func proxy(
         of settings: TransportSettings,
         host: String,
@@ -75,9 +75,11 @@ package enum ServerProbe {
         return nil
     }
 
-    /// Connects, with TLS where the URL asks for it; the end of the certificate's life, nil without TLS.
+    /// Connects, with TLS if the URL asks for it; returns when the certificate expires, nil without
+    /// TLS.
     ///
-    /// Throws a Failure with libcurl's message. `isVerified` false looks at a certificate that is refused.
+    /// Throws a Failure with libcurl's message. Pass `isVerified` false to inspect a certificate
+    /// that is rejected.
     package static func connect(
         _ settings: TransportSettings,
         isVerified: Bool = true
@@ -93,7 +95,7 @@ package enum ServerProbe {
         waypost_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
         waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, Int(settings.timeout.milliseconds))
         waypost_curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-        // Nothing is sent over the connection: what is not verified learns nothing.
+        // Nothing is sent over the connection, so an unverified server learns nothing.
         waypost_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, isVerified ? 1 : 0)
         if let file = settings.certificateFile {
             waypost_curl_set_string(easy, CURLOPT_CAINFO, file)

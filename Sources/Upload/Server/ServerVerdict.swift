@@ -1,11 +1,12 @@
-// What a server's answer means (waypost-protocol(7), ANSWERS).
+// Maps an ingest server's answers to verdicts (waypost-protocol(7), ANSWERS).
 import Host
 package import HTTP
 
 extension Verdict {
-    /// The answers of waypost-protocol(7), one by one.
+    /// Evaluates an answer as waypost-protocol(7) specifies.
     ///
-    /// `records`: how many were sent; nil where none were. `ofKnownServer`: the server has taken something just now, so a page that refuses the token is not its own.
+    /// `records` is the number of records sent, nil if none were. `isKnown` means that the server
+    /// has just accepted something, so an HTML page that refuses the token is not from it.
     package init(_ answer: Answer, records: Int? = nil, ofKnownServer isKnown: Bool = false) {
         let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil
         switch answer.status {
@@ -32,7 +33,7 @@ extension Verdict {
         case 511:
             self = .retry(
                 Failure(
-                    "a captive portal wants somebody to log in to this network (\(answer.message))",
+                    "a captive portal requires a login on this network (\(answer.message))",
                     code: .server
                 ),
                 after: nil
@@ -42,7 +43,7 @@ extension Verdict {
         case 400, 422:
             self = .refused(message: answer.message)
         default:
-            // Codes that waypost-protocol(7) does not name judge nothing, so nothing may be lost to them.
+            // waypost-protocol(7) does not define these codes, so they must not cause data loss.
             self = .retry(
                 Failure("unexpected answer: \(answer.message)", code: .server),
                 after: after
@@ -58,7 +59,8 @@ extension Verdict {
         )
     }
 
-    /// 2xx counts only with a body that an ingest server would send: a captive portal says 200 too.
+    /// Accepts a 2xx only with a body that an ingest server would send: captive portals also answer
+    /// 200.
     private static func success(_ answer: Answer, _ records: Int?) -> Self {
         switch answer.reply.form {
         case .other:
@@ -67,8 +69,8 @@ extension Verdict {
         case _ where answer.cutAt != nil:
             let length = answer.cutAt ?? 0
             return later(
-                "the answer goes on behind \(length) bytes (HTTP \(answer.status)), so it was not "
-                    + "believed; check the server at upload.endpoint"
+                "the answer is longer than \(length) bytes (HTTP \(answer.status)), so it does not "
+                    + "count; check the server at upload.endpoint"
             )
         case .unfinished:
             return later("the answer ends in the middle of its JSON (HTTP \(answer.status))")

@@ -1,12 +1,14 @@
-// Pages of HTML that say no to a batch: whose are they?
+// Recognises HTML answers that may come from a captive portal or proxy, not from the server.
 import Host
 import HTTP
 
 extension Answer {
-    /// It would count against records, and is a page, as a captive portal has one, or what stands before a server.
+    /// The answer is an HTML page that would count against records, as captive portals and proxies
+    /// send.
     var isPageAgainstRecords: Bool { isPage && [400, 413, 422].contains(status) }
 
-    /// Whether whoever had a page for a batch has this for another address, too: a portal answers all alike.
+    /// Returns whether the sender of `page` also sent this answer for another URL: portals answer
+    /// every URL alike.
     func isStrangers(like page: Answer) -> Bool {
         (300...399).contains(status)
             || isPage && (status == page.status || (200...299).contains(status))
@@ -14,7 +16,7 @@ extension Answer {
 }
 
 extension Verdict {
-    /// Nobody who knows the data has judged it.
+    /// Returns a retry: the answer does not come from a server that evaluated the data.
     static func stranger(_ answer: Answer) -> Self {
         let words = "the answer is not from an ingest server (\(answer.message)): a captive portal?"
         return .retry(Failure(words, code: .server), after: nil)

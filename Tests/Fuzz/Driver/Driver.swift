@@ -1,16 +1,17 @@
-// What libFuzzer, which has the main function, calls; FUZZ_TARGET chooses the target, `list` names them all.
+// The callbacks of libFuzzer, which has the main function; FUZZ_TARGET selects the target, `list`
+// prints all names.
 import FuzzSupport
 import Glibc
 
 private let targets = FuzzTarget.gateway + FuzzTarget.receiver
 
-/// Chosen once, before there is a second thread: libFuzzer's callback can hold no context.
+/// Selected before there is a second thread, because libFuzzer's callback has no context argument.
 private let target: FuzzTarget? = {
     let name = getenv("FUZZ_TARGET").map { String(cString: $0) }
     return targets.first { $0.name == name }
 }()
 
-/// Called once, with the program's arguments.
+/// Initialises the fuzzer; called once, with the program's arguments.
 @_cdecl("LLVMFuzzerInitialize") public func initialise(
     _ count: UnsafeMutablePointer<Int32>?,
     _ arguments: UnsafeMutableRawPointer?
@@ -23,7 +24,7 @@ private let target: FuzzTarget? = {
     return 0
 }
 
-/// Called with each input.
+/// Runs the target with one input.
 @_cdecl("LLVMFuzzerTestOneInput") public func one(
     _ data: UnsafePointer<UInt8>?,
     _ size: Int

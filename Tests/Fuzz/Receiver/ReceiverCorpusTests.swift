@@ -1,4 +1,4 @@
-// Each input of the receiver's corpora through its target.
+// Runs each input of the server's corpora through its target.
 import FuzzSupport
 import Testing
 

@@ -1,4 +1,4 @@
-// From any client that reaches the receiver.
+// Fuzz targets for input from clients of the server.
 import Foundation
 import FuzzSupport
 import Glibc
@@ -7,7 +7,7 @@ import Support
 @testable import Receiver
 
 extension FuzzTarget {
-    /// Every parser of the receiver that is fuzzed.
+    /// All fuzz targets of the server.
     static let receiver = ReceiverTargets.all
 }
 
@@ -18,7 +18,8 @@ private enum ReceiverTargets {
         FuzzTarget(name: "receiver-request", run: { _ = HTTPFuzzServer.shared?.take($0) }),
     ]
 
-    /// What is taken is JSON to Foundation, too, and its records are the array's elements, byte for byte.
+    /// Checks that an accepted body is JSON to Foundation too, and that its records are the array's
+    /// elements, byte for byte.
     private static func body(_ input: [UInt8]) {
         let spool = Spool(folder: "/tmp", memory: input.count)
         do {
@@ -44,7 +45,7 @@ private enum ReceiverTargets {
         }
     }
 
-    /// The line that is stored is one line, and fit to be stored again.
+    /// Checks that the stored line of a record is one line, and can be stored again.
     private static func checkLine(of record: IncomingRecord, _ view: ByteView) throws {
         var line: [UInt8] = []
         try record.writeLine(of: view) { line += $0 }
@@ -62,7 +63,7 @@ private enum ReceiverTargets {
         precondition(record.time.date.utf8.count == 10)
     }
 
-    /// Bounded, and total: whole or refused.
+    /// Checks that decompression is bounded, and either complete or refused.
     private static func inflate(_ input: [UInt8]) {
         let wire = Spool(folder: "/tmp", memory: input.count)
         do {
@@ -77,9 +78,9 @@ private enum ReceiverTargets {
     }
 }
 
-/// The HTTP side alone, with routes that take all; one for all inputs.
+/// The HTTP server alone, with routes that accept everything; shared by all inputs.
 private final class HTTPFuzzServer: @unchecked Sendable {
-    // Unchecked because nothing of the daemon is used but that it is there.
+    // Unchecked because nothing of the daemon is used after its creation.
     static let shared = try? HTTPFuzzServer()
 
     private struct Echo: HTTPApplication {
@@ -107,7 +108,7 @@ private final class HTTPFuzzServer: @unchecked Sendable {
         daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: Echo())
     }
 
-    /// Answers in HTTP or not at all, ends, and serves the next one.
+    /// Checks that the server answers in HTTP or not at all, ends, and serves the next connection.
     func take(_ input: [UInt8]) -> Bool {
         let answer = exchange(input)
         precondition(answer.isEmpty || answer.starts(with: Array("HTTP/1.".utf8)))
@@ -153,7 +154,7 @@ private final class HTTPFuzzServer: @unchecked Sendable {
                 }
             }
             if code == 0 { return number }
-            // At thousands a second the ports of those before may all be in use still.
+            // At thousands of connections per second all ports may still be in use.
             let why = errno
             close(number)
             if why != EINTR && why != EADDRNOTAVAIL {
@@ -162,7 +163,7 @@ private final class HTTPFuzzServer: @unchecked Sendable {
         }
     }
 
-    /// libFuzzer's own timer interrupts a call that has a time limit, whatever sigaction(2) said (signal(7)).
+    /// libFuzzer's timer interrupts calls with a timeout despite sigaction(2) (signal(7)).
     private func received(_ number: Int32, _ block: inout [UInt8]) -> Int {
         while true {
             let count = recv(number, &block, block.count, 0)

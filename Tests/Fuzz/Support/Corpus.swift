@@ -1,17 +1,18 @@
-// Runs the stored inputs of a target: an input that the fuzzer once found stays covered without libFuzzer.
+// Runs the stored inputs of a target, so that earlier findings stay covered without libFuzzer.
 import Foundation
 
-/// The inputs under Tests/Fuzz/corpus, a folder per target.
+/// The inputs under Tests/Fuzz/corpus, one folder per target.
 package enum Corpus {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("corpus")
 
-    /// The names of all targets that have a corpus.
+    /// Returns the names of all targets that have a corpus.
     package static func names() throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: folder.path))
     }
 
-    /// Throws where a target has fewer than three inputs: it would test nothing.
+    /// Returns the inputs of a target; throws if there are fewer than three, which would test
+    /// nothing.
     package static func inputs(_ name: String) throws -> [[UInt8]] {
         let files = try FileManager.default.contentsOfDirectory(
             at: folder.appendingPathComponent(name),
@@ -21,7 +22,7 @@ package enum Corpus {
         return try files.map { Array(try Data(contentsOf: $0)) }
     }
 
-    /// Runs a target with each input, and with what is cut from it and joined of it.
+    /// Runs a target with each input, with truncated inputs and with joined ones.
     package static func run(_ target: FuzzTarget) throws {
         let inputs = try inputs(target.name)
         for input in inputs { target.run(input) }

@@ -1,13 +1,13 @@
-// What is fuzzed: everything that reads bytes from outside.
+// The interface of fuzz targets, which cover every parser of external bytes.
 
-/// A function of any bytes: it must return, soon, without a crash and within bounds.
+/// A function of arbitrary bytes, which must return soon, without a crash and within bounds.
 ///
-/// To add one, write the function beside its like, put it into `all`, and some good and bad inputs into
-/// `Tests/Fuzz/corpus/NAME/`.
+/// To add one, write the function beside similar ones, add it to `all`, and put some valid and
+/// invalid inputs into `Tests/Fuzz/corpus/NAME/`.
 package struct FuzzTarget: Sendable {
-    /// Its name on the command line and of its corpus.
+    /// The name on the command line and of the corpus.
     package var name: String
-    /// Traps where a result breaks a promise.
+    /// Runs the target; traps if a result breaks an invariant.
     package var run: @Sendable ([UInt8]) -> Void
 
     package init(name: String, run: @escaping @Sendable ([UInt8]) -> Void) {
@@ -15,7 +15,7 @@ package struct FuzzTarget: Sendable {
     }
 }
 
-/// Cuts an input into pieces, each after a byte of its length; the last may be shorter.
+/// Cuts an input into pieces, each preceded by a length byte; the last may be shorter.
 package func pieces(_ input: [UInt8]) -> [ArraySlice<UInt8>] {
     var pieces: [ArraySlice<UInt8>] = []
     var rest = input[...]

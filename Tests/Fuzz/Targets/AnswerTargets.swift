@@ -1,4 +1,4 @@
-// From servers, and what stands between them and us.
+// Fuzz targets for answers of servers and of machines in between.
 import FuzzSupport
 import Glibc
 import Host
@@ -16,7 +16,7 @@ enum AnswerTargets {
         FuzzTarget(name: "accept-encoding", run: accepting),
     ]
 
-    /// Status, content type up to a line end, body.
+    /// Splits an input into status, content type up to a line end, and body.
     private static func parsed(_ input: [UInt8]) -> Answer? {
         guard input.count >= 3 else { return nil }
         let head = input.dropFirst(3).prefix { $0 != 10 }
@@ -55,7 +55,7 @@ enum AnswerTargets {
         if let answer = parsed(input) { check(Verdict(bucket: answer)) }
     }
 
-    /// A body in one piece and in many says the same, and what JSONDecoder says of it.
+    /// Checks that a body parses alike in one piece and in many, and as JSONDecoder parses it.
     private static func reply(_ input: [UInt8]) {
         let whole = Reply(input)
         var scanner = ReplyScanner()
@@ -66,7 +66,8 @@ enum AnswerTargets {
         }
         precondition(scanner.reply == whole)
         precondition(whole.rejected >= 0 && whole.duplicates >= 0 && whole.accepted ?? 0 >= 0)
-        // JSONDecoder takes other encodings than UTF-8, too, and looks at no number that nobody asks for.
+        // JSONDecoder also accepts other encodings than UTF-8, and ignores numbers that are not
+        // decoded.
         guard !input.contains(0) else { return }
         let isJSON = FoundationJSON.decode(AnyJSON.self, from: input) != nil
         precondition(whole.form != .json || isJSON)
@@ -83,7 +84,7 @@ enum AnswerTargets {
         precondition(changes <= 3)
     }
 
-    /// The input as the bytes of an answer, through libcurl.
+    /// Sends the input as the bytes of an answer, through libcurl.
     private static let server = AnswerServer()
 
     private static func exchange(_ input: [UInt8]) {
@@ -109,7 +110,7 @@ enum AnswerTargets {
     }
 }
 
-/// Answers each request on this machine with the same bytes and hangs up.
+/// A loopback server that answers each request with the same bytes and hangs up.
 private final class AnswerServer: Sendable {
     private let answer = Mutex<[UInt8]>([])
     let settings: TransportSettings
@@ -124,14 +125,14 @@ private final class AnswerServer: Sendable {
         )
         do {
             never = try StopSignal()
-            // It ends with the process.
+            // The thread ends with the process.
             _ = try OwnThread("server") { [weak self] in self?.serve(listener) }
         } catch {
             fatalError("\(error)")
         }
     }
 
-    /// From now on; a request that is being answered may still get what was before.
+    /// Sets the answer; a request in progress may still get the previous one.
     func answer(with bytes: [UInt8]) { answer.withLock { $0 = bytes } }
 
     private func serve(_ listener: Int32) {

@@ -1,4 +1,4 @@
-// From the radio, and from captures of it.
+// Fuzz targets for data from the radio and from captures of it.
 import Configuration
 import FuzzSupport
 import Glibc
@@ -21,22 +21,22 @@ enum BeaconTargets {
         FuzzTarget(name: "btsnoop", run: capture),
     ]
 
-    /// What a decoder gives must survive its storage.
+    /// Checks that a decoder's result survives its storage.
     private static func check(_ beacons: [DecodedBeacon?]) {
         for case let beacon? in beacons {
             let telemetry = beacon.telemetry
             precondition(Telemetry(packed: telemetry.packed) == telemetry)
             precondition(telemetry.readings.count <= telemetry.packed.count)
-            // A byte of an Eddystone URL stands for at most six; inputs have up to 8192.
+            // A byte of an Eddystone URL decodes to at most six; inputs have up to 8192.
             precondition(beacon.beaconID?.utf8.count ?? 0 <= 6 * 8192 + 64)
         }
     }
 
-    /// Events in pieces: parser, reassembly, decoders, filter, throttle.
+    /// Feeds events in pieces to parser, reassembly, decoders, filter and throttle.
     private static func events(_ input: [UInt8]) {
         var settings = BeaconSettings()
         settings.keepsUnknown = true
-        // Of the addresses in the corpus, so that sealed payloads are opened or refused.
+        // Keys for the addresses in the corpus, so that encrypted payloads are opened or refused.
         settings.bindkeys = [
             BluetoothAddress(value: 0xC605_0403_0201): Array(0..<16),
             BluetoothAddress(value: 0x4605_0403_0201): Array(0..<16),
@@ -61,7 +61,7 @@ enum BeaconTargets {
         return beacon
     }
 
-    /// A file that no name leads to.
+    /// A file without a name.
     private static let file: Int32 = {
         var name = "/tmp/waypost-fuzz.XXXXXX".utf8CString.map { $0 }
         let number = mkstemp(&name)

@@ -1,4 +1,4 @@
-// What a person has written: the file, the environment, tokens.
+// Fuzz targets for input from people: the file, the environment, tokens.
 import Beacons
 import Configuration
 import FuzzSupport
@@ -18,7 +18,7 @@ enum ConfigurationTargets {
             return try Configuration.check(bytes, file: "w.toml", environment: environment)
         } catch {
             precondition(!error.problems.isEmpty)
-            // What stands in a message is fit for a terminal, and not the whole file.
+            // A message is fit for a terminal, and does not quote the whole file.
             precondition(error.problems.allSatisfy { "\($0)".utf8.count < 20_000 })
             return nil
         }
@@ -29,14 +29,15 @@ enum ConfigurationTargets {
         else {
             return
         }
-        // What was taken can be shown, and is then the same, but for keys, which are secret.
+        // An accepted configuration parses to the same values when it is shown, except for secret
+        // keys.
         let again = check(Array(loaded.shown.utf8), [:])
         var shown = loaded.values
         shown.beacons.bindkeys = [:]
         precondition(again?.values == shown)
     }
 
-    /// The first byte chooses the key.
+    /// The first byte selects the key.
     private static func environment(_ input: [UInt8]) {
         let keys = Configuration.table.keys
         guard let choice = input.first else { return }

@@ -1,4 +1,4 @@
-// From whoever reaches the control socket, the snapshot, the kernel's tellings and dates.
+// Fuzz targets for the control socket, the snapshot, kernel notifications and dates.
 import FuzzSupport
 import Host
 import Queue

@@ -1,19 +1,19 @@
-// A parser of JSON that is not ours, to compare with.
+// Foundation's JSON parser, for comparison with the gateway's.
 import Foundation
 
-/// Foundation's.
+/// Parses JSON with Foundation.
 ///
-/// In Swift 6.0, JSONDecoder ends the program (`try!`) over a control character or a broken escape in the name of
-/// a member, so strings are checked first.
+/// In Swift 6.0, JSONDecoder crashes (`try!`) on a control character or an invalid escape in a
+/// member's name, so strings are checked first.
 enum FoundationJSON {
     static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
         guard stringsAreSound(bytes) else { return nil }
         return try? JSONDecoder().decode(type, from: Data(bytes))
     }
 
-    /// Whether all is UTF-8, and each string as RFC 8259 (section 7) has it.
+    /// Returns whether all bytes are UTF-8 and each string is valid (RFC 8259, section 7).
     private static func stringsAreSound(_ bytes: [UInt8]) -> Bool {
-        // Repairing changes what is no UTF-8.
+        // Decoding repairs, and thereby changes, invalid UTF-8.
         guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return false }
         var at = 0
         while at < bytes.count {
@@ -25,7 +25,8 @@ enum FoundationJSON {
         return true
     }
 
-    /// The place of the quote that ends a string; nil where it has none, or is not sound.
+    /// Returns the index of the quote that ends a string; nil if there is none or the string is
+    /// invalid.
     private static func endOfString(_ bytes: [UInt8], from start: Int) -> Int? {
         var at = start
         while at < bytes.count {
@@ -41,7 +42,7 @@ enum FoundationJSON {
         return nil
     }
 
-    /// The length of the escape that begins here; nil for none that there is.
+    /// Returns the length of the escape that begins here; nil if it is invalid.
     private static func escape(_ bytes: ArraySlice<UInt8>) -> Int? {
         guard let kind = bytes.dropFirst().first else { return nil }
         guard kind == UInt8(ascii: "u") else {
@@ -61,7 +62,7 @@ enum FoundationJSON {
         }
     }
 
-    /// Four hexadecimal digits.
+    /// Parses four hexadecimal digits.
     private static func unit(_ bytes: ArraySlice<UInt8>) -> Int? {
         let digits = bytes.prefix(4)
         guard digits.count == 4 else { return nil }

@@ -1,4 +1,4 @@
-// From any program of the device that reaches the intake socket.
+// Fuzz targets for programs that connect to the intake socket.
 import FuzzSupport
 import Host
 import Records
@@ -10,7 +10,7 @@ enum IntakeTargets {
         FuzzTarget(name: "intake", run: line), FuzzTarget(name: "intake-pieces", run: cut),
     ]
 
-    /// What is taken is sound, is one line, and says the same when it is read again.
+    /// Checks that an accepted record is valid, is one line, and parses to the same values again.
     private static func line(_ input: [UInt8]) {
         do throws(IntakeRefusal) {
             let line = try IntakeLine(input)
@@ -28,7 +28,7 @@ enum IntakeTargets {
         }
     }
 
-    /// Any object, for a parser that is not ours.
+    /// Any object, for Foundation's parser.
     private struct Anything: Decodable {
         init(from decoder: any Decoder) throws {
             _ = try decoder.container(keyedBy: Key.self)
@@ -44,7 +44,7 @@ enum IntakeTargets {
         }
     }
 
-    /// Lines are the same in whatever pieces they come.
+    /// Checks that lines are the same however they are split into pieces.
     private static func cut(_ input: [UInt8]) {
         let parts = pieces(input)
         let whole = lines(of: [parts.flatMap { $0 }[...]])

@@ -1,4 +1,4 @@
-// JSON of servers, of gpsd, of the other end of the control socket, and of what was kept before a restart.
+// Fuzz targets for JSON from servers, gpsd, the control socket and the state before a restart.
 import FuzzSupport
 
 @testable import Host
@@ -7,15 +7,15 @@ import FuzzSupport
 enum JSONTargets {
     static let all = [FuzzTarget(name: "json", run: tree)]
 
-    /// What is taken says the same when it is written and read again, and is JSON for Foundation, too; what is no JSON
-    /// for us is none for Foundation.
+    /// Checks that accepted JSON is the same when written and parsed again, and that Foundation
+    /// accepts and rejects alike.
     private static func tree(_ input: [UInt8]) {
         let value: JSONValue
         do throws(JSONFault) {
             value = try JSONValue(input)
         } catch {
             precondition(error.place >= 1 && error.place <= input.count + 1)
-            // Foundation takes other encodings than UTF-8, too.
+            // Foundation also accepts other encodings than UTF-8.
             let isTaken =
                 !input.contains(0) && FoundationJSON.decode(AnyJSON.self, from: input) != nil
             precondition(error.isRefusal || !isTaken)

@@ -1,4 +1,4 @@
-// From gpsd.
+// Fuzz targets for data from gpsd.
 import FuzzSupport
 import Glibc
 import Host
@@ -22,7 +22,7 @@ enum LocationTargets {
         }
     }
 
-    /// Lines are unpacked by a connection; nobody ever reads from the other end of this one.
+    /// A connection to unpack lines with; its peer never reads.
     private static let connection = Connected()
 
     private final class Connected: @unchecked Sendable {
@@ -43,7 +43,7 @@ enum LocationTargets {
         }
     }
 
-    /// Whole lines: gps_unpack, what is made of it, epochs, limits and the receiver's time.
+    /// Feeds whole lines to gps_unpack, epochs, limits and the GNSS receiver's time.
     private static func reports(_ input: [UInt8]) {
         var splitter = LineSplitter()
         var merger = EpochMerger()

@@ -1,11 +1,11 @@
-// JSON as JSONDecoder reads it, to hold the scanner of answers against.
+// JSON as JSONDecoder reads it, to compare with the scanner of answers.
 
-/// Anything that is JSON; numbers are not looked at.
+/// Any JSON; numbers are not decoded.
 struct AnyJSON: Decodable {
     init(from decoder: any Decoder) throws {}
 }
 
-/// A value with everything in it decoded, each number too.
+/// A fully decoded value, with each number.
 indirect enum StrictJSON: Decodable, Equatable {
     case number(Double)
     case list([StrictJSON])
@@ -41,7 +41,7 @@ indirect enum StrictJSON: Decodable, Equatable {
         }
     }
 
-    /// A member as a number, or the length of a list.
+    /// Returns a member as a number, or the length of a list.
     func count(_ name: String) -> Double {
         guard case .object(let members) = self else { return 0 }
         switch members[name] {

@@ -1,4 +1,4 @@
-// Stored sound into files: the database may be damaged.
+// Fuzz targets for writing stored audio into files: the database may be damaged.
 import FuzzSupport
 
 @testable import AudioFiles
@@ -13,11 +13,11 @@ enum SoundTargets {
         let packets = SegmentPackets.split(input)
         var again: [UInt8] = []
         for packet in packets { SegmentPackets.append(packet, to: &again) }
-        // What is whole is given as it was; the rest is left out.
+        // Complete packets are returned unchanged; the rest is left out.
         precondition(input.starts(with: again))
     }
 
-    /// The numbers of a row of the database, then the packets of its segments.
+    /// Reads the numbers of a database row, then the packets of its segments.
     private static func ogg(_ input: [UInt8]) {
         guard input.count >= 8 else { return }
         func number(_ at: Int) -> Int { Int(input[at]) | Int(input[at + 1]) << 8 }
@@ -34,11 +34,12 @@ enum SoundTargets {
         for packet in packets { bytes += file.append(packet) }
         bytes += file.finish()
         precondition(bytes.starts(with: "OggS".utf8))
-        // A page of up to 255 lengths has 27 bytes more.
+        // A page of up to 255 lengths adds 27 bytes.
         precondition(bytes.count <= 400 + input.count + 40 * (packets.count + 1))
     }
 
-    /// The frames of a segment into a file; each must come out as a frame of the same length or a little more.
+    /// Writes the frames of a segment into a file; each must become a frame of the same length or
+    /// slightly more.
     private static func flac(_ input: [UInt8]) {
         let frames = SegmentPackets.split(input)
         let header = FlacFile.header(

@@ -1,4 +1,4 @@
-// Keys that a program sets in a file which a person wrote.
+// A program sets keys in a file that a person wrote.
 import Configuration
 import Testing
 import Upload

@@ -1,4 +1,4 @@
-// Damaged files: whatever the bytes, the answer is a configuration or a list of problems.
+// Damaged files: any bytes give a configuration or a list of problems.
 import Configuration
 import Support
 import Testing
@@ -52,7 +52,7 @@ import Testing
             switch outcome(of: bytes) {
             case .success(let loaded):
                 counts.taken += 1
-                // What was taken can be shown, and is then the same.
+                // An accepted configuration can be printed, and reads back the same.
                 let again = outcome(of: Array(loaded.shown.utf8))
                 #expect(try again.get().values == loaded.values)
             case .failure(let errors):

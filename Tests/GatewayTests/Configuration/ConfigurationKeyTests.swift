@@ -1,4 +1,4 @@
-// Each key by itself: what it takes, what it refuses and in which words.
+// Each key by itself: accepted values, refused values and their messages.
 import Audio
 import Beacons
 import Configuration
@@ -11,7 +11,7 @@ import Upload
 @testable import Gateway
 
 @Suite struct ConfigurationKeyTests {
-    /// Key, a value that is taken, and how it is written back.
+    /// Key, an accepted value, and its printed form.
     private static let good: [(String, String, String)] = [
         ("device_id", "\"Pi_1.x-2\"", "\"Pi_1.x-2\""),
         ("state_directory", "\"/srv/a b\"", "\"/srv/a b\""),
@@ -108,14 +108,14 @@ import Upload
         #expect(loaded.origins == [path: .file("w.toml", line: 1)])
     }
 
-    /// Key, a value that is refused, and why.
+    /// Key, a refused value, and the message.
     private static let bad: [(String, String, String)] = [
-        ("device_id", "\"a b\"", "\"a b\" is no device id"),
+        ("device_id", "\"a b\"", "\"a b\" is not a valid device id"),
         ("device_id", "\"..\"", "\"..\" begins with a dot, which no server takes"),
         ("device_id", "\".x\"", "\".x\" begins with a dot, which no server takes"),
-        ("device_id", "\"\"", "\"\" is no device id"),
+        ("device_id", "\"\"", "\"\" is not a valid device id"),
         ("device_id", "7", "found the integer 7"),
-        ("state_directory", "\"var\"", "is no absolute path: it does not begin with /"),
+        ("state_directory", "\"var\"", "is not an absolute path: it must begin with /"),
         ("state_directory", "\"/a\\u0000b\"", "holds a control character"),
         (
             "runtime_directory", "\"/\(String(repeating: "r", count: 90))\"",
@@ -123,21 +123,21 @@ import Upload
         ),
         ("upload.required", "\"yes\"", "found the text \"yes\""),
         ("upload.required", "1", "found the integer 1"),
-        ("upload.endpoint", "\"host/api\"", "is no URL with https:// before the host"),
+        ("upload.endpoint", "\"host/api\"", "is not a URL with https:// before the host"),
         ("upload.endpoint", "\"ftp://host/api\"", "is neither an https:// nor an http:// URL"),
         (
             "upload.endpoint", "\"https://u:secret@host/\"",
             "names a user: the token belongs in upload.token_file"
         ),
         ("upload.endpoint", "\"https://host/#a\"", "ends in a #fragment"),
-        ("upload.endpoint", "\"https://\"", "names no valid host and port"),
-        ("upload.endpoint", "\"https:///x\"", "names no valid host and port"),
-        ("upload.endpoint", "\"https://host:0/\"", "names no valid host and port"),
-        ("upload.endpoint", "\"https://host:70000/\"", "names no valid host and port"),
-        ("upload.endpoint", "\"https://[::1/\"", "names no valid host and port"),
-        ("upload.endpoint", "\"https://a b/\"", "holds a character that no URL may hold"),
-        ("upload.endpoint", "\"https://a\\\\b/\"", "holds a character that no URL may hold"),
-        ("upload.endpoint", "\"https://a/\\r\\nX: y\"", "holds a character that no URL may hold"),
+        ("upload.endpoint", "\"https://\"", "does not name a valid host and port"),
+        ("upload.endpoint", "\"https:///x\"", "does not name a valid host and port"),
+        ("upload.endpoint", "\"https://host:0/\"", "does not name a valid host and port"),
+        ("upload.endpoint", "\"https://host:70000/\"", "does not name a valid host and port"),
+        ("upload.endpoint", "\"https://[::1/\"", "does not name a valid host and port"),
+        ("upload.endpoint", "\"https://a b/\"", "holds a character not allowed in a URL"),
+        ("upload.endpoint", "\"https://a\\\\b/\"", "holds a character not allowed in a URL"),
+        ("upload.endpoint", "\"https://a/\\r\\nX: y\"", "holds a character not allowed in a URL"),
         ("upload.allow_plaintext", "0.5", "found the number 0.5"),
         ("upload.destination", "\"s4\"", "\"s4\" is not one of them"),
         ("upload.bucket_url", "\"s3://bucket\"", "is neither an https:// nor an http:// URL"),
@@ -145,65 +145,65 @@ import Upload
             "upload.bucket_url", "\"https://id:5ecret@host/b\"",
             "names a user: keys belong in upload.credentials_file"
         ),
-        ("upload.bucket_url", "\"https://host/b?x=1\"", "has a ?query, which no bucket has"),
+        ("upload.bucket_url", "\"https://host/b?x=1\"", "has a ?query; remove it"),
         (
             "upload.bucket_url", "\"https://host/a%20b\"",
             "holds a character in its path other than A-Z a-z 0-9 - . _ ~ /"
         ),
         ("upload.bucket_url", "\"https://host/a//b\"", "has an empty part, . or .. in its path"),
         ("upload.bucket_url", "\"https://host/b/..\"", "has an empty part, . or .. in its path"),
-        ("upload.bucket_url", "\"https:///b\"", "names no valid host and port"),
-        ("upload.region", "\"eu west\"", "\"eu west\" is no region"),
-        ("upload.region", "\"\"", "\"\" is no region"),
+        ("upload.bucket_url", "\"https:///b\"", "does not name a valid host and port"),
+        ("upload.region", "\"eu west\"", "\"eu west\" is not a valid region"),
+        ("upload.region", "\"\"", "\"\" is not a valid region"),
         (
             "upload.credentials_file", "\"AKIA:5ecret\"",
-            "is no absolute path: it does not begin with /"
+            "is not an absolute path: it must begin with /"
         ),
-        ("upload.token_file", "\"0f52c8secret\"", "is no absolute path: it does not begin with /"),
+        ("upload.token_file", "\"0f52c8secret\"", "is not an absolute path: it must begin with /"),
         ("upload.token_file", "[\"/a\"]", "found an array of texts"),
         ("upload.ca_file", "\"\"", "is empty"),
-        ("upload.pinned_public_key", "\"sha256//short=\"", "\"sha256//short=\" is no pin"),
+        ("upload.pinned_public_key", "\"sha256//short=\"", "\"sha256//short=\" is not a valid pin"),
         ("upload.interval", "300", "found the integer 300"),
-        ("upload.interval", "\"5 minutes\"", "\"5 minutes\" is no duration"),
-        ("upload.interval", "\"-5m\"", "\"-5m\" is no duration"),
+        ("upload.interval", "\"5 minutes\"", "\"5 minutes\" is not a valid duration"),
+        ("upload.interval", "\"-5m\"", "\"-5m\" is not a valid duration"),
         ("upload.interval", "\"8d\"", "8d is out of range"),
         ("upload.interval", "12:30:00", "found a time"),
         ("upload.timeout", "\"999ms\"", "999ms is out of range"),
-        ("upload.max_batch_bytes", "\"8 megs\"", "\"8 megs\" is no size"),
-        ("upload.max_batch_bytes", "\"0.0001kB\"", "\"0.0001kB\" is no size"),
+        ("upload.max_batch_bytes", "\"8 megs\"", "\"8 megs\" is not a valid size"),
+        ("upload.max_batch_bytes", "\"0.0001kB\"", "\"0.0001kB\" is not a valid size"),
         ("upload.max_batch_bytes", "-1", "-1 bytes is out of range"),
         ("upload.max_batch_bytes", "8.5", "found the number 8.5"),
         ("upload.compression", "\"brotli\"", "\"brotli\" is not one of them"),
         ("upload.max_rate", "\"0\"", "0 bytes is out of range"),
         ("upload.daily_budget", "\"99kB\"", "99000 bytes is out of range"),
-        ("upload.quiet", "\"at night\"", "\"at night\" is no span of a day"),
-        ("upload.quiet", "\"00:00-24:00\"", "\"00:00-24:00\" is no span of a day"),
+        ("upload.quiet", "\"at night\"", "\"at night\" is not a valid span of a day"),
+        ("upload.quiet", "\"00:00-24:00\"", "\"00:00-24:00\" is not a valid span of a day"),
         ("upload.max_attempts", "0", "0 is out of range"),
         ("upload.heartbeat_url", "\"ftp://h/\"", "is neither an https:// nor an http:// URL"),
-        ("metrics.textfile", "\"b.prom\"", "is no absolute path: it does not begin with /"),
+        ("metrics.textfile", "\"b.prom\"", "is not an absolute path: it must begin with /"),
         ("upload.max_attempts", "5.0", "found the number 5.0"),
         ("beacons.enabled", "{}", "found a section"),
-        ("beacons.source", "\"hci\"", "\"hci\" is no source"),
-        ("beacons.source", "\"hci99999\"", "\"hci99999\" is no source"),
-        ("beacons.source", "\"btsnoop:\"", "\"btsnoop:\" is no source"),
-        ("beacons.source", "\"h4:host\"", "\"h4:host\" is no source"),
-        ("beacons.source", "\"ß\"", "\"ß\" is no source"),
+        ("beacons.source", "\"hci\"", "\"hci\" is not a valid source"),
+        ("beacons.source", "\"hci99999\"", "\"hci99999\" is not a valid source"),
+        ("beacons.source", "\"btsnoop:\"", "\"btsnoop:\" is not a valid source"),
+        ("beacons.source", "\"h4:host\"", "\"h4:host\" is not a valid source"),
+        ("beacons.source", "\"ß\"", "\"ß\" is not a valid source"),
         ("beacons.replay_speed", "-1", "-1 is out of range"),
         ("beacons.replay_speed", "nan", "nan is out of range"),
         ("beacons.scan", "\"Passive\"", "\"Passive\" is not one of them"),
         ("beacons.scan_interval", "\"2.4ms\"", "2.4ms is out of range"),
         ("beacons.scan_window", "\"10.25s\"", "10.25s is out of range"),
         ("beacons.allow", "\"aa\"", "found the text \"aa\""),
-        ("beacons.allow", "[\"\"]", "\"\" is no pattern"),
+        ("beacons.allow", "[\"\"]", "\"\" is not a valid pattern"),
         ("beacons.deny", "[\"a\", 1]", "found an array that holds an integer"),
         ("beacons.max_rate", "0", "0 is out of range"),
         ("beacons.max_rate", "inf", "inf is out of range"),
         ("beacons.unknown", "1979-05-27", "found a date"),
         ("beacons.bindkeys", "5", "found an integer"),
         ("location.enabled", "\"true\"", "found the text \"true\""),
-        ("location.gpsd", "\"localhost\"", "\"localhost\" is no host:port"),
-        ("location.gpsd", "\"::1:2947\"", "\"::1:2947\" is no host:port"),
-        ("location.gpsd", "\"a:+80\"", "\"a:+80\" is no host:port"),
+        ("location.gpsd", "\"localhost\"", "\"localhost\" is not a valid host:port"),
+        ("location.gpsd", "\"::1:2947\"", "\"::1:2947\" is not a valid host:port"),
+        ("location.gpsd", "\"a:+80\"", "\"a:+80\" is not a valid host:port"),
         ("location.interval", "\"25h\"", "25h is out of range"),
         ("location.min_distance", "\"5m\"", "found the text \"5m\""),
         ("audio.enabled", "[]", "found an array of texts"),
@@ -221,16 +221,16 @@ import Upload
         ("audio.min_level_db", "1", "1 is out of range"),
         ("audio.silence", "\"no\"", "\"no\" is not one of them"),
         ("storage.commit_interval", "\"2m\"", "2m is out of range"),
-        ("storage.retention", "\"3\"", "\"3\" is no duration"),
-        ("storage.max_size", "\"2gb\"", "\"2gb\" is no size"),
+        ("storage.retention", "\"3\"", "\"3\" is not a valid duration"),
+        ("storage.max_size", "\"2gb\"", "\"2gb\" is not a valid size"),
         ("storage.warn_free", "true", "found true"),
-        ("storage.critical_free", "\"\"", "\"\" is no size"),
-        ("streams.location", "\"a/b\"", "\"a/b\" is no stream name"),
-        ("streams.audio", "\"1a\"", "\"1a\" is no stream name"),
-        ("streams.beacons", "\"\"", "\"\" is no stream name"),
-        ("streams.events", "\"é\"", "\"é\" is no stream name"),
-        ("streams.surveys", "\"a b\"", "\"a b\" is no stream name"),
-        ("led.name", "\"../x\"", "\"../x\" is no name of an LED"),
+        ("storage.critical_free", "\"\"", "\"\" is not a valid size"),
+        ("streams.location", "\"a/b\"", "\"a/b\" is not a valid stream name"),
+        ("streams.audio", "\"1a\"", "\"1a\" is not a valid stream name"),
+        ("streams.beacons", "\"\"", "\"\" is not a valid stream name"),
+        ("streams.events", "\"é\"", "\"é\" is not a valid stream name"),
+        ("streams.surveys", "\"a b\"", "\"a b\" is not a valid stream name"),
+        ("led.name", "\"../x\"", "\"../x\" is not a valid LED name"),
         ("import.stick", "\"no\"", "found the text \"no\""),
         ("log.level", "\"loud\"", "\"loud\" is not one of them"),
     ]
@@ -257,7 +257,7 @@ import Upload
     @Test func kindPattern_mustNameAKind() {
         #expect(
             problems("beacons.allow = [\"kind:ibeacno\"]") == [
-                "w.toml:1: beacons.allow: \"kind:ibeacno\" names no kind (ibeacon, altbeacon, "
+                "w.toml:1: beacons.allow: \"kind:ibeacno\" is not a known kind (ibeacon, altbeacon, "
                     + "eddystone_uid, eddystone_url, eddystone_tlm, eddystone_eid, ruuvi, bthome, "
                     + "manufacturer, service); allowed: an array of addresses, beacon ids or "
                     + "kind:KIND, each with * for any characters"
@@ -265,7 +265,8 @@ import Upload
         )
     }
 
-    /// libasound runs commands and writes files that a name tells it; a name may come from a card or a stick.
+    /// libasound runs commands and writes files named in a device name, which a card or a stick may
+    /// set.
     @Test(arguments: [
         "file:FILE='|touch /tmp/x',FORMAT=raw", "default, file:'|id',raw", "tee:default,/tmp/x,raw",
         "plug:file:'|id',raw", "plug:'tee:default,/tmp/x,raw'", "plug:\"file:'|id'\"",
@@ -325,8 +326,9 @@ import Upload
             "; allowed: 32 hexadecimal digits under an address, as \"A4:C1:38:00:00:01\" = \"…\""
         #expect(
             problems(text) == [
-                "w.toml:2: beacons.bindkeys.\"54:48:e6:8f:80:a5\": is no key of 16 bytes" + allowed,
-                "w.toml:3: beacons.bindkeys.somewhere: stands under a name that is no address"
+                "w.toml:2: beacons.bindkeys.\"54:48:e6:8f:80:a5\": is not a key of 16 bytes"
+                    + allowed,
+                "w.toml:3: beacons.bindkeys.somewhere: its name is not a Bluetooth address"
                     + allowed,
                 "w.toml:4: beacons.bindkeys.\"00:00:00:00:00:01\": found an integer" + allowed,
             ]

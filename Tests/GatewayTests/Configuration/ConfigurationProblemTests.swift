@@ -1,4 +1,4 @@
-// Whole files: every problem at once, each in its place, in words that help.
+// Whole files: all problems at once, each with its place and a helpful message.
 import Audio
 import Foundation
 import Support
@@ -85,10 +85,10 @@ import Upload
         ("a = 1\na = 2", "w.toml:2:", ""),
         (
             "[upload]\nendpoint = https://a.example", "w.toml:2:",
-            " (a text stands in double quotes)"
+            " (put text in double quotes)"
         ),
-        ("[upload]\ninterval = 5m", "w.toml:2:", " (a text stands in double quotes)"),
-        ("[upload]\nrequired = True", "w.toml:2:", " (a text stands in double quotes)"),
+        ("[upload]\ninterval = 5m", "w.toml:2:", " (put text in double quotes)"),
+        ("[upload]\nrequired = True", "w.toml:2:", " (put text in double quotes)"),
         ("a\u{0} = 1", "w.toml:1:", ""),
     ])
     func syntaxError_namesLineAndColumn(text: String, place: String, hint: String) throws {
@@ -96,7 +96,7 @@ import Upload
         let problem = try #require(found.first)
         #expect(found.count == 1)
         #expect(problem.hasPrefix(place))
-        #expect(problem.contains(": no valid TOML: "))
+        #expect(problem.contains(": not valid TOML: "))
         #expect(Int(problem.dropFirst(place.count).prefix { $0 != ":" }) != nil)
         #expect(problem.hasSuffix(hint))
     }
@@ -137,7 +137,7 @@ import Upload
             throws: ConfigurationErrors([
                 ConfigurationProblem(
                     place: path,
-                    message: "there is no such file; `waypost config default > \(path)` makes one"
+                    message: "the file does not exist; `waypost config default > \(path)` makes one"
                 )
             ])
         ) {
@@ -159,7 +159,7 @@ import Upload
         }
     }
 
-    /// Keys of encrypted sensors are secrets; a file without one may be read by all.
+    /// Keys of encrypted sensors are secrets; a file without one may be readable by all.
     @Test(arguments: [
         (0o644, true, true), (0o640, true, false), (0o600, true, false), (0o644, false, false),
     ])
@@ -297,7 +297,7 @@ import Upload
     }
 
     @Test(arguments: [
-        ("100kB", "interval = \"1m\"", "is 100kB, and uploads every 1m cost 1.4 MB a day"),
+        ("100kB", "interval = \"1m\"", "is 100kB, and uploads every 1m cost 1.4 MB per day"),
         ("200kB", "interval = \"1h\"", "a record of sound is up to 90.0 kB: it may find no room"),
         ("3MB", "interval = \"1h\"\n[audio]\ncodec = \"wav\"", "sound is up to 960.0 kB"),
         ("200kB", "interval = \"1h\"\n[audio]\nenabled = false", ""), ("20MB", "", ""),

@@ -7,7 +7,7 @@ import Upload
 @testable import Gateway
 
 @Suite struct ConfigurationTextTests {
-    /// The list in waypost.toml(5) as this version has it; nil for a key without a default.
+    /// The list of keys in waypost.toml(5) of this version; nil for a key without a default.
     private static let listed: [(String, String?)] = [
         ("device_id", "\"auto\""),
         ("state_directory", "\"/var/lib/waypost\""),
@@ -99,7 +99,7 @@ import Upload
         )
         let examples = lines.map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }
         let loaded = try load(examples.joined(separator: "\n"))
-        // And the example of a stream of the user: its table and three keys.
+        // Also the example of a user stream: its table and three keys.
         #expect(loaded.origins.count == Self.listed.count + 4)
         #expect(loaded.values.upload.endpoint == "https://example.org/api/ingest")
         #expect(loaded.values.upload.maxRate == 100_000)
@@ -228,7 +228,7 @@ import Upload
         #expect(shown.contains("# bindkeys: 1 not shown  # w.toml:1\n"))
     }
 
-    /// A default is the initial value of its property, and stands nowhere else: all texts follow it.
+    /// A default is defined only as the initial value of its property; all texts follow it.
     @Test func default_isThatOfTheProperty_whereverItIsShown() throws {
         let loaded = try Configuration.check([], file: "waypost.toml", environment: [:])
         let (commented, shown) = (Configuration.defaultText, "\n" + loaded.shown)

@@ -1,4 +1,4 @@
-// State and runtime directory, and the device id that is kept there.
+// The state and runtime directories, and the device id stored there.
 import Foundation
 import Host
 import Support
@@ -48,7 +48,7 @@ import Testing
                 failure(configuration(state: path))
                     == Failure(
                         "state_directory \(path) cannot be written: Not a directory; something on the "
-                            + "path is no directory; move it away or choose another path"
+                            + "path is not a directory; move it away or choose another path"
                     )
             )
         }
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func directoryThatTakesNoFile_isNamedWithTheReason() {
-        // Nobody, not even root, can make a file in /proc.
+        // Not even root can create a file in /proc.
         let text = failure(configuration(state: "/proc/self"))?.message ?? ""
         #expect(text.hasPrefix("state_directory /proc/self cannot be written: "))
         #expect(failure(configuration(state: "/proc/none/waypost")) != nil)
@@ -167,7 +167,7 @@ import Testing
             try run()
             #expect(try DeviceID.kept(in: state) == id)
         }
-        // A file that somebody deleted asks for a new device.
+        // A deleted file means a new device.
         try FileManager.default.removeItem(atPath: state + "/device_id")
         try run()
         #expect(try DeviceID.kept(in: state) != id)
@@ -193,7 +193,7 @@ import Testing
         )
     }
 
-    /// It may well hold the id.
+    /// An unreadable file may hold the id.
     @Test func fileThatCannotBeRead_isNotReplaced() throws {
         let path = scratch.path + "/device_id"
         symlink(path, path)
@@ -237,7 +237,7 @@ import Testing
         let mark = EnrolmentMark(stateDirectory: scratch.path + "/nowhere")
         #expect(!mark.names("https://host/api/ingest"))
         let told = """
-            the server accepted this device, but that cannot be noted: \(mark.path): \
+            the server accepted this device, but that cannot be stored: \(mark.path): \
             No such file or directory; it is asked again at the next start
             """
         #expect(throws: Failure(told)) { try mark.write("https://host/api/ingest") }

@@ -1,4 +1,4 @@
-// The environment over the file: overrides, systemd's directories, unknown names.
+// Environment variables override the file: keys, systemd's directories, unknown names.
 import Audio
 import Beacons
 import Configuration
@@ -82,7 +82,7 @@ import Upload
         ),
         (
             "WAYPOST_UPLOAD_TOKEN_FILE", "5ecret",
-            "is no absolute path: it does not begin with /; allowed: an absolute path of at most 1024 bytes"
+            "is not an absolute path: it must begin with /; allowed: an absolute path of at most 1024 bytes"
         ),
         (
             "WAYPOST_BEACONS_BINDKEYS", "5ecret",
@@ -91,7 +91,7 @@ import Upload
         ),
         (
             "STATE_DIRECTORY", "x",
-            "is no absolute path: it does not begin with /; allowed: an absolute path of at most 1024 bytes"
+            "is not an absolute path: it must begin with /; allowed: an absolute path of at most 1024 bytes"
         ),
         (
             "WAYPOST_UPLOAD_ENDPOINT", "http://a.example/",
@@ -137,8 +137,8 @@ import Upload
         #expect(
             loaded.warnings.map(\.description) == [
                 "WAYPOST_AUDIO_RATE: is empty, so it overrides nothing",
-                "WAYPOST_COLOUR: names no key of the configuration",
-                "WAYPOST_UPLOAD_ENDPONT: names no key of the configuration; did you mean "
+                "WAYPOST_COLOUR: is not a configuration key",
+                "WAYPOST_UPLOAD_ENDPONT: is not a configuration key; did you mean "
                     + "WAYPOST_UPLOAD_ENDPOINT?",
             ]
         )

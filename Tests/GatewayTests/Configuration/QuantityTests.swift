@@ -1,4 +1,4 @@
-// Sizes and durations: exact in both directions.
+// Sizes and durations are exact in both directions.
 import Host
 import Testing
 

@@ -1,4 +1,4 @@
-// The keys of an object store: both forms of the file, who may read it, and that no error shows them.
+// The keys of an object store: both file formats, permissions, and no key in an error.
 import Foundation
 import Host
 import HTTP
@@ -41,7 +41,7 @@ import Testing
         ("AKIA1:", "holds an empty id or secret"), (":5ecret", "holds an empty id or secret"),
         ("AKIA1:5e cret", "holds a blank, a control character or one beyond ASCII in a key"),
         ("AKIA1:5écret", "holds a blank, a control character or one beyond ASCII in a key"),
-        ("AKIA1:a\nAKIA2:5ecret", "holds a line that is no key = value"),
+        ("AKIA1:a\nAKIA2:5ecret", "holds a line that is not key = value"),
         (
             "aws_access_key_id=AKIA1\naws_secret=5ecret",
             "lacks aws_access_key_id or aws_secret_access_key"
@@ -66,7 +66,7 @@ import Testing
         let path = try scratch.write("AKIA1:5ecret", to: "s3", mode: 0o640)
         #expect(
             message(path)
-                == "credentials file \(path): others than its owner may use it; chmod 600 \(path)"
+                == "credentials file \(path): is accessible to other users; run: chmod 600 \(path)"
         )
     }
 

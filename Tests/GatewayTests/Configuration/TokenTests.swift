@@ -1,4 +1,4 @@
-// The token file: who may read it, what it may hold, and that no error shows it.
+// The token file: permissions, content, and no token in an error.
 import Foundation
 import Host
 import Support
@@ -33,7 +33,7 @@ import Testing
     func token_isRefused_whenOthersMayUseTheFile(mode: Int) throws {
         let path = try scratch.write("secret", to: "token", mode: mode)
         let text = message(path)
-        #expect(text == "token file \(path): others than its owner may use it; chmod 600 \(path)")
+        #expect(text == "token file \(path): is accessible to other users; run: chmod 600 \(path)")
     }
 
     @Test(arguments: [0o600, 0o400, 0o700])
@@ -77,7 +77,7 @@ import Testing
         )
         let pipe = "\(scratch.path)/pipe"
         #expect(mkfifo(pipe, 0o600) == 0)
-        #expect(message(pipe) == "token file \(pipe): is no regular file")
+        #expect(message(pipe) == "token file \(pipe): is not a regular file")
     }
 
     @Test func token_saysWhichFileIsMissing() {
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test func noTokenAtAll_saysWhereToPutOne() {
-        // Other credentials of the unit are none either.
+        // Other credentials of the unit are not used as a token.
         let environment = ["CREDENTIALS_DIRECTORY": scratch.path]
         #expect(message(nil, environment) == message(nil))
         #expect(

@@ -1,4 +1,4 @@
-// `[stream.NAME]`: what may be declared, in which words the rest is refused, how it is printed.
+// `[stream.NAME]`: valid tables, messages for invalid ones, and printing.
 import Configuration
 import Testing
 
@@ -29,7 +29,7 @@ import Testing
 
     private static let keys = "wire, max_rate, max_record_bytes"
 
-    // Not in the attribute: Swift 6.0.3 ends over an interpolation there.
+    // Not in the attribute: Swift 6.0.3 crashes on an interpolation there.
     private static let wrongTables: [(String, [String])] = [
         (
             "stream = 5",
@@ -44,16 +44,16 @@ import Testing
         (
             "[stream.Weather]\nwire = 5",
             [
-                "w.toml:1: stream.Weather: \"Weather\" is no name for a stream; "
+                "w.toml:1: stream.Weather: \"Weather\" is not a valid stream name; "
                     + "allowed: 1 to 32 of the characters a-z 0-9 _"
             ]
         ),
         (
             "[stream.\"a.b\"]\n[stream.\"../x\"]",
             [
-                "w.toml:1: stream.\"a.b\": \"a.b\" is no name for a stream; "
+                "w.toml:1: stream.\"a.b\": \"a.b\" is not a valid stream name; "
                     + "allowed: 1 to 32 of the characters a-z 0-9 _",
-                "w.toml:2: stream.\"../x\": \"../x\" is no name for a stream; "
+                "w.toml:2: stream.\"../x\": \"../x\" is not a valid stream name; "
                     + "allowed: 1 to 32 of the characters a-z 0-9 _",
             ]
         ),
@@ -76,7 +76,7 @@ import Testing
             [
                 "w.toml:2: stream.a.max_rate: 0 is out of range; "
                     + "allowed: a number from 0.001 to 100000 records a second",
-                "w.toml:3: stream.a.wire: \"a b\" is no name for the wire; "
+                "w.toml:3: stream.a.wire: \"a b\" is not a valid name for the wire; "
                     + "allowed: 1 to 64 of the characters A-Z a-z 0-9 _ -, no - first",
                 "w.toml:4: stream.a.max_record_bytes: 1000000 bytes is out of range; allowed: a size "
                     + "from 16 to 64KiB (number and unit: kB, MB, GB, KiB, MiB, GiB; or bytes)",
@@ -139,8 +139,8 @@ import Testing
         #expect(
             loaded.warnings.map(\.description) == [
                 "WAYPOST_STREAM_A_B_MAX_RECORD_BYTES: is empty, so it overrides nothing",
-                "WAYPOST_STREAM_A_B_WIRES: names no key of the configuration",
-                "WAYPOST_STREAM_C_WIRE: names no stream of the configuration; [stream.c] declares it",
+                "WAYPOST_STREAM_A_B_WIRES: is not a configuration key",
+                "WAYPOST_STREAM_C_WIRE: names a stream that is not configured; [stream.c] declares it",
             ]
         )
         #expect(

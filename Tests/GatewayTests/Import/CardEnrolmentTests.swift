@@ -1,4 +1,4 @@
-// A code becomes a token, and the service is given it.
+// A code is exchanged for a token, and the service gets it.
 import Foundation
 import Host
 import Support
@@ -7,7 +7,7 @@ import Testing
 @testable import Gateway
 
 @Suite struct CardEnrolmentTests {
-    /// A server that gives a token for any code, and is too busy for any other question until it was asked it once.
+    /// A server that gives a token for any code, and answers busy to the first other request.
     private static let server = StubServer.posts(
         """
         def answer(path, before):
@@ -16,8 +16,9 @@ import Testing
         """
     )
 
-    /// The limit of its unit, or the next stick, ends the program while it waits for an answer: the token has come by then,
-    /// and a service is given its credentials when it starts.
+    /// A timeout of its unit, or another stick, kills the program while it waits for an answer.
+    ///
+    /// The token is stored by then, and a service gets its credentials only at its start.
     @Test func programThatIsKilledBehindTheExchange_hasTheServiceRestarted_byTheNextOne() throws {
         let stub = try StubServer(Self.server, "")
         let device = try device(of: stub)
@@ -37,7 +38,8 @@ import Testing
         stub.stop()
     }
 
-    /// A server behind a captive portal, which answers the first question after a code and the first after a token.
+    /// A server behind a captive portal, which answers the first request after a code and after a
+    /// token.
     private static let harbour = StubServer.posts(
         """
         def answer(path, before):
@@ -79,7 +81,8 @@ import Testing
         stub.stop()
     }
 
-    /// A stick that is looked at meanwhile waits: its problems, and that its look has ended, would be undone.
+    /// An import from a stick waits in the meantime, or its problems and its end would be
+    /// overwritten.
     @Test func whileItTells_nobodyElseDoes() throws {
         let device = try Device()
         try device.put("[upload]\nendpoint = \"http://127.0.0.1:1/api/ingest\"\n", "waypost.toml")

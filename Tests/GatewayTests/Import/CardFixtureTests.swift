@@ -1,4 +1,4 @@
-// Cards as people leave them: what comes into force of the right ones, what is told on the wrong ones.
+// Imports of many cards: the files in force after valid ones, the report on invalid ones.
 import Foundation
 import Support
 import Testing
@@ -6,8 +6,8 @@ import Testing
 @testable import Gateway
 
 @Suite struct CardFixtureTests {
-    /// `Tests/Fixtures/cards/NAME` is a card; what is expected of it stands beside it, and is written anew where
-    /// WAYPOST_TEST_RECORD is set.
+    /// Each `Tests/Fixtures/cards/NAME` is a card with its expected result beside it, which
+    /// WAYPOST_TEST_RECORD rewrites.
     private static let names: [String] = {
         let all = try? FileManager.default.contentsOfDirectory(
             atPath: Tree.path("Tests/Fixtures/cards")
@@ -15,7 +15,7 @@ import Testing
         return (all ?? []).filter { !$0.contains(".") }.sorted()
     }()
 
-    // Not in the macro's own argument: Swift 6.0 crashes over a closure there.
+    // Not in the macro's argument: Swift 6.0 crashes on a closure there.
     private static let good = names.filter { $0.hasPrefix("good-") }
     private static let bad = names.filter { !$0.hasPrefix("good-") }
 
@@ -65,7 +65,7 @@ import Testing
         #expect(device.state == [nil, nil])
     }
 
-    /// A card is written only when something is to be said anew: each write is wear, and a chance for damage.
+    /// A card is written only if its report changes: each write is wear, and a risk of damage.
     @Test func sameCard_isNotWrittenAgain() throws {
         let device = try Device(card: "many-errors")
         try device.start()

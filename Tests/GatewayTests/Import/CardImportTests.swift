@@ -1,4 +1,4 @@
-// What an import does with media that fail, and which of several media counts.
+// Imports from media that fail, and which of several media is in force.
 import Configuration
 import Foundation
 import Host
@@ -40,7 +40,7 @@ import Upload
         try device.folder.write(Self.configuration("mine"), to: "etc/waypost.toml")
         let warned = try Configuration.load(path: path, environment: [:])
         #expect(warned.warnings.map(\.description).first?.contains("is not read") == true)
-        // To go back is to delete it; the same card does not bring it again.
+        // Deleting the imported file undoes the import; the same card does not import it again.
         try FileManager.default.removeItem(atPath: device.places.imported)
         try device.start()
         let own = try Configuration.load(path: path, environment: [:])
@@ -52,7 +52,7 @@ import Upload
         let device = try Device()
         try device.put(Self.configuration("card"), "waypost.toml")
         let boot = { (board: String, number: Int) throws -> Bool in
-            // As the kernel has it: a zero byte at the end, a line each.
+            // Like the kernel's files: a zero byte at the end, or a line.
             try device.folder.write(board + "\0", to: "serial-number")
             try device.folder.write("boot-\(number)\n", to: "boot_id")
             try device.start()
@@ -62,11 +62,11 @@ import Upload
         #expect(try !boot("100000000000000a", 1))
         #expect(try !boot("100000000000000a", 2))
         #expect(try boot("100000000000000b", 3))
-        // A look that is repeated within a boot, as after a failure.
+        // An import that is repeated within a boot, as after a failure.
         #expect(try boot("100000000000000b", 3))
         #expect(device.errors?.contains("device_id") == true)
         #expect(try !boot("100000000000000b", 4))
-        // A name of its own is an answer. A card that a PC's board reads has no number to go by.
+        // A configured device_id is an answer. A PC has no serial number to compare.
         try device.put("device_id = \"site-b\"\n" + Self.configuration("card"), "waypost.toml")
         #expect(try !boot("100000000000000a", 5))
         #expect(try !boot("", 6))
@@ -88,7 +88,7 @@ import Upload
         #expect(try device.start(.stick, from: stick.path).imported == [])
     }
 
-    /// A code takes the token away; where the server refuses it, the same token comes once more.
+    /// A code deletes the token; if the server refuses the code, the same token is imported again.
     @Test func tokenThatACodeTookAway_isTakenOverAgain() throws {
         let device = try Device()
         try device.put(Self.configuration("card"), "waypost.toml")
@@ -99,13 +99,14 @@ import Upload
         try device.put("token-1\n", "waypost.token")
         #expect(try device.start().imported == ["waypost.token"])
         #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
-        // As long as one is there, what a person copies once more changes nothing.
+        // While a token is stored, copying the old one again changes nothing.
         try device.put("CODE-1\n", "waypost.code")
         #expect(try device.start().imported == [])
         #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
     }
 
-    /// Its file system cannot be mounted, so that its mount point is an empty folder; or it fails while it is read.
+    /// The stick cannot be mounted, so its mount point is an empty folder, or it fails while it is
+    /// read.
     @Test func brokenStick_isTold_eachTimeItIsPluggedIn() throws {
         let device = try Device()
         let stick = TemporaryFolder()
@@ -120,15 +121,16 @@ import Upload
             let gone = try device.start(.stick, from: stick.path + "/gone")
             #expect(gone.problems.first?.what.hasPrefix("cannot be read: ") == true)
             #expect(device.problems == gone.problems)
-            // One without a folder for this device is a stick like any other.
+            // A stick without a folder for this device is ignored.
             #expect(try device.start(.stick, from: stick.path) == ImportOutcome())
-            // At a boot all is told anew.
+            // A boot replaces the reported problems.
             #expect(try device.start() == ImportOutcome())
             #expect(device.problems == [])
         }
     }
 
-    /// It boots from USB, and its boot partition is write-protected: it comes as a stick, and cannot be mounted to be written.
+    /// The device boots from USB with a write-protected boot partition, which looks like a stick
+    /// that cannot be mounted for writing.
     @Test func partitionThatTheDeviceBootsFrom_isNoBrokenStick() throws {
         let device = try Device()
         device.isMounted = false
@@ -159,15 +161,15 @@ import Upload
             outcome.problems.map(\.what) == ["its file system is not there or cannot be read"]
         )
         #expect(device.problems == outcome.problems && outcome.isLater)
-        // The folder that it would be mounted on is there.
+        // Its mount point exists.
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         #expect(try CardImport(path, into: places).run().problems.count == 1)
-        // A partition of its own.
+        // A separate partition.
         places.fstab = try device.folder.write("proc /proc proc defaults 0 0\n", to: "fstab")
         #expect(try CardImport("/proc", into: places).run().problems == [])
     }
 
-    /// Nothing on `card` can be opened to be written.
+    /// Returns files whose opening for writing fails on `card`.
     private func files(thatRefuse card: String, _ code: Int32) -> StepFiles {
         var files = StepFiles()
         files.onOpen = { path in
@@ -176,7 +178,7 @@ import Upload
         return files
     }
 
-    /// Read-only, or so full that not even a file in place of another fits.
+    /// Read-only, or too full to overwrite even one file.
     @Test(arguments: [EROFS, ENOSPC])
     func cardThatTakesNoWrites_isToldByStatus_andUsedAllTheSame(_ code: Int32) throws {
         let device = try Device(card: "good-notepad")
@@ -187,12 +189,13 @@ import Upload
         #expect(problem.what.contains("the device has it, but cannot overwrite it here"))
         #expect(outcome.problems.contains { $0.what.hasPrefix("cannot be written") })
         #expect(device.problems == outcome.problems)
-        // Once it can be written, nothing is left to say.
+        // Once it is writable, no problem is left.
         #expect(try device.start().problems == [])
         #expect(device.text("card/Waypost.Token.TXT")?.contains("device-token-1") == false)
     }
 
-    /// raspi-config protects a boot partition so: with nothing wrong there is nothing to write, and nothing to tell.
+    /// raspi-config write-protects a boot partition like this; without a problem nothing is written
+    /// or reported.
     @Test(.enabled(if: TemporaryMount.isAllowed))
     func readOnlyCard_thatIsInOrder_isNoProblem() throws {
         let device = try Device()
@@ -201,7 +204,7 @@ import Upload
         #expect(device.problems == [])
     }
 
-    /// Its token stays there: that is nothing new at the next boot, whatever a stick brought since.
+    /// Its token stays on the card, which is not a change at the next boot, even after a stick.
     @Test(arguments: ["waypost.token", "waypost.code"])
     func cardThatTakesNoWrites_undoesNoStick(_ secret: String) throws {
         let device = try Device(card: "good-notepad")
@@ -217,7 +220,7 @@ import Upload
             #expect(try device.start(.card, from: nil, refusing).imported == [])
             #expect(device.state == state && device.text("etc/import/waypost.code") == code)
         }
-        // Once it is overwritten there, the same token is what a person put on the card again.
+        // Once overwritten there, the same token on the card is a new one from a person.
         try device.start()
         #expect(device.state == state && device.text("etc/import/waypost.code") == code)
         try device.put(Self.configuration("card"), "WAYPOST.TOML.txt")
@@ -226,7 +229,8 @@ import Upload
         #expect(device.state[1]?.hasPrefix("device-token-1\n") == true)
     }
 
-    /// A card without its data partition, for once: what would be taken into memory is there at the next boot, too.
+    /// A card without its data partition for one boot: files that were not imported are there at
+    /// the next boot.
     @Test func deviceThatKeepsNothing_takesNothing() throws {
         let device = try Device(card: "good-notepad")
         device.isForgetful = true
@@ -245,7 +249,7 @@ import Upload
         overlayroot / overlay rw,lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay,workdir=/w 0 0
         """
 
-    /// The overlay file system of Raspberry Pi OS: each boot begins with what is on the disk below.
+    /// The overlay file system of Raspberry Pi OS: each boot starts from the disk below.
     @Test func overlayInMemory_takesASecret_andLeavesItOnTheCard() throws {
         let device = try Device()
         device.mounts = Self.overlay
@@ -255,7 +259,7 @@ import Upload
             let outcome = try device.start()
             #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
             #expect(outcome.problems.map(\.file) == ["waypost.token"])
-            #expect(outcome.problems.first?.what.contains("gone with the power") == true)
+            #expect(outcome.problems.first?.what.contains("lost when the power fails") == true)
             #expect(device.problems == outcome.problems)
             #expect(device.text("card/waypost.token") == "token-1\n")
         }
@@ -291,7 +295,7 @@ import Upload
         #expect(device.errors == nil)
     }
 
-    /// All of it is in force; then there is no room to note that the token is left on the card.
+    /// Everything is in force, but the disk is full before the token left on the card is noted.
     @Test func diskThatIsFullAtTheEnd_isToldBesideTheRest() throws {
         let device = try Device(card: "good-notepad")
         var files = StepFiles()

@@ -1,23 +1,23 @@
-// A device that imports: its folders, and a card beside them.
+// A device that imports, with its folders and a card.
 import Foundation
 import Host
 import Support
 
 @testable import Gateway
 
-/// What a card meets, in folders of a test's own.
+/// A device with a card, in temporary folders.
 final class Device {
     let folder = TemporaryFolder("card", "etc", "run")
 
     var card: String { folder.path + "/card" }
 
-    /// Whether a stick could be mounted.
+    /// True if a stick could be mounted.
     var isMounted = true
 
-    /// Whether its disk is one in memory.
+    /// True if the device's disk is an overlay in memory.
     var isForgetful = false
 
-    /// What is mounted, as /proc/self/mounts has it.
+    /// The text of /proc/self/mounts.
     var mounts = ""
 
     var places: ImportPlaces {
@@ -65,13 +65,13 @@ final class Device {
     /// The configuration and the token in force.
     var state: [String?] { [text("etc/imported.toml"), text("credstore/waypost.token")] }
 
-    /// What `waypost-errors.txt` says.
+    /// The text of `waypost-errors.txt`.
     var errors: String? { text("card/waypost-errors.txt") }
 
-    /// What `status` is told.
+    /// The problems that `status` shows now.
     var problems: [CardProblem] { problems(after: .zero) }
 
-    /// What it is told so much later.
+    /// Returns the problems that `status` shows after `time`.
     func problems(after time: Duration) -> [CardProblem] {
         CardReport.Problems.read(in: places.runtime).all(at: SystemClock().now() + time)
     }

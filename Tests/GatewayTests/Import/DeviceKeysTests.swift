@@ -1,4 +1,4 @@
-// Keys that only the device itself may set: a card or a stick that sets them is refused.
+// Keys that only the device may set: a card or a stick that sets them is refused.
 import Configuration
 import Foundation
 import Host
@@ -10,7 +10,7 @@ import Testing
 @Suite struct DeviceKeysTests {
     private static let upload = "[upload]\nendpoint = \"https://x.example.org/api/ingest\"\n"
 
-    /// Each key whose value is a path, and those that can name a file in another way.
+    /// Each key with a path as its value, and those that can name a file otherwise.
     private static let lines: [(key: String, value: String)] =
         Configuration.table.keys.filter { $0.allowed.hasPrefix("an absolute path") }
         .map { ($0.path, "\"/data\"") }
@@ -30,7 +30,7 @@ import Testing
             let device = try Device()
             let stick = TemporaryFolder("waypost")
             let text = "\(key) = \(value)\n\(Self.upload)"
-            // A key with a section in it is not to make the section once more.
+            // A key of the section must not repeat the section.
             let isUpload = key.hasPrefix("upload.")
             let file =
                 isUpload ? "\(Self.upload)\(key.dropFirst(7)) = \(value)\n" : text
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// `waypost config default` writes each key with its default; that changes nothing.
+    /// `waypost config default` writes each key with its default, which changes nothing.
     @Test func defaults_areTaken() throws {
         let device = try Device()
         let text = Configuration.defaultText.replacingOccurrences(
@@ -68,7 +68,8 @@ import Testing
         #expect(try device.start().problems == [])
     }
 
-    /// A configuration that an earlier release took from a card: root prepares the service's own directories all the same.
+    /// A configuration imported by an earlier release: root still prepares the service's own
+    /// directories.
     @Test func directoriesOfAnImportedConfiguration_doNotCountForRoot() throws {
         let stub = try StubServer(
             StubServer.posts("def answer(path, before): return 200, b'{\"token\":\"given\"}'\n"),

@@ -1,4 +1,4 @@
-// The power fails after any step of an import: what is in force is the old or the new, never a mixture.
+// A power cut after any step of an import leaves the old or the new state, never a mixture.
 import Foundation
 import Host
 import Support
@@ -27,7 +27,7 @@ import Testing
         return device
     }
 
-    /// Runs until the power fails after so many steps; false when all were done before.
+    /// Runs until a power cut after `step` steps; false if the import ended before.
     private func start(
         _ device: Device,
         _ medium: CardImport.Medium = .card,
@@ -57,14 +57,14 @@ import Testing
             let device = try device(secret: "waypost.token", "new-token\n")
             guard try start(device, cutAfter: step) else { break }
             cuts = step
-            // Each file by itself is whole at once.
+            // Each file is whole at any time.
             #expect([Self.old, Self.new].contains(device.state[0]))
             #expect([Self.oldToken, Self.newToken].contains(device.state[1]))
-            // The card is gone: both are the old ones, or both the new ones, before the gateway starts.
+            // The card is gone: before the gateway starts, both files are old or both are new.
             try device.start(from: device.folder.path + "/nowhere")
             let isNew = device.state == [Self.new, Self.newToken]
             #expect(isNew || device.state == [Self.old, Self.oldToken], "step \(step)")
-            // It is back.
+            // The card is back.
             #expect(try device.start().problems == [])
             #expect(device.state == [Self.new, Self.newToken], "step \(step)")
             #expect(device.text("card/waypost.token")?.contains("new") == false, "step \(step)")
@@ -74,12 +74,12 @@ import Testing
         #expect(cuts > 20)
     }
 
-    /// On a starved board the limit of the unit ended it, and `status` said healthy.
+    /// A unit's timeout killed it on an overloaded board, while `status` said healthy.
     @Test func importThatIsKilled_isTold_untilOneEnds() throws {
         let limit = try #require(
             try (1...).first { try !start(device(secret: "waypost.token", "new\n"), cutAfter: $0) }
         )
-        // In its last two steps it takes the note away.
+        // Its last two steps remove the note.
         for step in 1..<(limit - 2) {
             let device = try device(secret: "waypost.token", "new-token\n")
             #expect(try start(device, cutAfter: step))
@@ -91,13 +91,13 @@ import Testing
         }
     }
 
-    /// The gateway has started meanwhile, with what was in force before: nothing else would give it the new one.
+    /// The gateway has already started with the old files: only a restart gives it the new ones.
     @Test func importThatIsKilled_hasTheServiceRestarted_byTheNextOne() throws {
         for step in 1... {
             let device = try device(secret: "waypost.token", "new-token\n")
             device.places.noteServiceRestarted()
             guard try start(device, cutAfter: step) else { break }
-            // Where it is killed before it could commit, the next one finds the card as it was.
+            // If it was killed before its commit, the next import finds the card unchanged.
             try device.start()
             #expect(device.places.isServiceBehind, "step \(step)")
             #expect(device.state == [Self.new, Self.newToken])
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    /// A stick may be looked at while `status` is asked.
+    /// A stick may be imported while `status` is asked.
     @Test func lookAtAStick_isToldWhenItShouldHaveEnded_evenThatOfSomebodyElse() throws {
         let device = try device(secret: "waypost.token", "new-token\n")
         let stick = TemporaryFolder("waypost")
@@ -122,7 +122,7 @@ import Testing
         #expect(device.problems(after: .seconds(95)) == [])
     }
 
-    /// A code ends the token of before: it would be shown to the server that the code is for.
+    /// Importing a code deletes the old token, which must not be sent to the code's server.
     @Test func cut_neverLeavesAnOldTokenWithANewServer() throws {
         for step in 1... {
             let device = try device(secret: "waypost.code", "NEWCODE\n")
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    /// The first sector is written first: of a long token the second half may still stand there.
+    /// The first sector is written first: the rest of a long token may still be there.
     @Test func halfOverwrittenSecret_isNoNewOne_andIsOverwritten() throws {
         let device = try Device()
         let token = String(repeating: "t", count: 900)

@@ -1,4 +1,4 @@
-// A secret goes to no server that it was not given for.
+// A secret is sent only to the server that it was given for.
 import Configuration
 import Foundation
 import Host
@@ -17,7 +17,7 @@ import Upload
 
     private static let old = "https://old.example.org"
 
-    /// A device that has a secret for the old server, from a card that holds it no more.
+    /// A device with a secret for the old server, from a card that no longer holds it.
     private func device(_ file: String, _ secret: String) throws -> Device {
         let device = try Device()
         try device.put(Self.configuration(Self.old), "waypost.toml")
@@ -46,7 +46,7 @@ import Upload
             #expect(problem.remedy.contains("waypost.token"))
             #expect(device.errors?.contains(problem.what) == true)
             #expect(device.problems == outcome.problems)
-            // It may be that server's, too: then a person writes it once more.
+            // It may be that server's secret, too: then a person writes it again.
             try device.put(secret, file)
             #expect(try device.start().imported == [file, "waypost.toml"])
             #expect(device.errors == nil)
@@ -85,7 +85,7 @@ import Upload
 
     private static let evil = "https://evil.example.org"
 
-    /// A stick that brings this and no secret.
+    /// Imports a stick with this configuration and no secret.
     @discardableResult
     private func plug(_ text: String, into device: Device) throws -> ImportOutcome {
         let stick = TemporaryFolder("waypost")
@@ -93,7 +93,8 @@ import Upload
         return try device.start(.stick, from: stick.path)
     }
 
-    /// What the gateway would send to the server of the configuration in force, or why it sends nothing.
+    /// Returns the secret that the gateway would send to its configured server, or why it sends
+    /// none.
     private func sent(by device: Device, from folder: String) throws -> Result<String, Failure> {
         let path = device.places.configuration
         let upload = try Configuration.load(path: path, environment: [:]).values.upload
@@ -108,7 +109,7 @@ import Upload
         }
     }
 
-    /// What the device's own file says, and the first stick; out of the macro, over which Swift 6.0.3 crashes.
+    /// The device's own file, and the first stick; not in the macro, which crashes Swift 6.0.3.
     private static let histories: [(own: String, first: String?)] = [
         ("endpoint = \"\(old)/api/ingest\"", "required = false"),
         (
@@ -118,7 +119,8 @@ import Upload
         ("endpoint = 7", nil),
     ]
 
-    /// A token that somebody put there by hand says not whom it is for: sticks that name a server in two steps do not get it.
+    /// A token stored by hand is not bound to a server: two sticks in a row must not get it sent
+    /// elsewhere.
     @Test(arguments: histories)
     func secretWithoutAName_goesToNoServerOfAStick(own: String, first: String?) throws {
         let device = try Device()
@@ -129,7 +131,7 @@ import Upload
         )
         try device.folder.write("unbound\n", to: "credstore/waypost.token")
         if let first {
-            // It stays the device's own while its own file is in force.
+            // It stays usable while the device's own file is in force.
             #expect(try sent(by: device, from: device.places.credentials).get() == "unbound")
             #expect(try plug("[upload]\n\(first)\n", into: device).imported == ["waypost.toml"])
         }
@@ -137,14 +139,15 @@ import Upload
         #expect(outcome.imported == [])
         #expect(outcome.problems.first?.what.contains("does not say which server") == true)
         #expect(device.text("etc/imported.toml")?.contains("evil.example.org/api") != true)
-        // With a token of its own it is taken, and that one goes there.
+        // With its own token the configuration is imported, and that token is sent.
         try device.put(Self.configuration(Self.old), "waypost.toml")
         try device.put("token-1", "waypost.token")
         #expect(try device.start().imported == ["waypost.token", "waypost.toml"])
         #expect(try sent(by: device, from: device.places.credentials).get() == "token-1")
     }
 
-    /// systemd has credentials from elsewhere, too (/run/credstore, the machine that runs this one): an import sees none of them.
+    /// systemd also has credentials from elsewhere (/run/credstore, the host of this machine): an
+    /// import must not use them.
     @Test func credentialThatNoImportSees_goesToNoServerOfAStick() throws {
         let device = try Device()
         let elsewhere = TemporaryFolder()
@@ -157,7 +160,7 @@ import Upload
         }
         #expect(refusal?.message.contains("waypost.token: does not say which server") == true)
         #expect(refusal?.message.contains("`sudo waypost enroll`") == true)
-        // As it says: a person who knows that it is for this server writes that below it.
+        // As the message says: a person who knows that it is for this server adds that line.
         try elsewhere.write(secret + "# for \(Self.evil)\n", to: "waypost.token")
         #expect(try sent(by: device, from: elsewhere.path).get() == "unbound")
     }
@@ -179,7 +182,7 @@ import Upload
         #expect(throws: Failure.self) { try read(true) }
     }
 
-    /// What `waypost enroll` stores says whom it is for, as what comes from a card does.
+    /// `waypost enroll` stores a token with its server, like an import from a card.
     @Test(arguments: [true, false])
     func tokenOfAnEnrolment_isForItsServerAlone(byCode: Bool) throws {
         let answer = "def answer(path, before): return 200, b'{\"token\":\"given\"}'\n"
@@ -204,7 +207,7 @@ import Upload
         }
         #expect(try read(server + "/elsewhere") == "given")
         #expect(throws: Failure.self) { try read("https://new.example.org/api/ingest") }
-        // Nor does it go there by hand; to its own server it does.
+        // Nor is it sent there by hand; it is sent to its own server.
         let other = "http://localhost:\(stub.port)/api/ingest"
         #expect(throws: Failure.self) { try onboarding.enrol(at: other, with: .tokenFile(token)) }
         _ = try onboarding.enrol(at: server + "/api/ingest", with: .tokenFile(token))
@@ -212,7 +215,7 @@ import Upload
         stub.stop()
     }
 
-    /// The configuration is changed by hand: the file itself says whom it is for.
+    /// The configuration is changed by hand: the file itself names its server.
     @Test func gateway_readsASecret_forItsOwnServerAlone() throws {
         let device = try device("waypost.token", "old-token")
         let environment = ["CREDENTIALS_DIRECTORY": device.places.credentials]

@@ -1,4 +1,4 @@
-// Root in the directories of the service's user, and what lies there afterwards.
+// Root in the directories of the service's user, and the files there afterwards.
 import CLinux
 import Foundation
 import Host
@@ -35,7 +35,7 @@ import Testing
         return owners
     }
 
-    /// Busy at the first question after each code; what was asked for is kept meanwhile.
+    /// Busy at the first request after each code; the requested token is stored until the retry.
     private static let busy = StubServer.posts("def answer(path, before): return 503, b''\n")
     private static let ready = StubServer.posts(
         "def answer(path, before): return 200, b'{\"token\":\"given\"}'\n"
@@ -88,7 +88,7 @@ import Testing
         #expect(owner(victim) == 0 && owner(link) == 0)
     }
 
-    /// Names that the service's user has put there are not followed by what root reads.
+    /// Root does not follow links that the service's user has put there.
     @Test func linksInItsDirectories_areNotRead() throws {
         let device = try device()
         let (state, runtime) = (device.places.state, device.places.runtime)

@@ -1,4 +1,4 @@
-// Sticks: whether the device lets them configure it, and what may be mounted as one.
+// Sticks: whether the device allows them, and what may be mounted as one.
 import Configuration
 import Foundation
 import Support
@@ -29,12 +29,12 @@ import Testing
         #expect(device.problems == outcome.problems)
         #expect(device.state == [nil, nil])
         #expect(try stick.contents(of: "waypost") == before)
-        // One without a folder for this device is a stick like any other.
+        // A stick without a folder for this device is ignored.
         let other = TemporaryFolder("photos")
         #expect(try device.start(.stick, from: other.path) == ImportOutcome())
     }
 
-    /// A card stands in for the device's configuration, but not in this.
+    /// A card's configuration replaces the device's, except for this key.
     @Test func card_doesNotGiveThePermissionBack() throws {
         let (device, stick) = (try Device(), try stick())
         try device.folder.write("[import]\nstick = false\n", to: "etc/waypost.toml")
@@ -55,12 +55,13 @@ import Testing
         #expect(warned.first?.message.contains("is not read, except for import.stick") == true)
     }
 
-    /// A stick may mend a device's file that is wrong elsewhere; where this key cannot be read, nobody has allowed it.
+    /// A stick may repair a device's file that is wrong elsewhere; if this key cannot be read,
+    /// sticks are denied.
     @Test(arguments: [
         ("[import]\nstick = \"no\"\n", false), ("[import]\nstick = fals", false), ("]", false),
         ("[audio]\nrate = 7\n[import]\nstick = false\n", false), ("[audio]\nrate = 7\n", true),
         ("[import]\nstick = true\n", true), ("", true),
-        // Below the header of another section it is another key.
+        // Below another section's header it is another key.
         ("[audio]\nimport.stick = false\n", false), ("[stream.x]\nimport.stick = false\n", false),
         ("[audoi]\nimport.stick = false\n", false), ("stick = false\n", false),
         ("[import]\nimport.stick = false\n", false), ("import = false\n", false),
@@ -80,7 +81,7 @@ import Testing
         #expect(outcome.problems.isEmpty == isAllowed)
     }
 
-    /// Where a configuration from a card is in force nothing else reads that file.
+    /// With an imported configuration in force, nothing else reads that file.
     @Test func keyBelowAnotherSection_isReported_withItsLine() throws {
         let (device, stick) = (try Device(), try stick())
         try device.put(Self.configuration("card"), "waypost.toml")
@@ -99,7 +100,7 @@ import Testing
         #expect(loaded.warnings.contains { $0.description.hasPrefix(reason) })
     }
 
-    /// A file system with links, owners and devices, on a device that a stick could be.
+    /// A file system with links, owners and devices, on a device that could be a stick.
     private final class Disk {
         let folder = TemporaryFolder("mount")
         let device: String

@@ -1,11 +1,12 @@
-// A card without a journal (FAT), as the power leaves it.
+// A simulated FAT card without a journal, as a power cut leaves it.
 import Foundation
 
-/// What was written and not synced may have reached the card or not: each sector and each name by itself.
+/// Unsynced writes may have reached the card or not, each sector and each name independently.
 ///
-/// The allocation table is not in it. An fsync writes it with the file; of a file whose entries in it are missing,
-/// fsck.vfat, which runs before the card is mounted, makes an empty one, which is among the outcomes. A stick is not checked before:
-/// one pulled out in that instant may keep a file that cannot be read, until a computer repairs it.
+/// The allocation table is not simulated: an fsync writes it with the file. If its entries are
+/// missing, fsck.vfat, which runs before the card is mounted, makes an empty file, which is among
+/// the outcomes. A stick is not checked: one pulled out at that instant may hold an unreadable file
+/// until a computer repairs it.
 final class UnsyncedCard {
     private let path: String
     private var names: Set<String> = []
@@ -19,7 +20,7 @@ final class UnsyncedCard {
         try sync(path)
     }
 
-    /// A file's or the folder's fsync returned.
+    /// Called when an fsync of a file or the folder has returned.
     func sync(_ synced: String) throws {
         let now = try present()
         if synced == path {
@@ -32,7 +33,7 @@ final class UnsyncedCard {
         contents = contents.filter { names.contains($0.key) || now[$0.key] != nil }
     }
 
-    /// All that may lie there if the power fails now: names with their content.
+    /// All states that a power cut now may leave: names with their content.
     func outcomes() throws -> [[String: [UInt8]]] {
         let now = try present()
         var all: [[String: [UInt8]]] = [[:]]
@@ -54,7 +55,7 @@ final class UnsyncedCard {
         )
     }
 
-    /// nil: it is not there.
+    /// nil means that the file does not exist.
     private func options(_ name: String, _ now: [UInt8]?) -> [[UInt8]?] {
         let synced = contents[name]
         guard names.contains(name) else {
@@ -65,7 +66,7 @@ final class UnsyncedCard {
         }
         guard let now else { return [nil, synced] }
         guard let synced, synced != now else { return [now] }
-        // Another size: the entry in the folder, and the clusters, may be either.
+        // With another size, the directory entry and the clusters may be either.
         return synced.count == now.count ? Self.mixtures(synced, now) : [synced, now, []]
     }
 

@@ -1,4 +1,4 @@
-// The power fails while a card is written, and the card keeps what it likes of what was not synced.
+// The power fails while a card is written, and the card keeps any part of the unsynced data.
 import Foundation
 import Support
 import Testing
@@ -11,11 +11,12 @@ import Testing
     private static let old = "[upload]\nendpoint = \"https://old.example.org/api/ingest\"\n"
     private static let new = "[upload]\nendpoint = \"https://new.example.org/api/ingest\"\n"
     private static let oldToken = "old-token\n# for https://old.example.org\n"
-    /// As long as tokens of some servers are: it lies in three sectors.
+    /// As long as some servers' tokens, so that it spans three sectors.
     private static let newSecret = String(repeating: "new-token.", count: 120)
     private static let newToken = newSecret + "\n# for https://new.example.org\n"
 
-    /// Calls `check` with a device for each state that the card may be in, after each step of an import from it.
+    /// Calls `check` with a device for each possible state of the card, after each step of an
+    /// import.
     private func forEachCut(
         of prepare: () throws -> Device,
         _ check: (_ device: Device, _ what: String) throws -> Void
@@ -40,7 +41,7 @@ import Testing
     ) throws -> Bool {
         let steps = Locked(0)
         var files = StepFiles()
-        // The import and this test take turns on one thread.
+        // The import and this test alternate on one thread.
         nonisolated(unsafe) let card = card
         let path = device.card
         files.onStep = { call, file in
@@ -87,7 +88,7 @@ import Testing
         #expect(count > 40)
     }
 
-    /// In place of what was told before.
+    /// The report on the card replaces an earlier one.
     @Test func errors_areTold_whateverTheCardKept() throws {
         let whole = try Device(card: "many-errors")
         try whole.start()
@@ -111,11 +112,11 @@ import Testing
 }
 
 extension Device {
-    /// The same device at its next boot, with what its card kept.
+    /// The same device at its next boot, with the data that its card kept.
     fileprivate func afterPowerCut(_ card: [String: [UInt8]]) throws -> Device {
         let device = try Device()
         let files = FileManager.default
-        // The runtime directory is gone with the power.
+        // The runtime directory is lost with the power.
         for name in ["etc", "credstore"] where files.fileExists(atPath: "\(folder.path)/\(name)") {
             try? files.removeItem(atPath: "\(device.folder.path)/\(name)")
             try files.copyItem(

@@ -1,4 +1,4 @@
-// The intake socket with a disk that a test holds in its hand.
+// The intake socket with a simulated disk that a test controls.
 import CLinux
 import Foundation
 import Glibc
@@ -10,7 +10,7 @@ import Testing
 @testable import Gateway
 @testable import Host
 
-/// A sink that keeps at once, or when it is told to, or refuses.
+/// A sink that stores at once or when released, or refuses.
 final class FakeSink: IntakeSink {
     private struct State {
         var kept: [UserRecord] = []
@@ -27,16 +27,16 @@ final class FakeSink: IntakeSink {
     private let state = Mutex(State())
 
     var kept: [UserRecord] { state.withLock { $0.kept } }
-    /// The records of each call.
+    /// The records of each call, in order.
     var batches: [Int] { state.withLock { $0.batches } }
     var isHolding: Bool { state.withLock { $0.held != nil } }
 
-    /// From now on a batch waits until `release`.
+    /// From now on batches wait for `release`.
     func hold() { state.withLock { $0.isHeld = true } }
 
     func refuse(_ reason: String?) { state.withLock { $0.refusal = reason } }
 
-    /// Keeps what waits, and what comes later at once.
+    /// Stores waiting batches, and later ones at once.
     func release() {
         let held = state.withLock { state in
             state.isHeld = false
@@ -62,7 +62,7 @@ final class FakeSink: IntakeSink {
             return Failure(message: nil)
         }
         guard let isOver else { return }
-        // From another thread, as the queue's writer is.
+        // Called from another thread, like the queue's writer.
         Thread.detachNewThread { done(isOver.message.map { Refused(description: $0) }) }
     }
 
@@ -75,7 +75,7 @@ final class FakeSink: IntakeSink {
     }
 }
 
-/// A server on its thread, in a folder of its own.
+/// A server on its own thread, in a temporary folder.
 final class IntakeBench {
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
@@ -135,7 +135,7 @@ final class IntakeBench {
     }
 }
 
-/// A program at the other end of the socket, as simple as they come.
+/// A minimal client of the socket.
 final class IntakePeer {
     private let socket: Descriptor
     private var received: [UInt8] = []
@@ -147,7 +147,7 @@ final class IntakePeer {
         guard code == 0 else { throw SystemError.last("connect", on: path) }
     }
 
-    /// Sends all of it, waiting for room.
+    /// Sends all bytes, waiting for room.
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
     func send(_ bytes: [UInt8]) throws {
@@ -164,7 +164,7 @@ final class IntakePeer {
         }
     }
 
-    /// Sends what there is room for; 0 where there is none, -1 when the other end is gone.
+    /// Sends as much as fits; returns 0 if nothing fits, -1 if the other end is gone.
     func trySend(_ bytes: ArraySlice<UInt8>) -> Int {
         let sent = bytes.withUnsafeBytes {
             Glibc.send(
@@ -177,10 +177,10 @@ final class IntakePeer {
         return sent < 0 && errno == EAGAIN ? 0 : sent
     }
 
-    /// No more is sent; answers can still be read.
+    /// Shuts down sending; answers can still be read.
     func endInput() { shutdown(socket.number, Int32(SHUT_WR)) }
 
-    /// The next answer; nil when the other end has closed.
+    /// Returns the next answer; nil if the other end has closed.
     func answer() throws -> String? {
         while true {
             if let end = received.firstIndex(of: 10) {

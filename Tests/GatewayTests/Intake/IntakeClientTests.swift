@@ -1,4 +1,4 @@
-// `waypost put` against the real socket: each line is accounted for, and each way to fail has its own words.
+// `waypost put` against the real socket: each line is counted, each failure has its own message.
 import CLinux
 import Foundation
 import Glibc
@@ -10,7 +10,7 @@ import Testing
 @testable import Host
 
 @Suite struct IntakeClientTests {
-    /// What a run of the command came to.
+    /// The result of a run of the command.
     private struct Run {
         var outcome: IntakeClient.Outcome?
         var told: [String] = []
@@ -135,7 +135,7 @@ import Testing
             run.failure
                 == "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
         )
-        // A crash leaves the file of the socket.
+        // A crash leaves the socket's file.
         let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         _ = UnixSocket.withAddress(Array(path.utf8)) { bind(number, $0, $1) }
         close(number)
@@ -177,14 +177,14 @@ import Testing
         )
     }
 
-    /// Root may connect anywhere, so the words are tried on a folder's worth of errors only where rights count.
+    /// Root may connect anywhere, so this runs only as an ordinary user.
     @Test(.enabled(if: geteuid() != 0)) func userWithoutTheRight_isToldTheGroup() throws {
         let bench = try IntakeBench()
         chmod(bench.path, 0)
         #expect(try put(bench, "{}\n").failure?.contains("usermod -aG waypost") == true)
     }
 
-    /// A stop between two lines costs nothing; what was on its way is told and never sent twice.
+    /// A stop between two lines loses nothing; unanswered lines are reported and never sent twice.
     @Test func gatewayThatGoes_leavesNoLineUntold() throws {
         let bench = try IntakeBench(limits: .init(stop: .zero))
         let pipe = Pipe()

@@ -1,4 +1,4 @@
-// Programs that are slow, gone, silent or hostile, and a gateway that stops or reloads under them.
+// Slow, vanished, silent and hostile programs, and a gateway that stops or reloads.
 import Foundation
 import Glibc
 import Host
@@ -16,7 +16,7 @@ import Testing
         #"{"stream":"\#(stream)","data":{"n":\#(number)}}"# + "\n"
     }
 
-    /// It sends, and goes before it is answered: what it sent stays, to the last line.
+    /// The program sends and disconnects before its answers: all its lines are stored.
     @Test func vanishedProgram_leavesItsRecords() throws {
         let bench = try IntakeBench()
         bench.sink.hold()
@@ -33,7 +33,7 @@ import Testing
         #expect(try bench.connect().ask(String(Self.line(1).dropLast())) == Self.accepted)
     }
 
-    /// Nobody would know what is stored for it later; what was taken before stays.
+    /// Delayed lines of a vanished program are dropped, since no one would know; earlier ones stay.
     @Test func vanishedProgram_takesItsSlowedLinesWithIt() throws {
         let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
         bench.sink.hold()
@@ -53,7 +53,7 @@ import Testing
         #expect(kept == ((0..<20) + [9999]).map { "\"n\":\($0)" })
     }
 
-    /// It has ended its input, and reads its answers.
+    /// The program has closed its input and still reads answers.
     @Test func halfClosedProgram_hasItsSlowedLinesKept() throws {
         let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
         let peer = try bench.connect()
@@ -71,14 +71,14 @@ import Testing
         #expect(bench.sink.kept.count == 50)
     }
 
-    /// It is read no further than 1024 lines ahead of the disk; others are served meanwhile.
+    /// It is read at most 1024 lines ahead of the disk; others are served in the meantime.
     @Test func programAheadOfTheDisk_waits() throws {
         let bench = try IntakeBench()
         let eager = try bench.connect()
         bench.sink.hold()
         let lines = Array((0..<50_000).map { Self.line($0) }.joined().utf8)
         var sent = 0
-        // As much as the socket and the server hold.
+        // As much as the socket and the server can hold.
         try waitUntil("the socket to be full") {
             let more = eager.trySend(lines[sent...].prefix(64 << 10))
             sent += more
@@ -104,7 +104,7 @@ import Testing
         let junk = Array(String(repeating: "\n", count: 32 << 10).utf8)[...]
         let other = try bench.connect()
         var sent = 0
-        // Full, and so still when the server has been around many times.
+        // Full, and still full after many turns of the server.
         try waitUntil("its socket to be full") {
             let more = deaf.trySend(junk)
             sent += more
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    /// A drop of a line at a time, over many programs, and never its end.
+    /// Many programs send part of a line each, and never its end.
     @Test func halfLines_holdUpNobody() throws {
         let bench = try IntakeBench()
         let slow = try (0..<100).map { _ in try bench.connect() }
@@ -182,7 +182,7 @@ import Testing
         let sink = bench.sink
         let path = bench.path
         Thread.detachNewThread {
-            // The stop has begun when the socket is gone.
+            // The stop has begun once the socket is gone.
             try? waitUntil("the stop") { access(path, F_OK) != 0 }
             sink.release()
         }
@@ -205,7 +205,7 @@ import Testing
         try waitUntil("the record") { bench.sink.isHolding }
         bench.stop()
         #expect(try peer.answer() == nil)
-        // The disk answers all the same, to nobody.
+        // The disk commits all the same, without an answer.
         bench.sink.release()
         #expect(bench.sink.kept.count == 1)
     }
@@ -222,7 +222,7 @@ import Testing
         bench.sink.release()
         #expect(try peer.answers(10) == Array(repeating: Self.accepted, count: 10))
         #expect(try peer.ask(String(Self.line(1, stream: "door").dropLast())) == Self.accepted)
-        // Its rate goes on: a reload is no way around it.
+        // A reload does not reset its rate.
         #expect(try peer.ask(String(Self.line(1).dropLast()))?.contains("too fast") == true)
         bench.server.declare([IntakeBench.stream("door")])
         try waitUntil("the reload") {
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    /// A device has numbers for so many streams in its life.
+    /// A device has a limited number of stream numbers in its life.
     @Test func streamThatIsOneTooMany_isRefusedForGood_andAlone() throws {
         let temporary = TemporaryFolder()
         var settings = QueueSettings(

@@ -1,4 +1,4 @@
-// A line of the intake socket by itself: what it holds, or why it is refused.
+// Parsing of one line of the intake socket.
 import Host
 import Records
 import Testing
@@ -74,7 +74,7 @@ import Testing
         ),
         (
             #"{"stream":"s","stream":"t","data":{}}"#,
-            "refused at byte 15: the name \"stream\" stands there already, or differs from one there by upper and lower case alone"
+            "refused at byte 15: duplicate name \"stream\", or one that differs only in case"
         ),
         (
             #"{"stream":"s","data":{"id":1}}"#,
@@ -96,7 +96,7 @@ import Testing
         (#"{"stream":"s","data":{"a":1}} x"#, "not JSON at byte 31: more text after the object"),
         (
             #"{"stream":"s","data":{"a":01}}"#,
-            "not JSON at byte 28: a number begins with 0 and goes on"
+            "not JSON at byte 28: a number with a leading zero"
         ),
     ])
     func wrongLine_isToldWithPlaceAndReason(text: String, message: String) {
@@ -112,7 +112,7 @@ import Testing
         #expect(message.contains("of the years 1970 to 2200"))
     }
 
-    /// Beside the members of a record these names are the gateway's; deeper they are anybody's.
+    /// At the top level these names are reserved for the gateway; deeper they are free.
     @Test func reservedNames_areFreeBelow() throws {
         let text = #"{"stream":"s","data":{"a":{"id":1,"timestamp":2,"clock":3}}}"#
         #expect(try read(text).members == Array(#""a":{"id":1,"timestamp":2,"clock":3}"#.utf8))
@@ -131,7 +131,7 @@ import Testing
         #expect(throws: IntakeRefusal.self) { try IntakeLine.members(of: Array(inner(17).utf8)) }
     }
 
-    /// What a line of `put` holds stays within `data`.
+    /// The content of a `put` line stays within `data`.
     @Test func envelope_isTheClientsOwn() throws {
         let members = try IntakeLine.members(of: Array(#" {"t" : 1.0} "#.utf8))
         let line = IntakeLine.line(stream: "weather", members: members)

@@ -1,4 +1,4 @@
-// The intake socket on real connections: who is answered what, when, and what hostile programs cost.
+// The intake socket on real connections: answers, their order, and the cost of hostile programs.
 import CLinux
 import Foundation
 import Glibc
@@ -40,7 +40,7 @@ import Testing
         )
     }
 
-    /// What a small database has no room for would be refused for ever.
+    /// A batch too large for a small database would be refused for ever.
     @Test func batch_hasNoMoreBytesThanTheQueueHasRoomFor() throws {
         let bench = try IntakeBench(putBytes: 10_000)
         let peer = try bench.connect()
@@ -59,7 +59,7 @@ import Testing
         #expect(status.st_mode & 0o7777 == 0o660)
         bench.stop()
         #expect(access(bench.path, F_OK) != 0)
-        // A socket that a crash left behind is in nobody's way.
+        // A socket left by a crash does no harm.
         let again = try IntakeBench()
         let second = try IntakeServer(
             path: again.path,
@@ -71,7 +71,7 @@ import Testing
         second.listener.remove()
     }
 
-    /// Answers go out in the order of the lines, also where a later line was judged long before.
+    /// Answers keep the order of the lines, even if a later line was decided long before.
     @Test func answers_comeInTheOrderOfTheLines() throws {
         let bench = try IntakeBench([
             IntakeBench.stream("weather"), IntakeBench.stream("door", bytes: 16),
@@ -137,13 +137,13 @@ import Testing
         ])
         let peer = try bench.connect()
         let tooFast =
-            #"{"error": "too fast: stream weather takes 20 records a second "#
+            #"{"error": "too fast: stream weather takes 20 records per second "#
             + #"(stream.weather.max_rate); send it again later", "retry_after_ms": 50}"#
         try peer.send((0..<22).map { Self.line($0) + "\n" }.joined())
         #expect(
             try peer.answers(22) == Array(repeating: Self.accepted, count: 20) + [tooFast, tooFast]
         )
-        // Another stream has a rate of its own, all programs share one.
+        // Each stream has its own rate, which all programs share.
         #expect(try peer.ask(Self.line(0, stream: "door")) == Self.accepted)
         #expect(try bench.connect().ask(Self.line(0)) == tooFast)
         bench.clock.advance(by: .milliseconds(100))
@@ -172,7 +172,7 @@ import Testing
         #expect(bench.sink.kept.count == 1)
     }
 
-    /// What comes while a batch is on its way is the next batch, whoever sent it.
+    /// Lines that arrive while a batch is written form the next batch, from all programs.
     @Test func recordsOfAllPrograms_goTogether() throws {
         let bench = try IntakeBench()
         let peers = try (0..<50).map { _ in try bench.connect() }
@@ -180,7 +180,7 @@ import Testing
         try peers[0].send(Self.line(0) + "\n")
         try waitUntil("the first batch") { bench.sink.isHolding }
         for peer in peers { for number in 0..<10 { try peer.send(Self.line(number) + "\n") } }
-        // All of it was read when a line that is answered at once is.
+        // Once this line has its answer, all lines before it were read.
         for peer in peers { try peer.send("[]\n") }
         let figures = { bench.server.figures.value }
         try waitUntil("all lines") { figures().refused == 50 }
@@ -211,7 +211,7 @@ import Testing
         }
         #expect(numbers.count == 5000)
         #expect(Set(numbers) == Set(0..<5000))
-        // Of one program in the order in which it sent them.
+        // Records of one program keep their order.
         for place in 0..<200 {
             let own = numbers.filter { $0 % 200 == place }
             #expect(own == own.sorted())

@@ -1,4 +1,4 @@
-// `waypost put` while the gateway is away, starts, stops or is slower than the input.
+// `waypost put` while the gateway is stopped, starts, stops or is slower than the input.
 import CLinux
 import Foundation
 import Glibc
@@ -10,7 +10,7 @@ import Testing
 @testable import Host
 
 @Suite struct IntakeWaitTests {
-    /// A `put` of a pipe, on a thread of its own.
+    /// Runs `put` with a pipe as its input, on its own thread.
     private final class Pipeline: Sendable {
         struct State: Sendable {
             var told: [String] = []
@@ -48,7 +48,7 @@ import Testing
             try input.fileHandleForWriting.write(contentsOf: Data(lines.utf8))
         }
 
-        /// Ends the input; what came of it.
+        /// Ends the input; returns the outcome.
         func end() throws -> State {
             try input.fileHandleForWriting.close()
             try waitUntil("the end of put") {
@@ -62,7 +62,7 @@ import Testing
         bench.sink.kept.compactMap { Int(String(decoding: $0.members.dropFirst(4), as: UTF8.self)) }
     }
 
-    /// Another server in the place of the bench's, which was stopped.
+    /// Another server in place of the bench's, which was stopped.
     private func next(_ bench: IntakeBench) throws -> StoppableThread {
         let server = try IntakeServer(
             path: bench.path,
@@ -112,12 +112,12 @@ import Testing
         #expect(
             try put.end().failure
                 == "lines 1 to 3: not known whether they were kept; those after line 3 were not put: "
-                + "waypost has taken nothing since; `waypost status` shows how the gateway is"
+                + "waypost has accepted nothing since; `waypost status` shows the state of the gateway"
         )
         bench.sink.release()
     }
 
-    /// A gateway that has no place for another program has read nothing of it.
+    /// A gateway at its connection limit has read nothing of the program.
     @Test(arguments: [true, false])
     func fullGateway_isWaitedFor_andReportedOnce(waitsForRate: Bool) throws {
         let bench = try IntakeBench(limits: .init(clients: 1))
@@ -140,7 +140,7 @@ import Testing
         #expect(numbers(bench) == Array(1...2000))
     }
 
-    /// No line is sent before the greeting has its answer, so none is in doubt.
+    /// No line is sent before the greeting is answered, so none is in doubt.
     @Test func gatewayThatClosesWithoutAWord_isTriedAgain() throws {
         let bench = try IntakeBench()
         bench.stop()
@@ -191,7 +191,7 @@ import Testing
         _ = consume lock
     }
 
-    /// What a gateway that stops has read and not kept, and what it has not read, goes to the next one.
+    /// Lines that a stopping gateway has read and not stored, or not read, go to the next one.
     @Test func stop_costsNoLine_andDoublesNone() throws {
         let bench = try IntakeBench(limits: .init(stop: .seconds(60)))
         let put = Pipeline(bench)
@@ -200,7 +200,7 @@ import Testing
         bench.sink.hold()
         try put.write(2...2)
         try waitUntil("the second") { bench.sink.isHolding }
-        // More than is read ahead of the disk.
+        // More lines than are read ahead of the disk.
         try put.write(3...2000)
         let (sink, path) = (bench.sink, bench.path)
         Thread.detachNewThread {
@@ -215,7 +215,7 @@ import Testing
         #expect(numbers(bench) == Array(1...2000))
     }
 
-    /// Six seconds' worth of a stream, one second after the other.
+    /// Lines for six seconds at the stream's rate.
     @Test func inputFasterThanTheRate_isSlowedDown_inItsOrder() throws {
         let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
         let put = Pipeline(bench)
@@ -241,7 +241,7 @@ import Testing
         #expect(end.told.last?.hasPrefix("line 22: too fast: ") == true)
     }
 
-    /// A line that waits for a slow stream is taken at once where a reload makes the stream faster.
+    /// A line delayed by a slow stream is accepted at once if a reload makes the stream faster.
     @Test func reload_letsASlowedLineGo() throws {
         let bench = try IntakeBench([IntakeBench.stream("weather", rate: 0.001)])
         let put = Pipeline(bench)

@@ -9,7 +9,7 @@ void *disk_allocate(void *old, size_t bytes) {
     return memory;
 }
 
-// SplitMix64: one number of state, and good enough to be unfair with.
+// SplitMix64: 64 bits of state, random enough for fault injection.
 uint64_t chance_next(chance *chance) {
     uint64_t mixed = chance->state += 0x9E3779B97F4A7C15;
     mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
@@ -103,7 +103,7 @@ void content_sync(content *file) {
         }
     }
     drop_changes(file);
-    // After a sync that failed the size is still known, even where the bytes are not.
+    // After a failed sync the size is still known, even if the bytes are not.
     buffer_resize(&file->durable, file->now.size);
 }
 
@@ -113,7 +113,7 @@ int64_t content_unsynced(const content *file) {
     return bytes;
 }
 
-// MARK: Chance
+// MARK: Random outcomes
 
 static void draw(change *change, chance *chance, waypost_disk_harshness harshness) {
     uint64_t sum = (uint64_t)harshness.kept + harshness.lost + harshness.torn;
@@ -125,7 +125,7 @@ static void draw(change *change, chance *chance, waypost_disk_harshness harshnes
         arrives(change)[sector] = is_torn ? chance_next(chance) & 1 : is_kept;
 }
 
-/// A sector goes to the card as it was at some moment: with a later write of it come the earlier ones.
+/// Makes earlier writes of a sector survive with a later one: a sector reaches the card as a whole.
 static void complete_sectors(content *file) {
     int64_t sectors = 0;
     for (int64_t index = 0; index < file->change_count; index++) {
@@ -144,7 +144,7 @@ static void complete_sectors(content *file) {
     free(reached);
 }
 
-/// The sectors of a write that arrive; the file may have grown, and read zeros, where they do not.
+/// Writes the surviving sectors; beyond them the file may have grown and read zeros.
 static void land(content *file, change *change, bool grows) {
     int64_t end = change->offset + change->length;
     for (int64_t index = 0; index < sector_count(change); index++) {
@@ -179,7 +179,7 @@ void content_forget(content *file) {
     drop_changes(file);
     buffer_assign(&file->now, &file->durable);
     release_beyond(file, file->now.size);
-    // What a truncation had freed and did not, after all.
+    // Take again the space that a lost truncation had freed.
     static const uint8_t zeros[sector_bytes];
     for (int64_t offset = 0; offset < file->now.size; offset += sector_bytes) {
         int64_t left = file->now.size - offset < sector_bytes ? file->now.size - offset : sector_bytes;
@@ -188,7 +188,7 @@ void content_forget(content *file) {
     file->is_uncertain = false;
 }
 
-// MARK: Room
+// MARK: Space
 
 int64_t content_missing(const content *file, int64_t offset, int64_t length) {
     int64_t missing = 0;
@@ -211,7 +211,7 @@ void content_hold(content *file, int64_t offset, int64_t length) {
     }
 }
 
-// MARK: Life
+// MARK: Creation and destruction
 
 content *content_copy(const content *file) {
     content *copy = disk_allocate(NULL, sizeof(content));

@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-// MARK: Life
+// MARK: Creation and destruction
 
 static _Atomic unsigned disks_made;
 
 void waypost_disk_seed_sqlite(uint32_t seed) {
-    // 0 would give the choice back to the system.
+    // With a seed of 0 SQLite would seed itself from the system.
     sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, (int)(seed | 1), NULL);
 }
 
 void waypost_disk_use_one_thread(void) {
     sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    // Files of some hundred kilobytes come and go all the time.
+    // Files of some hundred kilobytes are created and deleted all the time.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 16 << 20);
@@ -64,7 +64,7 @@ void waypost_disk_restore(waypost_disk *disk, const waypost_disk *from) {
     tree_copy(&disk->tree, &from->tree);
 }
 
-/// What is open is of the file that has its name now; an index of a journal has to be made anew.
+/// Redirects open handles to the files that have their names now; a WAL index has to be rebuilt.
 static void point(waypost_disk *view, handle *handle) {
     content *was = handle->file;
     content *file = handle->name != NULL ? tree_find(&view->tree, handle->name) : NULL;
@@ -107,7 +107,7 @@ void waypost_disk_kill(waypost_disk *disk) {
         content *file = handle->file;
         handle->file = NULL;
         handle->next = NULL;
-        // The memory stays until SQLite lets go of it; nobody will find it here.
+        // SQLite still holds the memory, but no new handle can find it.
         file->shared = NULL;
         file->handles--;
         tree_release(&disk->tree, file);
@@ -159,7 +159,7 @@ void waypost_disk_trace(waypost_disk *disk, void (*trace)(void *, const char *),
     disk->context = context;
 }
 
-// MARK: Figures
+// MARK: Counters
 
 int64_t waypost_disk_used(const waypost_disk *disk) { return tree_used(&disk->tree) * sector_bytes; }
 
@@ -210,7 +210,7 @@ int disk_end(waypost_disk *disk, const char *verb, const char *name, int64_t off
     return code;
 }
 
-/// As much as there is room for, in whole sectors.
+/// Returns how much of a write fits, in whole sectors.
 static int64_t fitting(const waypost_disk *disk, const content *file, int64_t offset, int64_t length) {
     if (disk->capacity == INT64_MAX) return length;
     int64_t missing = content_missing(file, offset, length);
@@ -225,7 +225,7 @@ static int64_t fitting(const waypost_disk *disk, const content *file, int64_t of
     return end - offset;
 }
 
-/// A write that fails may have got some way.
+/// A failed write may have written its first part.
 static int64_t some_of(waypost_disk *disk, int64_t length) {
     return (int64_t)chance_below(&disk->chance, (uint64_t)(length / sector_bytes + 1)) * sector_bytes;
 }
@@ -245,7 +245,8 @@ int disk_write(waypost_disk *disk, content *file, int64_t offset, const void *by
     return fits < length ? ENOSPC : 0;
 }
 
-/// The kernel tries once: what did not reach the card is given up, and the next sync does not know of it.
+/// Like the kernel, tries once: data that did not reach the card is dropped, and the next sync
+/// succeeds.
 static void sync_badly(waypost_disk *disk, content *file) {
     if (chance_next(&disk->chance) & 1) return;
     content_settle(file, &disk->chance, (waypost_disk_harshness){.kept = 1, .lost = 1, .torn = 1});

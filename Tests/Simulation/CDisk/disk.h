@@ -1,4 +1,4 @@
-// A disk and the handles that SQLite has on it.
+// A disk and SQLite's handles on it.
 #pragma once
 #include <sqlite3.h>
 
@@ -12,18 +12,18 @@ typedef struct {
     int64_t times;
 } fault;
 
-/// The index of a journal, which the connections to one file share: -shm, which never touches the card.
+/// The WAL index (-shm) that the connections to one file share; it never reaches the card.
 typedef struct shared_memory {
     int references;
     int region_count;
     void **regions;
 } shared_memory;
 
-/// What SQLite holds of an open file.
+/// SQLite's view of an open file.
 typedef struct handle {
     sqlite3_file base;
     waypost_disk *disk;
-    /// NULL: dead, since the process that opened it ended.
+    /// NULL if dead: the process that opened it has ended.
     content *file;
     char *name;
     int lock;
@@ -39,40 +39,40 @@ struct waypost_disk {
     sqlite3_vfs vfs;
     char name[40];
     tree tree;
-    /// The living ones.
+    /// The live handles.
     handle *handles;
     chance chance;
     fault faults[most_faults];
-    /// Some were set: most disks have none, and are asked at each operation.
+    /// Faults were set; most disks have none, and this is checked at each operation.
     bool has_faults;
     int64_t capacity;
     int64_t milliseconds;
-    /// Operations until the power goes; negative: it stays.
+    /// Operations until the power is cut; negative for never.
     int64_t power_left;
     bool is_off;
     bool is_read_only;
     bool drops_syncs;
-    /// Its files are another disk's, and must not be written.
+    /// Its files belong to another disk and must not be written.
     bool is_view;
     waypost_disk_counters counters;
     void (*trace)(void *context, const char *line);
     void *context;
-    /// Its maker and each handle, dead or not.
+    /// The number of owners: the creator and each handle, dead or not.
     int owners;
 };
 
-/// Counts an operation; false when it has to fail.
+/// Counts an operation; returns false if it has to fail.
 bool disk_begin(waypost_disk *disk, unsigned kind);
 
-/// The same for a read of a file, or for opening it.
+/// Does the same for reading or opening a file.
 bool disk_begin_read(waypost_disk *disk, const char *name);
-/// Notes how it went, and gives the code back.
+/// Traces the result of an operation and returns the code.
 int disk_end(waypost_disk *disk, const char *verb, const char *name, int64_t offset, int64_t length, int code);
 void disk_disown(waypost_disk *disk);
 
-// These count an operation, and give 0 or an errno.
+// These count an operation and return 0 or an errno.
 
-/// May names or sizes change?
+/// Returns whether names or sizes may change.
 int disk_change(waypost_disk *disk);
 int disk_write(waypost_disk *disk, content *file, int64_t offset, const void *bytes, int64_t length);
 int disk_sync(waypost_disk *disk, content *file);

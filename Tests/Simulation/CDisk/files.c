@@ -1,4 +1,4 @@
-// Plain file operations, for what a program does beside SQLite, and damage.
+// Plain file operations outside SQLite, and damage.
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ const void *waypost_disk_bytes(const waypost_disk *disk, const char *name) {
 uint64_t waypost_disk_fingerprint(const waypost_disk *disk, const char *name) {
     const content *file = tree_find(&disk->tree, name);
     if (file == NULL) return 0;
-    // FNV-1a, eight bytes at a time; up to its room a file is zeros.
+    // FNV-1a, eight bytes at a time; bytes beyond the size are zeros.
     uint64_t print = 0xCBF29CE484222325 ^ (uint64_t)file->now.size;
     for (int64_t offset = 0; offset < file->now.size; offset += 8) {
         uint64_t word;
@@ -93,7 +93,7 @@ int waypost_disk_sync(waypost_disk *disk, const char *name) {
 
 // MARK: Damage
 
-/// A file with all that was written to it on the card.
+/// Returns a file after making all its writes durable.
 static content *settled(waypost_disk *disk, const char *name) {
     content *file = tree_find(&disk->tree, name);
     if (file == NULL) return NULL;

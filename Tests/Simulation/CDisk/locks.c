@@ -1,6 +1,6 @@
-// Locks between handles, and the shared index of the journal: as the unix VFS has them, within one thread.
+// Locks between handles, and the shared WAL index: like the unix VFS, within one thread.
 //
-// A conflict is SQLITE_BUSY at once; nobody waits.
+// A conflict returns SQLITE_BUSY at once; nothing blocks.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 // MARK: Locks on the file
 
-/// The highest lock that another handle has on the same file.
+/// Returns the highest lock that another handle has on the same file.
 static int highest_other(const handle *self) {
     int highest = SQLITE_LOCK_NONE;
     for (const handle *other = self->disk->handles; other != NULL; other = other->next)
@@ -24,7 +24,7 @@ int handle_lock(sqlite3_file *file, int level) {
     if (level == SQLITE_LOCK_SHARED && other >= SQLITE_LOCK_PENDING) return SQLITE_BUSY;
     if (level > SQLITE_LOCK_SHARED && other >= SQLITE_LOCK_RESERVED) return SQLITE_BUSY;
     if (level == SQLITE_LOCK_EXCLUSIVE && other >= SQLITE_LOCK_SHARED) {
-        // No more readers come, so that those that are there can end.
+        // New readers are refused, so that the current ones can finish.
         self->lock = SQLITE_LOCK_PENDING;
         return SQLITE_BUSY;
     }
@@ -51,7 +51,7 @@ int handle_check_reserved(sqlite3_file *file, int *is_reserved) {
 static int join(handle *self) {
     if (self->shared != NULL) return SQLITE_OK;
     if (self->file->shared == NULL) {
-        // -shm would have to be made.
+        // -shm would have to be created.
         if (self->disk->is_read_only) return SQLITE_CANTOPEN;
         self->file->shared = disk_allocate(NULL, sizeof(shared_memory));
         memset(self->file->shared, 0, sizeof(shared_memory));

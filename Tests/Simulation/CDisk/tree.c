@@ -6,7 +6,7 @@
 // MARK: Files
 
 static content *adopt(tree *tree, content *file) {
-    // At the end: the order of files is the order in which chance is asked.
+    // Append: random numbers are drawn in the order of the files.
     content **last = &tree->files;
     while (*last != NULL) last = &(*last)->next;
     *last = file;
@@ -85,7 +85,7 @@ static void names_copy(tree *tree, names *to, const names *from) {
         names_set(tree, to, from->entries[index].name, from->entries[index].file);
 }
 
-// MARK: Changes of names
+// MARK: Name changes
 
 static char *copy_of(const char *text) { return text != NULL ? strdup(text) : NULL; }
 
@@ -151,7 +151,7 @@ void tree_sync(tree *tree) {
 }
 
 void tree_crash(tree *tree, chance *chance, waypost_disk_harshness harshness) {
-    // A cut that loses all, or nothing, does so with names as well.
+    // A cut that loses everything, or nothing, does so with names as well.
     bool loses_all = harshness.kept == 0 && harshness.torn == 0;
     bool keeps_all = harshness.lost == 0 && harshness.torn == 0;
     size_t drawn = (size_t)chance_below(chance, tree->step_count + 1);
@@ -169,9 +169,9 @@ void tree_crash(tree *tree, chance *chance, waypost_disk_harshness harshness) {
     names_clear(tree, &was);
 }
 
-// MARK: Life
+// MARK: Creation and destruction
 
-/// The names in `from`, for the copies of its files.
+/// Copies the names in `from`, which refer to the twins of its files.
 static void copy_names(tree *tree, names *to, const names *from) {
     for (size_t index = 0; index < from->count; index++)
         names_set(tree, to, from->entries[index].name, from->entries[index].file->twin);
@@ -186,7 +186,7 @@ void tree_copy(tree *tree, const struct tree *from) {
         const step *step = &from->steps[index];
         remember(tree, step->from, step->to, step->file->twin);
     }
-    // Files that only handles kept go again.
+    // Files that only handles kept are freed again.
     for (content *file = from->files; file != NULL; file = file->next) tree_release(tree, file->twin);
 }
 

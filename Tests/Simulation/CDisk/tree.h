@@ -1,4 +1,4 @@
-// Names and files of a disk; changes of names go to the card in their order, as with the journal of ext4.
+// Names and files of a disk; name changes reach the card in order, as with ext4's journal.
 #pragma once
 #include <stddef.h>
 
@@ -15,7 +15,7 @@ typedef struct names {
     size_t room;
 } names;
 
-/// A change of names that is not durable: made (no `from`), renamed, or removed (no `to`).
+/// A name change that is not durable: created (no `from`), renamed, or removed (no `to`).
 typedef struct {
     char *from;
     char *to;
@@ -28,29 +28,29 @@ typedef struct tree {
     step *steps;
     size_t step_count;
     size_t step_room;
-    /// All that anything refers to.
+    /// All files with a reference.
     content *files;
 } tree;
 
 content *tree_find(const tree *tree, const char *name);
 content *tree_make(tree *tree, const char *name);
-/// False where there is no such name.
+/// Returns false if the name does not exist.
 bool tree_rename(tree *tree, const char *from, const char *to);
 bool tree_remove(tree *tree, const char *name);
-/// A file without a name; it lives as long as its handles.
+/// Creates a file without a name; it lives as long as its handles.
 content *tree_make_nameless(tree *tree);
 
 void tree_retain(content *file);
 void tree_release(tree *tree, content *file);
 
-/// Sectors that files with a name or with handles take up.
+/// Returns the sectors used by files with a name or handles.
 int64_t tree_used(const tree *tree);
-/// All changes of names become durable.
+/// Makes all name changes durable.
 void tree_sync(tree *tree);
-/// The power goes: some first part of the changes of names is durable, and of the files what chance decides.
+/// Cuts the power: a random prefix of the name changes and random changes of the files survive.
 void tree_crash(tree *tree, chance *chance, waypost_disk_harshness harshness);
-/// Into an empty tree.
+/// Copies into an empty tree.
 void tree_copy(tree *tree, const struct tree *from);
-/// Into an empty tree: what is there now, its bytes borrowed.
+/// Copies the current content into an empty tree, borrowing its bytes.
 void tree_borrow(tree *tree, const struct tree *from);
 void tree_clear(tree *tree);

@@ -1,4 +1,5 @@
-// SQLite's side: the methods of an open file and of the VFS, with the codes of the unix VFS (SQLite's os_unix.c).
+// The methods of an open file and of the VFS, with the result codes of SQLite's unix VFS
+// (os_unix.c).
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static int write_file(sqlite3_file *file, const void *bytes, int length, sqlite3
     if (self->file == NULL) return SQLITE_IOERR;
     if (self->is_read_only) return SQLITE_IOERR_WRITE;
     int code = disk_write(self->disk, self->file, offset, bytes, length);
-    // unix: all but a full disk is an error of input or output, a file system that is read-only, too.
+    // Like unix: every error except a full disk is SQLITE_IOERR, also a read-only file system.
     code = code == 0 ? SQLITE_OK : code == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;
     return disk_end(self->disk, "write", self->name, offset, length, code);
 }
@@ -78,7 +79,7 @@ static int control(sqlite3_file *file, int operation, void *argument) {
         *(int *)argument = self->lock;
         return SQLITE_OK;
     case SQLITE_FCNTL_HAS_MOVED:
-        // A database that was renamed is not written back when it is closed.
+        // A renamed database is not checkpointed when it is closed.
         *(int *)argument =
             self->file != NULL && self->name != NULL && tree_find(&self->disk->tree, self->name) != self->file;
         return SQLITE_OK;
@@ -92,7 +93,8 @@ static int sector_size(sqlite3_file *file) {
     return sector_bytes;
 }
 
-/// As unix by default: a write that is torn leaves the bytes before and after it alone, also those in its sectors.
+/// Like unix by default: a torn write leaves the bytes before and after it intact, also in its
+/// sectors.
 static int characteristics(sqlite3_file *file) {
     (void)file;
     return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
@@ -122,13 +124,14 @@ const sqlite3_io_methods file_methods = {
 
 static waypost_disk *disk_of(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
-/// The file to open; NULL where it cannot be. Clears SQLITE_OPEN_READWRITE where it can only be read.
+/// Returns the file to open; NULL if it cannot be opened. Clears SQLITE_OPEN_READWRITE if it can
+/// only be read.
 static content *find(waypost_disk *disk, const char *name, int *flags) {
     if (name == NULL) return disk->is_read_only ? NULL : tree_make_nameless(&disk->tree);
     content *file = tree_find(&disk->tree, name);
     if (file != NULL) {
         if (*flags & SQLITE_OPEN_EXCLUSIVE) return NULL;
-        // As unix does: what cannot be written can still be read.
+        // Like unix: a file that is not writable can still be read.
         bool is_writing = *flags & SQLITE_OPEN_READWRITE;
         if (disk->is_read_only && is_writing) *flags ^= SQLITE_OPEN_READWRITE | SQLITE_OPEN_READONLY;
         return file;
@@ -174,7 +177,7 @@ static int access_file(sqlite3_vfs *vfs, const char *name, int flags, int *resul
     waypost_disk *disk = disk_of(vfs);
     if (disk->is_off) return SQLITE_IOERR_ACCESS;
     int64_t size = waypost_disk_size(disk, name);
-    // As unix does: an empty file is as good as none.
+    // Like unix: an empty file counts as missing.
     *result = flags == SQLITE_ACCESS_EXISTS ? size > 0 : size >= 0 && !disk->is_read_only;
     return SQLITE_OK;
 }
@@ -192,14 +195,14 @@ static int randomness(sqlite3_vfs *vfs, int length, char *bytes) {
     return length;
 }
 
-/// A wait is over at once: nobody else could end it.
+/// Returns at once: no other thread could end the wait.
 static int sleep_not(sqlite3_vfs *vfs, int microseconds) {
     (void)vfs;
     return microseconds;
 }
 
 static int current_time_in_milliseconds(sqlite3_vfs *vfs, sqlite3_int64 *milliseconds) {
-    // Of the Julian day, which begins at noon in 4714 BC.
+    // Milliseconds of the Julian day, which begins at noon in 4714 BC.
     *milliseconds = disk_of(vfs)->milliseconds + 210866760000000;
     return SQLITE_OK;
 }

@@ -14,7 +14,7 @@ struct Simulate {
         exit(run(options) ? 0 : 1)
     }
 
-    /// True when no seed fails.
+    /// Runs all seeds; returns true if none fails.
     private static func run(_ options: Options) -> Bool {
         var failures: [String: Int] = [:]
         let view = View()
@@ -41,7 +41,7 @@ struct Simulate {
         return failures.isEmpty
     }
 
-    /// At once, also through a pipe.
+    /// Prints a line at once, also to a pipe.
     private static func tell(_ line: String) {
         print(line)
         fflush(nil)
@@ -51,7 +51,7 @@ struct Simulate {
         String(String(describing: violation).prefix(600))
     }
 
-    /// A failing history, a line a step.
+    /// Prints a failing history, one line per step.
     private static func show(_ plan: Plan) {
         print("  \(String(describing: plan).prefix { !$0.isNewline })")
         let world = World(plan)

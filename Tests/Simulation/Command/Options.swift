@@ -1,22 +1,22 @@
-// What the command was asked for.
+// The command line options.
 import Simulation
 
 /// `waypost-simulate [--seeds N] [--from SEED] [--every K] [--hours H] [--log] [--stop] [--undamaged] [--budget]`.
 struct Options {
     var seeds = 200
     var from: UInt64 = 1
-    /// Only each K-th seed: the others are another process's.
+    /// Runs only each K-th seed; other processes run the others.
     var every: UInt64 = 1
     /// Hours of a quiet device, instead of histories.
     var hours: Int?
     var isLogged = false
-    /// Ends at the first failure, with how many seeds it took.
+    /// Ends at the first failure and prints the number of seeds it took.
     var stops = false
     var hasDamage = true
-    /// Each history has a budget of bytes a day.
+    /// Each history has a daily byte budget.
     var hasBudget = false
 
-    /// nil for what cannot be understood.
+    /// Parses the arguments; nil if they are invalid.
     init?(_ arguments: [String]) {
         var rest = arguments[...]
         while let name = rest.popFirst() {

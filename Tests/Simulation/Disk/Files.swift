@@ -1,7 +1,7 @@
-// Plain files on a simulated disk, for what a program does beside SQLite, and damage to them.
+// Plain files on a simulated disk: a program's file operations outside SQLite, and damage.
 internal import CSimulatedDisk
 
-/// An operation on a simulated disk that failed, with its errno.
+/// A failed operation on a simulated disk, with its errno.
 package struct DiskError: Error, Equatable, CustomStringConvertible {
     package var code: Int32
 
@@ -13,7 +13,7 @@ package struct DiskError: Error, Equatable, CustomStringConvertible {
 }
 
 extension SimulatedDisk {
-    // MARK: Looking, which is no operation and never fails
+    // MARK: Inspection: not counted as operations, never fails
 
     /// All names, sorted.
     package var files: [String] {
@@ -24,14 +24,14 @@ extension SimulatedDisk {
         return names.sorted()
     }
 
-    /// What lies directly in a folder: the last parts of the names, sorted.
+    /// Returns the names in a folder: their last path components, sorted.
     package func names(in folder: String) -> [String] {
         let prefix = folder.hasSuffix("/") ? folder : folder + "/"
         return files.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
             .filter { !$0.contains("/") }
     }
 
-    /// A number that other bytes in a file hardly ever have.
+    /// Returns a hash of a file that files with other bytes hardly ever share.
     package func fingerprint(_ path: String) -> UInt64 { waypost_disk_fingerprint(disk, path) }
 
     package func exists(_ path: String) -> Bool { waypost_disk_size(disk, path) >= 0 }
@@ -41,7 +41,7 @@ extension SimulatedDisk {
         return bytes >= 0 ? bytes : nil
     }
 
-    /// All bytes of a file as they read, synced or not.
+    /// Returns all bytes of a file as they read, synced or not.
     package func contents(_ path: String) -> [UInt8]? {
         guard let size = size(path) else { return nil }
         // Safe because the bytes are copied before anything can change them.
@@ -51,7 +51,7 @@ extension SimulatedDisk {
 
     // MARK: Operations
 
-    /// Handles stay with the file, whatever its name is; a file under the new name is replaced.
+    /// Renames a file and replaces one of the new name; open handles stay with their file.
     package func rename(_ path: String, to other: String) throws(DiskError) {
         try check(waypost_disk_rename(disk, path, other))
     }
@@ -60,17 +60,18 @@ extension SimulatedDisk {
         try check(waypost_disk_remove(disk, path))
     }
 
-    /// Cuts a file, or grows it with zeros that take no room.
+    /// Truncates a file, or extends it with zeros that take no space.
     package func truncate(_ path: String, to bytes: Int64) throws(DiskError) {
         try check(waypost_disk_truncate(disk, path, bytes))
     }
 
-    /// Takes room for a file, made if need be, as `posix_fallocate` does: ENOSPC leaves an empty file.
+    /// Reserves space for a file like `posix_fallocate`, creating it if needed; ENOSPC leaves an
+    /// empty file.
     package func allocate(_ path: String, bytes: Int64) throws(DiskError) {
         try check(waypost_disk_allocate(disk, path, bytes))
     }
 
-    /// As many bytes as there are, up to `count`.
+    /// Reads up to `count` bytes.
     package func read(_ path: String, at offset: Int64, count: Int) throws(DiskError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var length: Int64 = 0
@@ -78,29 +79,29 @@ extension SimulatedDisk {
         return Array(bytes.prefix(Int(length)))
     }
 
-    /// Writes into a file, made if need be.
+    /// Writes into a file, creating it if needed.
     package func write(_ path: String, at offset: Int64, _ bytes: [UInt8]) throws(DiskError) {
         try check(waypost_disk_write(disk, path, offset, bytes, Int64(bytes.count)))
     }
 
-    /// Makes the file durable, and all names that changed before.
+    /// Makes the file durable, and all earlier changes of names.
     package func sync(_ path: String) throws(DiskError) {
         try check(waypost_disk_sync(disk, path))
     }
 
-    // MARK: Damage: at once and durable, as is what was written to the file before
+    // MARK: Damage: durable at once, with all earlier writes of the file
 
-    /// Puts other bytes in the place of what was there.
+    /// Overwrites bytes.
     package func damage(_ path: String, at offset: Int64, with bytes: [UInt8]) throws(DiskError) {
         try check(waypost_disk_damage(disk, path, offset, bytes, Int64(bytes.count)))
     }
 
-    /// Cuts a file; 0 empties it.
+    /// Truncates a file; 0 empties it.
     package func damage(_ path: String, cutTo bytes: Int64) throws(DiskError) {
         try check(waypost_disk_damage_size(disk, path, bytes))
     }
 
-    /// A file is gone.
+    /// Removes a file.
     package func damage(removing path: String) throws(DiskError) {
         try check(waypost_disk_damage_remove(disk, path))
     }

@@ -1,12 +1,12 @@
-// Processes that die, and power that goes.
+// Killed processes and power cuts.
 internal import CSimulatedDisk
 
 extension SimulatedDisk {
-    /// What a power cut does to each write that was not synced, in parts of their sum.
+    /// The effect of a power cut on each unsynced write; the numbers are relative weights.
     package struct Harshness: Sendable {
         package var kept: UInt32
         package var lost: UInt32
-        /// Each sector of it is kept or lost.
+        /// Each of its sectors is kept or lost.
         package var torn: UInt32
 
         package init(kept: UInt32, lost: UInt32, torn: UInt32) {
@@ -16,23 +16,23 @@ extension SimulatedDisk {
         }
 
         package static let harsh = Harshness(kept: 1, lost: 1, torn: 1)
-        /// Most of it had gone to the card by itself.
+        /// Most writes had reached the card by themselves.
         package static let mild = Harshness(kept: 18, lost: 1, torn: 1)
-        /// Nothing but what was synced is left, of names as well.
+        /// Only synced writes and names survive.
         package static let losingAll = Harshness(kept: 0, lost: 1, torn: 0)
     }
 
-    /// `kill -9`: what was written stays, and is still unsynced.
+    /// Simulates `kill -9`: written bytes stay, and stay unsynced.
     ///
-    /// All that was open is dead: its operations give SQLITE_IOERR and change nothing. The shared memory of
-    /// journals is gone.
+    /// All open handles are dead: their operations return SQLITE_IOERR and change nothing. The
+    /// shared memory of WALs is freed.
     package func kill() {
         waypost_disk_kill(disk)
     }
 
-    /// The power goes and comes back: as `kill`, and what was not synced is up to chance.
+    /// Simulates a power cut and a restart: like `kill`, and unsynced changes survive by chance.
     ///
-    /// Of the names that came, went and changed since the last sync of any file, some first part survives.
+    /// Of the name changes since the last sync of any file, a random prefix survives.
     package func crash(
         using generator: inout some RandomNumberGenerator,
         _ harshness: Harshness = .harsh
@@ -45,9 +45,9 @@ extension SimulatedDisk {
         waypost_disk_crash(disk, generator.next(), parts)
     }
 
-    /// After so many more operations, in the midst of whatever then goes on, all of them fail and change nothing.
+    /// Cuts the power after that many more operations: from then on all fail and change nothing.
     ///
-    /// Until `crash` says what is left; `kill` and `restore` turn it on again as well.
+    /// `crash` decides what is left; `kill` and `restore` also turn the power on again.
     package func powerOff(after operations: Int) {
         waypost_disk_power_off_after(disk, Int64(operations))
     }

@@ -1,30 +1,31 @@
-// The account of one device: what it accepted, and what may have become of it.
+// The account of one device: the records it accepted and their possible fates.
 internal import Queue
 internal import Records
 
-/// Whoever has an account: a device, as its uploader and the server see it.
+/// An owner of an account: a device, as its uploader and the server see it.
 protocol AccountHolder: AnyObject {
     var account: Account { get set }
     var number: Int { get }
 }
 
-/// What one device took, by the number of the stream; a value, so that copies and rollbacks are easy.
+/// Records that one device accepted, by stream number; a value, so copies and rollbacks are easy.
 struct Account {
     /// Serial numbers of records that it was given.
     var taken: [Int: [Int]] = [:]
-    /// Records that a source said were lost.
+    /// Records that a source reported as lost.
     var noted: [Int: Int] = [:]
-    /// Records, and losses, since everything was on the disk: a crash may cost them.
+    /// Records and losses since everything was on the disk: a crash may lose them.
     var uncertain: [Int: Int] = [:]
-    /// All that crashes may have cost.
+    /// All records that crashes may have cost.
     var cost: Int { gap.values.reduce(0) { $0 + max(0, $1) } }
-    /// The same of programs that have vanished, until it is seen what they left.
+    /// The `uncertain` records of programs that were killed, until the disk shows what survived.
     var atRisk: [Int: Int] = [:]
-    /// Records that are nowhere and not in the ledger: what crashes have cost so far.
+    /// Records that are neither anywhere nor in the loss ledger: the cost of crashes so far.
     var gap: [Int: Int] = [:]
-    /// What crashes may have cost besides, while records of an older database are there that were told as gone.
+    /// Further possible crash losses, hidden while an older database holds records that were
+    /// reported as evicted.
     var hidden: [Int: Int] = [:]
-    /// Records that were refused, and may be there all the same.
+    /// Records that were refused, but may have been stored.
     var mayHaveLanded: [Int: Int] = [:]
     /// Serial numbers of segments that it was given.
     var segments: [Int] = []
@@ -32,22 +33,22 @@ struct Account {
     var segmentGap = 0
     var uncertainSegments = 0
     var segmentsAtRisk = 0
-    /// Records that are at the server, as the device was told.
+    /// Records that the server has confirmed to the device.
     var acknowledged: Set<Int> = []
-    /// Records of which the device may not know that the server has them.
+    /// Records that the server has, possibly without the device knowing.
     var ambiguous: Set<Int> = []
-    /// How many of those are not looked for any more.
+    /// The number of those that are no longer checked.
     var silent: [Int: Int] = [:]
-    /// The database was changed from outside: what is lost cannot all be known.
+    /// The database was changed from outside: not all losses can be known.
     var isDamaged = false
-    /// A database was set aside: a run of sound went on in the next one as another run.
+    /// A database was quarantined: a run of audio continued in the next one as another run.
     var wasSetAside = false
-    /// Bytes of it were changed: what a record says may be anything, for SQLite has no checksums.
+    /// Bytes of it were changed: a record may say anything, because SQLite has no checksums.
     var isGarbled = false
-    /// The disk did not give all of a damaged database as it was checked at the start: the first read that meets the
-    /// damage finds it.
+    /// The check of a damaged database at the start could not read all of it: a later read finds
+    /// the damage.
     var isUnchecked = false
-    /// What could still be read after its file was cut.
+    /// Records that could still be read after their file was truncated.
     var readable: Set<Int> = []
     var readableSegments: Set<Int> = []
 
@@ -66,14 +67,14 @@ struct Account {
         uncertain[stream, default: 0] += records
     }
 
-    /// The program is gone: what was not on the disk may be lost, or not.
+    /// Handles a killed program: records that were not on the disk may be lost.
     mutating func vanish() {
         for (stream, records) in uncertain { atRisk[stream, default: 0] += records }
         segmentsAtRisk += uncertainSegments
         settle(isRecording: false)
     }
 
-    /// The program has ended, and gave back what it found no disk for.
+    /// Handles an orderly end of the program, which returned the losses it could not write.
     mutating func end(_ losses: [Loss]) {
         for (stream, records) in uncertain {
             let told = losses.filter { $0.stream.number == stream }.reduce(0) { $0 + $1.records }
@@ -82,27 +83,30 @@ struct Account {
         if !losses.contains(where: { $0.stream == .audio }) { uncertainSegments = 0 }
     }
 
-    /// A sync has failed: what is seen after it need not be on the disk (fsync(2), Linux since 4.13).
+    /// A sync has failed: what later reads see need not be on the disk (fsync(2), Linux since
+    /// 4.13).
     var hasFailedSync = false
 
     /// A write may have failed since the program started.
     var hasFailedWrite = false
 
-    /// The disk took nothing for a while since the program started: what came then may wait in memory still.
+    /// The disk refused writes for a while since the program started: records of that time may
+    /// still be in memory.
     var isLate = false {
         didSet { if isLate { wasLate = true } }
     }
-    /// That was so once: sound that waited may go on as another run.
+    /// That happened once: audio in memory may continue as another run.
     private(set) var wasLate = false
 
-    /// What vanished programs left has been seen.
+    /// Clears the risk once the disk has shown what killed programs left.
     mutating func look() {
         if hasFailedSync { return }
         atRisk.removeAll(keepingCapacity: true)
         segmentsAtRisk = 0
     }
 
-    /// Everything is on the disk; of a run that goes on, a segment may be missing that the next one will show.
+    /// Handles that everything is on the disk; an open run may miss a segment that the next one
+    /// will reveal.
     mutating func settle(isRecording: Bool) {
         uncertain.removeAll(keepingCapacity: true)
         if !isRecording { uncertainSegments = 0 }

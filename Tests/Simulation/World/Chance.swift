@@ -1,4 +1,4 @@
-// All chance of a simulated world.
+// The random numbers of a simulated world.
 
 /// SplitMix64: the same numbers for the same seed.
 package struct Chance: RandomNumberGenerator {
@@ -16,7 +16,7 @@ package struct Chance: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// True once in so many times.
+    /// Returns true with probability 1/count.
     package mutating func isOne(in count: Int) -> Bool {
         Int.random(in: 0..<count, using: &self) == 0
     }
@@ -25,7 +25,7 @@ package struct Chance: RandomNumberGenerator {
         Int.random(in: range, using: &self)
     }
 
-    /// Small numbers are as likely as large ones.
+    /// Draws from a range so that small numbers are as likely as large ones.
     package mutating func scale(_ range: ClosedRange<Int>) -> Int {
         let bits = number(0...(Int.bitWidth - range.upperBound.leadingZeroBitCount))
         return min(range.upperBound, max(range.lowerBound, number(0...(1 << bits))))

@@ -1,4 +1,4 @@
-// A server that fails over a few records, and takes all others.
+// A server that fails on a few records and accepts all others.
 internal import Host
 internal import Queue
 internal import Records
@@ -6,13 +6,15 @@ internal import SimulatedDisk
 internal import Upload
 
 extension World {
-    /// Syncs until each batch with such a record has failed often enough, with a kill now and then.
+    /// The most syncs until each batch with such a record has failed often enough, with occasional
+    /// kills.
     private static let rounds = 150
 
-    /// Lets the server fail over a few records for a while: all others arrive, and these wait behind their streams.
+    /// Lets the server fail on a few records for a while: all others arrive, and these wait behind
+    /// their streams.
     ///
-    /// A fix is recorded before each sync, or nothing would show that the server takes others. Faults of the disk are
-    /// over.
+    /// A fix is recorded before each sync, or nothing would show that the server accepts others.
+    /// Disk faults are over.
     func passChoking() throws {
         guard plan.chokes else { return }
         server.choking = try chokingRecords()
@@ -30,7 +32,7 @@ extension World {
         server.mode = plan.peace
     }
 
-    /// Up to three of those that the server does not have.
+    /// Returns up to three records that the server does not have.
     private func chokingRecords() throws -> Set<Int> {
         var chance = Chance(plan.seed ^ 0xC0C)
         let missing = Set(devices.flatMap { $0.account.taken.values.joined() })

@@ -1,4 +1,4 @@
-// What people and timers do to the program.
+// Actions of people and timers.
 internal import Host
 internal import Queue
 internal import Records
@@ -20,11 +20,7 @@ extension World {
             device.limits = Plan.limits(&chance)
             queue.limit(device.limits)
         case .shrink:
-            device.limits = StorageLimits(
-                maxSize: max(250_000, device.disk.usedBytes * 2 / 3),
-                warnFree: 0,
-                criticalFree: 0
-            )
+            device.limits = StorageLimits(maxSize: 200_000, warnFree: 0, criticalFree: 0)
             queue.limit(device.limits)
         case .declare: declare(device, queue, &chance)
         case .stop:
@@ -68,7 +64,7 @@ extension World {
         }
     }
 
-    /// All that is still there, or what one stream uploaded in the last hours.
+    /// Resends all uploaded records, or those that one stream uploaded in the last hours.
     private func resend(_ device: Device, _ queue: Queue, _ chance: inout Chance) {
         let isAll = chance.isOne(in: 2)
         let stream = isAll ? nil : chance.one(of: queue.streams.streams)
@@ -85,11 +81,11 @@ extension World {
         queue.declare(device.userStreams)
     }
 
-    /// The program ends in order: what is not on the disk then is in the losses that it gives back.
+    /// Ends the program in order: records not on the disk are in the losses that it returns.
     private func close(_ queue: Queue, of device: Device) {
         if let open = device.sound { queue.end(run: open.run.id) }
         let losses = queue.close()
-        // What a failed sync gave up may be there, or not.
+        // Writes dropped by a failed sync may or may not be there.
         guard !device.account.hasFailedSync else { return }
         device.account.end(losses)
     }

@@ -14,15 +14,15 @@ final class RandomBox: @unchecked Sendable {
     func next() -> UInt64 { chance.next() }
 }
 
-/// A run of sound that is being captured.
+/// A run of audio that is being captured.
 struct SoundSource {
     var run: AudioRun
     var number: Int
     var index = 0
-    /// When its next segment begins.
+    /// The start of its next segment.
     var next: Stamp
     var truth: Int64
-    /// Frames are so many parts of a million longer than they should be.
+    /// The clock error of its frames in parts per million.
     var drift: Int64
 }
 
@@ -37,10 +37,11 @@ final class Device: AccountHolder {
     private(set) var clock = ManualClock(
         Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
     )
-    /// Which boot it is, in `Truth.boots`.
+    /// The number of the current boot, in `Truth.boots`.
     private(set) var boot = 0
     var queue: Queue?
-    /// What vanished: its connections close once their files are dead, or they would write.
+    /// The queue of a killed program: its connections are closed only once their handles are dead,
+    /// or they would write.
     private var gone: Queue?
     var limits = StorageLimits()
     var memoryLimit = 1000
@@ -50,7 +51,7 @@ final class Device: AccountHolder {
     var syncer: Syncer?
     var storage = StorageAudit()
     private(set) var starts = 0
-    /// Something has not arrived, or not on the disk.
+    /// Something has not arrived at the server, or not on the disk.
     var isBusy: Bool {
         guard let queue, queue.isAllOnDisk else { return true }
         return queue.statistics(dated: false).contains { $0.pending > 0 }
@@ -62,7 +63,7 @@ final class Device: AccountHolder {
         random = RandomBox(seed)
     }
 
-    /// The machine starts: a new boot, with a wall clock that may be anything.
+    /// Boots the machine, with an arbitrary wall clock.
     func boot(_ truth: inout Truth, at now: Int64, offset: Int64, uptime: Int64) {
         boot = truth.boots.count
         truth.boots.append(Boot(name: "boot-\(number)-\(boot)"))
@@ -94,7 +95,7 @@ final class Device: AccountHolder {
         return settings
     }
 
-    /// The program starts; it may find that it cannot, and is started again later.
+    /// Starts the program; if that fails, it is started again later.
     func start(_ truth: Truth) {
         gone = nil
         starts += 1
@@ -103,7 +104,7 @@ final class Device: AccountHolder {
         queue = try? Queue(settings: settings(of: truth))
     }
 
-    /// The program is gone without a word.
+    /// Kills the program.
     func vanish() {
         gone = queue ?? gone
         queue = nil
@@ -114,7 +115,7 @@ final class Device: AccountHolder {
         account.isLate = disk.mayRefuse
     }
 
-    /// Turns the writer and the maintenance until they have nothing to do.
+    /// Runs the writer and the maintenance until they have nothing to do.
     func turn() throws {
         guard let queue else { return }
         for _ in 0..<10_000 {

@@ -1,9 +1,9 @@
-// The simulated disk as the queue sees it.
+// Adapts the simulated disk to the queue.
 internal import Queue
 internal import SQLite
 internal import SimulatedDisk
 
-/// What the queue does with files beside SQLite, done on a simulated disk.
+/// Performs the queue's file operations outside SQLite on a simulated disk.
 struct DiskAdapter: QueueDisk {
     let disk: SimulatedDisk
 
@@ -47,7 +47,7 @@ struct DiskAdapter: QueueDisk {
     }
 
     func extend(_ path: String, to bytes: Int64) throws {
-        // In memory there are no holes; a damaged header may ask for a terabyte.
+        // Memory has no sparse files, and a damaged header may ask for a terabyte.
         guard bytes <= 1 << 30 else {
             throw SQLiteError(code: 11, message: "\(path) would be too large", statement: "")
         }

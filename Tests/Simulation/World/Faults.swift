@@ -1,4 +1,4 @@
-// What happens to the power and to the disk.
+// Faults of the power and the disk.
 internal import Queue
 internal import Records
 internal import SimulatedDisk
@@ -49,7 +49,8 @@ extension World {
         }
     }
 
-    /// Sound of which the disk need not have a chunk: what came last, or all that memory may hold while it fails.
+    /// Returns segments that may be in no chunk on the disk: the newest, or all that memory holds
+    /// while the disk fails.
     private func ends(of device: Device) -> ArraySlice<Int> {
         device.account.isLate
             ? device.account.segments[...] : device.account.segments.suffix(2 * Self.chunkLimit)
@@ -62,13 +63,13 @@ extension World {
         try start(device)
     }
 
-    /// The whole file system is again what it was, while the machine was off.
+    /// Restores the whole file system to an earlier state while the machine is off.
     private func rollBack(_ device: Device, _ chance: inout Chance) throws {
         guard let (snapshot, account) = snapshots[device.number] else { return }
         device.vanish()
         server.sent.forget(device.number)
         device.disk.restore(snapshot)
-        // A fault of the disk goes on with what was rolled back.
+        // A disk fault persists across the rollback.
         let was = device.account
         device.account = account
         if device.disk.mayRefuse {
@@ -81,9 +82,10 @@ extension World {
         try start(device)
     }
 
-    /// Its state on a second device, which goes on by itself.
+    /// Copies the device's state to a second device, which continues independently.
     private func copy(_ device: Device, _ chance: inout Chance) throws {
-        // A copy has what a failed sync or write left on the disk, and its device writes that once more.
+        // A copy has what a failed sync or write left on the disk, and its device writes that once
+        // more.
         guard devices.count < 3, !device.disk.isOff, !device.account.hasFailedSync,
             !device.account.hasFailedWrite
         else { return }
@@ -107,14 +109,14 @@ extension World {
         let disk = device.disk
         let file = Device.path + (chance.isOne(in: 4) ? "-wal" : "")
         guard let size = disk.size(file), size > 0 else { return }
-        // Its program is gone before, so that nobody writes the damage over by chance.
+        // Kill the program first, so that it does not overwrite the damage by chance.
         device.vanish()
         disk.kill()
         device.account.isDamaged = true
         server.sent.forget(device.number)
-        // A note of the clock may be gone: what is dated by it is as good as the next one.
+        // A clock note may be lost: records dated by it are as good as the next note.
         truth.boots[device.boot].doubtSyncs()
-        // Where the end of the journal is gone, chunks are made of their segments once more.
+        // If the end of the WAL is lost, chunks are made of their segments once more.
         server.endsOfCopies.formUnion(device.account.segments)
         switch step.kind {
         case .damage:
@@ -122,7 +124,8 @@ extension World {
             let bytes = (0..<chance.scale(1...2000)).map { _ in
                 UInt8(truncatingIfNeeded: chance.next())
             }
-            // A version above ours is left alone, whatever made it: it would wait for a person.
+            // A version newer than ours is left alone, whatever caused it: it would wait for a
+            // person.
             let version = file == Device.path ? try? disk.read(file, at: 60, count: 4) : nil
             try? disk.damage(file, at: Int64(chance.number(0...Int(size - 1))), with: bytes)
             if let version { try? disk.damage(file, at: 60, with: version) }

@@ -1,4 +1,4 @@
-// What the steps of a history do.
+// Carries out the steps of a history.
 internal import Host
 internal import Queue
 internal import Records
@@ -43,7 +43,7 @@ extension World {
         }
     }
 
-    /// Milliseconds from a moment to some days.
+    /// Draws a time span in milliseconds, up to some days.
     private static func span(_ amount: Int, _ chance: inout Chance) -> Int64 {
         let unit = chance.one(of: [100, 1000, 1000, 60_000, 600_000, 3_600_000])
         return Int64(unit * (amount + 1))
@@ -51,7 +51,7 @@ extension World {
 
     // MARK: Time
 
-    /// Time passes for all; programs do what is due meanwhile.
+    /// Advances the time; programs do what becomes due.
     func pass(_ span: Int64) throws {
         var left = span
         for part in [1100, 60_000, .max] as [Int64] where left > 0 {
@@ -62,7 +62,7 @@ extension World {
         }
     }
 
-    /// Nothing runs: the board is suspended.
+    /// Suspends the board: nothing runs.
     private func sleep(_ span: Int64) throws {
         now += span
         for device in devices { device.clock.advance(by: .milliseconds(span)) }
@@ -89,7 +89,7 @@ extension World {
             try writer.pruneClockMap()
         }
         guard synced else { return }
-        // Where the disk refused, it may be there or not.
+        // If the disk refused, the note may or may not be there.
         if isNoted != nil {
             truth.boots[device.boot].syncs.append(stamp.boot.milliseconds)
         } else {
@@ -110,7 +110,7 @@ extension World {
                 Loss(.missed, .beacons, records: Int64(step.amount + 1), from: stamp, to: stamp)
             )
         case .beacons:
-            // A beacon goes and another one comes.
+            // A beacon disappears and another one appears.
             let place = chance.number(0...(truth.identities.count - 1))
             var identity = truth.identities[place]
             identity.address = BluetoothAddress(value: chance.next())
@@ -220,14 +220,14 @@ extension World {
         if (end.stamp.boot.milliseconds, end.stamp.wall.milliseconds) != (
             record.boottime, record.wall
         ) {
-            // It ended before, and a crash came between: when is not known here any more.
+            // It ended earlier, and a crash came in between: the end time is unknown here.
             record.given = .min
         }
         let serial = truth.add(record)
         device.account.take(serial, number)
         let report = "{\"track\":{},\"beacons\":[],\"n\":\(serial)}"
         let isDone = (try? queue.perform({ try $0.finishSurvey(report: report) })) != nil
-        // Where the disk refused it is worked out again later, and is another record then.
+        // If the disk refused, it is computed again later and is another record then.
         if !isDone { device.account.taken[number]?.removeAll { $0 == serial } }
         device.account.uncertain[number, default: 0] -= 1
     }

@@ -1,18 +1,19 @@
-// What a device's live database holds, read without the gateway's code.
+// The records in a device's live database, read without the gateway's code.
 internal import Records
 internal import SQLite
 
-/// The records of a device by what has become of them, as far as the order of deletion depends on it.
+/// The records of a device by state, as far as the order of deletion depends on it.
 struct Holdings {
-    /// Ids of records that are in no batch, ascending, by the number of the stream.
+    /// Ids of records that are in no batch, ascending, by stream number.
     var pending: [Int: [Int64]] = [:]
     /// Bytes of those records.
     var pendingBytes: [Int: Int64] = [:]
-    /// How many records of each uploaded batch are still here, by its stream and last record: its first ones may go.
+    /// Remaining records of each uploaded batch, by its stream and last record: its first ones may
+    /// be deleted.
     var uploaded: [String: Int64] = [:]
-    /// How many records are in quarantine, by the number of the stream.
+    /// Quarantined records by stream number.
     var quarantined: [Int: Int64] = [:]
-    /// How many records the ledger says were evicted, by the number of the stream.
+    /// Evicted records by stream number, according to the loss ledger.
     var evicted: [Int: Int64] = [:]
 
     init(_ live: OpenDatabase, _ streams: [StreamKind]) throws {
@@ -21,7 +22,8 @@ struct Holdings {
         try readLedger(live.connection)
     }
 
-    /// On its own: a default of a dictionary crashes Swift 6.0.3 in a function that borrows a connection.
+    /// A separate function: a default of a dictionary crashes Swift 6.0.3 in a function that
+    /// borrows a connection.
     private mutating func sort(_ batches: [Batch]) {
         for batch in batches {
             if batch.state == 1 {
@@ -71,7 +73,7 @@ struct Holdings {
         (pending[kind.stream.number], pendingBytes[kind.stream.number]) = (ids, sum)
     }
 
-    /// SQL for the bytes that a record's row holds.
+    /// Returns SQL for the bytes in a record's row.
     private static func size(_ kind: StreamKind) -> String {
         if case .sound = kind.shape { return "bytes" }
         return "length(CAST(\(Presence.column(kind.stream)) AS BLOB))"

@@ -1,4 +1,4 @@
-// What must be true of each device, whatever happened.
+// Invariants of each device, whatever happened.
 internal import Host
 internal import Queue
 internal import Records
@@ -7,12 +7,13 @@ internal import SQLite
 internal import Upload
 
 extension World {
-    /// The most segments that a chunk has.
+    /// The most segments in a chunk.
     static let chunkLimit = 6
 
-    /// Compares what a device took with what is on its disk, at the server, and in its ledger.
+    /// Compares the records a device accepted with its disk, the server and the loss ledger.
     ///
-    /// `isStart`: the program has just started, and what was uncertain is seen to be there or not.
+    /// `isStart`: the program has just started, so uncertain records are now known to be there or
+    /// not.
     func audit(_ device: Device, isStart: Bool = false) throws {
         guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff else { return }
         audits += 1
@@ -29,12 +30,12 @@ extension World {
         }
         if presence.unreadable != nil { return }
         if audits % 4 == 0 || isStart { try compareWithReload(device, presence) }
-        // A disk that fails for a moment is no damage.
+        // A temporary disk error is not damage.
         guard presence.givenUp == 0 || device.account.isDamaged || device.account.hasFailedSync
         else {
             throw Violation("given up", "device \(device.number): \(presence.givenUp) records")
         }
-        // Where the disk took nothing for a while, an answer may not be noted, too.
+        // If the disk refused writes for a while, the server's answer may not be stored either.
         if isStart || device.account.isLate || device.account.hasFailedSync {
             device.account.ambiguous.formUnion(presence.ready.intersection(server.serials))
         }
@@ -74,18 +75,19 @@ extension World {
         if !device.account.isDamaged, gap > before + uncertain {
             throw Violation("lost untold", words())
         }
-        // Events of the program are told, too, when they go.
-        // Where the books are gone as well, what was uploaded before may be told.
+        // The program's own events are reported too when they are evicted. If the tables beside the
+        // records are lost as well, uploaded records may be reported as lost.
         let least = device.account.isDamaged ? -taken.count : before
         let landed = device.account.mayHaveLanded[number] ?? 0
-        // Where bytes were changed, the number of the last record may be any.
+        // After changed bytes the number of the last record is unreliable.
         if stream != .events, gap < least - silent - landed, !presence.hasOlder,
             !device.account.isGarbled
         {
             throw Violation("told and not lost", words())
         }
         guard uncertain > 0 || device.account.isDamaged else { return }
-        // What was evicted from an older database is there until its file goes, and hides what a crash has cost.
+        // Records evicted from an older database exist until its file is deleted, and hide the cost
+        // of a crash.
         device.account.gap[number] = presence.hasOlder ? max(0, gap) : gap
         device.account.hidden[number] = presence.hasOlder ? uncertain : 0
     }
@@ -96,7 +98,7 @@ extension World {
     ) throws {
         let number = Stream.audio.number
         let here = { [server] in presence.segments.contains($0) || server.segments.contains($0) }
-        // A hole is told when the next segment shows it.
+        // A gap is reported when the next segment reveals it.
         let newest = device.account.segments.last(where: here) ?? -1
         let open = device.sound?.number ?? -1
         let missing = device.account.segments.filter {
@@ -107,7 +109,7 @@ extension World {
         }
         let told = presence.ledger[number] ?? 0
         let uncertain = device.account.segmentsAtRisk
-        // A chunk that is told has at most so many of its own.
+        // A reported chunk has at most this many unshared segments.
         let covered = told * Self.chunkLimit + device.account.segmentGap + uncertain
         if !device.account.isDamaged, missing.count > covered {
             throw Violation(
@@ -123,7 +125,8 @@ extension World {
         }
     }
 
-    /// Nothing is in quarantine that the server did not refuse often enough while it was alone in its batch.
+    /// Checks that the server refused each quarantined record often enough while it was alone in
+    /// its batch.
     private func checkQuarantine(_ device: Device, _ presence: Presence) throws {
         guard !device.account.isGarbled else { return }
         for serial in presence.quarantined where !server.hasRefused(serial, plan.maxAttempts) {
@@ -138,9 +141,10 @@ extension World {
         }
     }
 
-    // MARK: Peace
+    // MARK: The final phase
 
-    /// Faults end, the server is good, and time passes: everything must have arrived or be told.
+    /// Ends all faults, lets the server accept everything and advances the time: every record must
+    /// have arrived or be reported as lost.
     func findPeace() throws {
         server.mode = plan.peace
         for device in devices {
@@ -156,7 +160,8 @@ extension World {
             try syncInPeace(round % 2 == 0 ? .asked : .tick)
         }
         if plan.budget != nil { try passBudgets() } else { try passResends() }
-        // The last sync may have finished an older database: the event that reports its end needs one more.
+        // The last sync may have finished an older database: the event that reports its end needs
+        // one more.
         if devices.contains(where: \.isBusy) {
             try pass(20_000)
             try syncInPeace(.asked)
@@ -164,7 +169,7 @@ extension World {
         for device in devices { try checkPeace(device) }
     }
 
-    /// Days with a budget each, until nothing waits.
+    /// Runs days with a budget each, until nothing is pending.
     private func passBudgets() throws {
         for day in 1...500 where devices.contains(where: \.isBusy) {
             log?("  day \(day)")
@@ -185,7 +190,7 @@ extension World {
         }
     }
 
-    /// What could be read after a damage has arrived, or is told.
+    /// Checks that each record readable after damage has arrived or is reported as lost.
     private func checkSalvaged(_ device: Device) throws {
         guard !device.account.isGarbled, let queue = device.queue else { return }
         let presence = Presence(
@@ -207,9 +212,9 @@ extension World {
         }
     }
 
-    /// What was uploaded long ago does not stay.
+    /// Checks that old uploaded records are deleted.
     func checkRetention(_ device: Device) throws {
-        // What a failed sync or write gave up may be read here, and is unknown to the program.
+        // Writes dropped by a failed sync may be readable here but unknown to the program.
         guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff,
             !device.account.hasFailedSync, !device.account.hasFailedWrite,
             !device.account.isGarbled
@@ -232,7 +237,7 @@ extension World {
         }
     }
 
-    /// Syncs until all that a person asked for again was sent again: a sync takes a portion of it.
+    /// Syncs until all records that a person asked to resend were sent: a sync sends a portion.
     private func passResends() throws {
         for _ in 0..<300 {
             guard devices.contains(where: { marked($0) > 0 }) else { return }
@@ -244,7 +249,7 @@ extension World {
         }
     }
 
-    /// Batches that are to be sent again.
+    /// Returns the number of batches that are to be resent.
     private func marked(_ device: Device) -> Int64 {
         guard !device.account.isGarbled else { return 0 }
         let count = try? view.look(at: device.disk) {

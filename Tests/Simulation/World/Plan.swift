@@ -1,4 +1,4 @@
-// A history drawn from a seed: which faults there are at all, and then what happens.
+// Draws a history from a seed: its kinds of fault, then its steps.
 package import Queue
 
 /// Everything that decides what happens in a world.
@@ -6,29 +6,30 @@ package struct Plan {
     package var seed: UInt64
     package var steps: [Step]
     package var beacons = 4
-    /// Of a body.
+    /// The limit of a body.
     package var batchBytes = 2000
     package var maxAttempts = 3
-    /// How the server is in the end: in ways that take everything.
+    /// The server's final behaviour: one of those that accept everything.
     var peace = ServerMode.good
     package var memoryLimit = 1000
-    /// The journal is as long as on a device from the start on.
+    /// The WAL is as long as on a device from the start on.
     var lengthensJournal = false
     package var auditEvery = 8
     package var limits = StorageLimits()
     package var retention = Duration.seconds(3600)
-    /// The most bytes that fill a record up.
+    /// The most padding bytes in a record.
     package var padding = 20
-    /// The newest records go between any two batches of a backlog, and leave islands of what is frozen.
+    /// The newest records are sent between any two batches of a backlog, and leave islands of
+    /// frozen records.
     var newestBetween = false
-    /// In the end the server fails over a few records for a while.
+    /// At the end the server fails on a few records for a while.
     var chokes = false
-    /// Bytes a day, of histories that have a budget.
+    /// The daily byte budget, if the history has one.
     package var budget: Int64?
-    /// Whether bytes of the database may change.
+    /// Bytes of the database may be changed.
     package var allowsDamage = true
 
-    /// Something may happen to the disk, or to what is on it.
+    /// The history has faults of the disk or damage.
     var hasFaults: Bool {
         let faults: Set<Step.Kind> = [
             .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
@@ -37,7 +38,8 @@ package struct Plan {
         return steps.contains { faults.contains($0.kind) }
     }
 
-    /// `hasIslands`: false for the histories that seeds stood for before there were islands and bad moments.
+    /// Draws a history; `hasIslands` false reproduces seeds from before there were islands and
+    /// mishaps.
     package init(seed: UInt64, length: Int = 120, hasIslands: Bool = true) {
         self.seed = seed
         steps = []
@@ -87,7 +89,7 @@ package struct Plan {
             steps.insert(contentsOf: Self.island(&chance), at: place)
         }
         if hasIslands, [0, 2, 4, 7].contains(seed % 8) {
-            // Long records, so that a page of one can be missing.
+            // Long records, so that a page in the middle of one can be missing.
             padding = 5000
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.setAside(&chance), at: place)
@@ -112,12 +114,11 @@ package struct Plan {
     /// Draws nothing that the rest of the history depends on; the same holds for `addLateClock`.
     private mutating func addShortage() {
         var chance = Chance(seed ^ 0x5407)
-        padding = 2000
+        padding = 5000
         let records: [Step.Kind] = [.sightings, .put, .fixes, .events]
-        let fill = Array(repeating: [Step.Kind.put, .wait], count: 8).flatMap(\.self)
         let kinds =
             [.faultsEnd, .clockSync, .poison] + records + Array(repeating: .sync, count: 7)
-            + [.fixes] + fill + [.shrink, .wait, .health, .good, .sync]
+            + [.fixes] + Array(repeating: .put, count: 24) + [.shrink, .health, .good, .sync]
         insert(kinds, amounts: 20...40, &chance)
     }
 
@@ -140,7 +141,7 @@ package struct Plan {
         steps.insert(contentsOf: scene, at: chance.number(0...steps.count / 3))
     }
 
-    /// Puts a person into the history who has records sent again, now and then; draws nothing that the rest depends on.
+    /// Adds occasional resends by a person; draws nothing that the rest depends on.
     private mutating func addResends() {
         var chance = Chance(seed ^ 0x5E5E4D)
         for _ in 0..<chance.number(1...6) {
@@ -152,7 +153,7 @@ package struct Plan {
         }
     }
 
-    /// The same history with a budget: what it has no room for goes days later.
+    /// Returns the same history with a budget: records beyond it are sent days later.
     package func withBudget() -> Plan {
         var (plan, chance) = (self, Chance(seed ^ 0xB06E7))
         plan.chokes = false
@@ -160,8 +161,8 @@ package struct Plan {
         return plan
     }
 
-    /// Faults that meet within a moment, rare by chance: a whole file that is cut, the power going as a file is set
-    /// aside, a disk that fails just as one is read, or at the start.
+    /// Faults in quick succession that are rare by chance: a truncated file, a power cut while a
+    /// file is quarantined, a disk that fails during such a read or at the start.
     private static func mishap(_ chance: inout Chance) -> [Step] {
         let records: [Step.Kind] = [.faultsEnd, .soundStart, .sound, .put, .sightings, .fixes]
         let faults: [[Step.Kind]] = [
@@ -173,9 +174,9 @@ package struct Plan {
         return kinds.map { Step($0, amount: chance.number(0...20), draw: chance.next()) }
     }
 
-    /// What needs several things in a row: a person drops what a server refused again and again; what is frozen lies
-    /// among records that go for want of space; a stream is declared while the disk refuses; and the disk refuses to set
-    /// a database aside whose last commit failed.
+    /// Chains of steps: a person drops records that a server refused repeatedly; frozen records lie
+    /// among evicted ones; a stream is declared while the disk refuses; the disk refuses to
+    /// quarantine a database whose last commit failed.
     private static func island(_ chance: inout Chance) -> [Step] {
         let records: [Step.Kind] = [.faultsEnd, .sightings, .put, .fixes, .wait]
         let syncs: [Step.Kind] = [.clockSync, .sync, .sync, .wait, .sync, .wait, .sync, .sync]
@@ -195,8 +196,8 @@ package struct Plan {
         }
     }
 
-    /// A database that is set aside in a bad moment: it lost pages of records that are frozen already; or the disk
-    /// refuses the move, its mark or the next database, and the commit before it.
+    /// A database is quarantined at a bad time: it lost pages of frozen records; or the disk
+    /// refuses the move, its marker or the next database, and the commit before it.
     private static func setAside(_ chance: inout Chance) -> [Step] {
         let records: [Step.Kind] = [.faultsEnd, .sightings, .put, .fixes, .wait]
         let kinds: [[Step.Kind]] = [
@@ -214,8 +215,8 @@ package struct Plan {
         }
     }
 
-    /// What a start finds and must not trust: frozen records whose last pages are gone, perhaps when the server has them
-    /// already; a journal with what a failed sync gave up, and the power goes later.
+    /// State that a start must not trust: frozen records whose last pages are missing, perhaps
+    /// already uploaded; a WAL with writes that a failed sync dropped, and a later power cut.
     private static func found(_ chance: inout Chance) -> [Step] {
         let frozen: [Step.Kind] = [
             .faultsEnd, .good, .sync, .sync, .stumble, .put, .wait, .sync, .wait, .sync, .stop,
@@ -240,8 +241,8 @@ package struct Plan {
         return kinds.map { Step($0, amount: chance.number(0...12), draw: chance.next()) }
     }
 
-    /// A database that is set aside with all that is in it, perhaps while the disk refuses a commit: nothing may be
-    /// lost, or come twice.
+    /// A database is quarantined with all its records, perhaps while the disk refuses a commit:
+    /// none may be lost or sent twice.
     private static func replacement(_ chance: inout Chance) -> [Step] {
         let before: [Step.Kind] = [
             .sightings, .soundStart, .sound, .put, .failSyncs, .fixes, .wait,
@@ -250,8 +251,8 @@ package struct Plan {
         return kinds.map { Step($0, amount: chance.number(0...8), draw: chance.next()) }
     }
 
-    /// What happens to a device that is started anew in the evening and hears nothing until the morning: rare by
-    /// chance, and where numbers of rows that are gone would come again.
+    /// A device restarts in the evening and receives nothing until the morning: rare by chance, and
+    /// a case where numbers of deleted rows could be reused.
     private static func night(_ chance: inout Chance) -> [Step] {
         let kinds: [Step.Kind] = [
             .faultsEnd, .sightings, .fixes, .wait, chance.one(of: [.stop, .kill, .reboot]), .sync,
@@ -269,13 +270,13 @@ package struct Plan {
         )
     }
 
-    /// What always happens, with its weight.
+    /// Steps of every history, with their weights.
     private static let ordinary: [(kind: Step.Kind, weight: Int)] = [
         (.wait, 20), (.sightings, 14), (.fixes, 5), (.events, 4), (.put, 5), (.sync, 10),
         (.clockSync, 3), (.health, 5), (.night, 1),
     ]
 
-    /// What some histories have.
+    /// Steps of some histories.
     private static let special: [Step.Kind] = [
         .gap, .clockNote, .clockStep, .clockRight, .beacons, .lossNoted, .soundStart, .sound,
         .soundEnd,

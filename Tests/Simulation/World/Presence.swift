@@ -1,31 +1,32 @@
-// What the databases of a device hold, read without the gateway's code.
+// The records in all databases of a device, read without the gateway's code.
 internal import Records
 internal import SimulatedDisk
 internal import SQLite
 
-/// The serial numbers of records and segments that are on a disk, and what the ledger says.
+/// The serial numbers of records and segments on a disk, and the loss ledger.
 struct Presence {
     var records: Set<Int> = []
     var segments: Set<Int> = []
-    /// Records in the ledger, by the number of the stream.
+    /// Lost records in the ledger, by stream number.
     var ledger: [Int: Int] = [:]
-    /// Records that were given up, as they could not be read.
+    /// Records that were recorded as lost because they could not be read.
     var givenUp = 0
-    /// Records in batches that are frozen and not judged.
+    /// Records in frozen batches without a verdict.
     var ready: Set<Int> = []
-    /// Records in quarantine, and the last segments of chunks there.
+    /// Records in quarantine, and the last segments of quarantined chunks.
     var quarantined: Set<Int> = []
     var quarantinedSegments: Set<Int> = []
-    /// A database that was set aside is there, and not done with.
+    /// An unfinished quarantined database exists.
     var hasOlder = false
-    /// Names of databases that were set aside and whose books a newer one has taken over.
+    /// Names of quarantined databases whose loss ledger a newer one has taken over.
     private var adopted: Set<String> = []
-    /// What of the live database could not be read, and why.
+    /// Why part of the live database could not be read.
     var unreadable: String?
-    /// Records behind a page that cannot be read are looked for one by one, too.
+    /// Records behind an unreadable page are also searched one by one.
     private var isThorough = false
 
-    /// Of a damaged database as much as there is; `isThorough`: behind a page that cannot be read, too.
+    /// Reads as much of a damaged database as possible; `isThorough` also searches behind
+    /// unreadable pages.
     init(_ disk: SimulatedDisk, streams: [StreamKind], isThorough: Bool = false) {
         self.init(isThorough: isThorough)
         readAll(try? OpenDatabase(on: disk.copy(seed: 1)), disk, streams: streams, OlderFiles())
@@ -67,7 +68,7 @@ struct Presence {
         readOlder(disk, streams, files)
     }
 
-    /// Those that were set aside.
+    /// Reads the quarantined databases.
     private mutating func readOlder(
         _ disk: SimulatedDisk,
         _ streams: [StreamKind],
@@ -80,7 +81,7 @@ struct Presence {
         }
         guard !paths.isEmpty else { return }
         hasOlder = true
-        // The newest first: it may have taken over the books of those before it.
+        // The newest first: it may have taken over the ledgers of those before it.
         for path in paths.sorted(by: >) {
             let older = files.find(path, disk, streams) { copy in
                 var older = Presence(isThorough: isThorough)
@@ -100,7 +101,7 @@ struct Presence {
             records.formUnion(older.records)
             segments.formUnion(older.segments)
             ready.formUnion(older.ready)
-            // Its ledger is taken over with its books, and a disk that refuses to give them may delay that.
+            // Its ledger is taken over with its other tables; a failing disk may delay that.
             let name = path.split(separator: "/").last.map { String($0) } ?? path
             guard !adopted.contains(name) else { continue }
             ledger.merge(older.ledger) { $0 + $1 }
@@ -109,7 +110,7 @@ struct Presence {
     }
 
     private mutating func readAdopted(_ live: borrowing Connection) throws {
-        // As the program reads it: an index whose bytes were changed is never looked at.
+        // As the program reads it: without an index, whose bytes may have been changed.
         let names = try live.prepare("SELECT name FROM databases NOT INDEXED")
         while try names.step() { adopted.insert(names.text(0)) }
     }
@@ -121,11 +122,11 @@ struct Presence {
         givenUp = Int(try live.integer(unread) ?? 0)
     }
 
-    /// The column that tells which record it is.
+    /// Returns the column that identifies a record.
     static func column(_ stream: Stream) -> String {
         switch stream {
         case .beacons: "payload"
-        // What a page that was written in part has instead is no place of ours.
+        // A half-written page may contain positions that no source recorded.
         case .location: "CASE WHEN longitude_e7=2*latitude_e7 AND mode=3 THEN latitude_e7 END"
         case .events: "detail"
         case .surveys: "report"
@@ -133,7 +134,8 @@ struct Presence {
         }
     }
 
-    /// Of the live database only what is neither gone nor uploaded counts.
+    /// Reads a stream; in the live database only records that are neither deleted nor uploaded
+    /// count.
     private mutating func read(
         _ kind: StreamKind,
         _ connection: borrowing Connection,
@@ -160,7 +162,7 @@ struct Presence {
         }
     }
 
-    /// Reads a table number by number: a page that cannot be read says nothing of those behind it.
+    /// Reads a table number by number: an unreadable page does not hide those behind it.
     private mutating func readEach(
         _ kind: StreamKind,
         _ connection: borrowing Connection,
@@ -210,7 +212,7 @@ struct Presence {
 
     private typealias BatchRange = (first: Int64, last: Int64, state: Int64)
 
-    /// The batches of a stream by their first numbers.
+    /// Returns the batches of a stream by their first numbers.
     private static func batches(
         _ stream: Int,
         _ connection: borrowing Connection
@@ -240,7 +242,7 @@ struct Presence {
         }
     }
 
-    /// Segments that a chunk has, or that will be in one.
+    /// Reads segments that are in a chunk, or will be.
     private mutating func readSound(_ connection: borrowing Connection, _ mark: Mark?) throws {
         let tail =
             mark.map {
@@ -248,7 +250,8 @@ struct Presence {
             } ?? """
                 s.run=(SELECT max(id) FROM runs) AND s.id>(SELECT chunked FROM runs WHERE id=s.run)
                 """
-        // Without the index: what of it was changed is found by the question that needs it, which need not have come.
+        // Without the index: a change in it is found by the query that needs it, which may not have
+        // run yet.
         let rows = try connection.prepare(
             """
             SELECT s.data FROM segments s WHERE
@@ -279,7 +282,7 @@ struct Presence {
     }
 }
 
-/// How far a database that was set aside counts; what it has beyond was written once more, into the next one.
+/// The last records of a quarantined database that count; later ones were rewritten into the next.
 private struct Mark {
     var next: [String: Int64] = [:]
     var run: Int64
@@ -289,7 +292,7 @@ private struct Mark {
         guard let size = disk.size(path + "-mark"),
             let bytes = try? disk.read(path + "-mark", at: 0, count: Int(size))
         else { return nil }
-        // Two lines that say the same, each with its sum at its end.
+        // Two identical lines, each with a checksum at its end.
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.firstIndex(of: "\n") else { return nil }
         let words = text[..<end].split(separator: " ").dropLast()

@@ -1,6 +1,6 @@
-// Records of the user's programs, which are told when they are on the disk.
+// Records of user programs, which are notified when their records are on the disk.
 
-/// What a giver of records was told.
+/// The acknowledgement that a program received for its records.
 final class Promise: @unchecked Sendable {
     // Unchecked because a simulated world has one thread.
     private unowned let device: Device
@@ -13,9 +13,9 @@ final class Promise: @unchecked Sendable {
         self.stream = stream
     }
 
-    /// Taken from here on: a crash may not cost them.
+    /// Handles the answer: a crash must not lose acknowledged records.
     ///
-    /// What was refused was never there.
+    /// Refused records count as never given.
     func answer(_ error: (any Error)?) {
         let count = serials.count
         if error == nil {
@@ -23,7 +23,8 @@ final class Promise: @unchecked Sendable {
         } else {
             let refused = Set(serials)
             device.account.taken[stream]?.removeAll { refused.contains($0) }
-            // A commit whose sync failed may have landed, and its records be found by the next start.
+            // A commit whose sync failed may have been written, and the next start may find its
+            // records.
             if device.account.hasFailedSync {
                 device.account.mayHaveLanded[stream, default: 0] += count
             }
@@ -33,7 +34,7 @@ final class Promise: @unchecked Sendable {
 }
 
 extension Device {
-    /// Notes records that were given and not answered yet.
+    /// Registers records that were given but not yet acknowledged.
     func promise(_ serials: [Int], _ stream: Int) -> Promise {
         for serial in serials { account.take(serial, stream) }
         return Promise(self, serials, stream)

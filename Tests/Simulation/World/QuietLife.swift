@@ -1,4 +1,4 @@
-// A quiet device, hour by hour: what a year of it comes to.
+// A quiet device, hour by hour: the totals of a year.
 internal import Host
 internal import Queue
 internal import Records
@@ -6,7 +6,8 @@ internal import SimulatedDisk
 internal import Upload
 
 extension World {
-    /// Beacons each minute, a fix each five, a sync each five, the clock each hour; a mishap now and then.
+    /// Simulates hours: beacons each minute, a fix and a sync every five, a clock note per hour,
+    /// occasional mishaps.
     package func live(hours: Int) -> Violation? {
         var chance = Chance(plan.seed ^ 0x11FE)
         plan.batchBytes = 1 << 20
@@ -50,14 +51,14 @@ extension World {
         try take(Step(chance.one(of: kinds), amount: chance.scale(0...20), draw: chance.next()))
     }
 
-    /// What there was.
+    /// A summary of the counts.
     package var summary: String {
         "\(truth.records.count) records, \(server.requests) requests, \(audits) audits"
     }
 }
 
 extension Account {
-    /// What arrived long ago is not looked for any more.
+    /// Stops tracking records that arrived long ago.
     mutating func forget(_ server: Server) {
         for (stream, serials) in taken where serials.count > 2000 {
             let old = serials.dropLast(2000)

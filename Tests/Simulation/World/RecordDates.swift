@@ -1,11 +1,12 @@
-// The dates of a record on the wire, and what may become of them when it is sent again.
+// The timestamps of a record on the wire, and their allowed changes when it is resent.
 internal import Host
 
-/// When a record happened and, in the detail of an event, the span of time that it is about.
+/// When a record happened and, in an event's detail, the time span it describes.
 ///
-/// A retry has the same bytes. A record that gets into another batch (its batch was lost with a damaged database, is
-/// sent by a copy, or came out of quarantine) keeps id and content, and is dated as its device then knows: its
-/// timestamp may move, and each end of its span moves with it or stays, being known from before.
+/// A retry has the same bytes. A record that gets into another batch (its batch was lost with a
+/// damaged database, is sent by a copy, or left quarantine) keeps id and content, and is dated by
+/// what its device knows then: its timestamp may move, and each end of its span moves with it or
+/// stays if it was already known.
 struct RecordDates: Equatable {
     private static let spans = ["from", "to", "since", "until"]
     private static let happened = ["timestamp", "timestamp_start"]
@@ -19,7 +20,7 @@ struct RecordDates: Equatable {
         span = Self.spans.map { WireRecord.time(detail?[$0]) }
     }
 
-    /// An event's detail without its span.
+    /// Returns an event's detail without its span.
     static func removed(from detail: WireJSON) -> WireJSON {
         guard case .object(let members) = detail else { return detail }
         return .object(
@@ -27,7 +28,7 @@ struct RecordDates: Equatable {
         )
     }
 
-    /// Whether a record that had the dates `first` may have these.
+    /// Returns whether a record first sent with the dates `first` may have these.
     func mayFollow(_ first: Self) -> Bool {
         guard let timestamp, let before = first.timestamp else { return self == first }
         return zip(span, first.span).allSatisfy { new, old in

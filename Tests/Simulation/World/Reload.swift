@@ -1,4 +1,4 @@
-// What the program remembers, beside what it would remember after a restart.
+// Compares the program's memory with what it would read after a restart.
 internal import Host
 internal import Queue
 internal import Records
@@ -10,14 +10,14 @@ extension World {
         do {
             try compare(device, presence)
         } catch let found as Violation {
-            // A write that failed may have arrived all the same: what was rolled back is there after a restart.
-            // Pages whose bytes were changed may still be in the program's memory as they were.
+            // A failed write may have arrived: rolled-back records are there after a restart.
+            // Changed pages may still be unchanged in the program's memory.
             if !device.account.hasFailedWrite, !device.account.isGarbled { throw found }
         }
     }
 
     private func compare(_ device: Device, _ presence: Presence) throws {
-        // What a failed sync gave up is not committed, and may be found by a restart all the same.
+        // Writes dropped by a failed sync are not committed, but a restart may find them.
         guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff,
             !device.account.hasFailedSync
         else { return }
@@ -31,10 +31,10 @@ extension World {
             throw Violation("reload", "device \(device.number): a copy of the disk does not open")
         }
         defer { withExtendedLifetime(copy) {} }
-        // A damage that is seen at a start only, or another name for an older database.
+        // Damage that only a start detects, or another name for an older database.
         if device.account.isDamaged, again.setAside != queue.setAside { return }
         let (memory, disk) = (figures(queue), figures(again))
-        // Sound that goes on is a chunk after a restart.
+        // Audio being recorded becomes a chunk at a restart.
         for kind in queue.streams.kinds where device.sound == nil || kind.stream != .audio {
             try compare(kind.stream, queue, again, device)
             let (memory, disk) = (memory[kind.stream] ?? [], disk[kind.stream] ?? [])
@@ -45,9 +45,9 @@ extension World {
                 )
             }
         }
-        // Reading may fail just now.
+        // Reading may fail temporarily.
         guard let losses = try? queue.losses() else { return }
-        // None on either side: nothing to open the copy once more for.
+        // None on either side, so the copy need not be opened.
         if losses.isEmpty, presence.ledger.isEmpty { return }
         let found = try? again.losses()
         guard losses == found else {

@@ -1,24 +1,26 @@
-// What a server may expect of records that come under another key than before.
+// The server's guarantees for records that arrive under another key.
 
-/// The batches that came to a server, and what their records looked like.
+/// The batches that a server received, and the form of their records.
 ///
-/// The promise: while nobody has judged a batch, it comes with the same bytes under the same key; or it is split, and then
-/// each part holds records of that batch alone, each the very same JSON as before, dates included, and the old key does not
-/// come again. So a server that keeps one record of each id has everything once, whatever it did with the whole batch.
+/// The guarantee: until a batch has a verdict, it is sent with the same bytes under the same key;
+/// or it is split, and then each part holds only records of that batch, each with identical JSON
+/// including timestamps, and the old key is not used again. So a server that keeps one record per
+/// id has everything once, whatever it did with the whole batch.
 struct SentBatches {
     private struct Batch {
-        /// The form of each record, by its id.
+        /// A hash of each record's JSON, by its id.
         var records: [String: UInt64]
-        /// Some of its records came under another key.
+        /// Some of its records arrived under another key.
         var isSplit = false
     }
 
-    /// By device, for a copy of a card sends what was pending under the same keys, and splits it at a time of its own.
+    /// By device, because a copy of a card sends pending records under the same keys and splits
+    /// them at other times.
     private var batches: [Int: [String: Batch]] = [:]
     /// The last key of each record of a device.
     private var keys: [Int: [String: String]] = [:]
 
-    /// Notes a request; throws a Violation for one that breaks the promise.
+    /// Records a request; throws a Violation if it breaks the guarantee.
     mutating func note(_ key: String, _ records: [WireRecord], _ device: Int) throws {
         if let known = batches[device]?[key] {
             guard !known.isSplit else {
@@ -46,7 +48,8 @@ struct SentBatches {
         for id in ids { keys[device, default: [:]][id] = key }
     }
 
-    /// A device has another past: its disk was rolled back or damaged, or a person sends records again.
+    /// Forgets a device whose history changed: its disk was rolled back or damaged, or a person
+    /// resends records.
     mutating func forget(_ device: Int) {
         keys[device] = nil
         batches[device] = nil

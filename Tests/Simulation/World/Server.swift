@@ -1,14 +1,15 @@
-// The server of a simulated world: behaves well or badly, forgets nothing, and checks what it gets.
+// The server of a simulated world: behaves well or badly, keeps everything, and checks what it
+// receives.
 internal import Host
 internal import HTTP
 internal import Records
 internal import Upload
 
-/// Shared by all devices.
+/// The server, shared by all devices.
 final class Server {
-    /// A record that was stored.
+    /// A stored record.
     private struct Entry: Equatable {
-        /// Of all but its dates.
+        /// A hash of everything except its timestamps.
         var content: UInt64
         var dates: RecordDates
         var stream: String
@@ -17,55 +18,56 @@ final class Server {
     }
 
     var mode = ServerMode.good
-    /// Of the mode: how many records are too many, which serial numbers are poison.
+    /// Parameter of the mode: the record limit, or which serial numbers are poison.
     var limit = 2
-    /// Of `chokes`: the serial numbers.
+    /// Parameter of `chokes`: the serial numbers.
     var choking: Set<Int> = []
-    /// What is promised of keys and parts.
+    /// Checks the guarantees about keys and parts.
     var sent = SentBatches()
     var chance: Chance
-    /// Serial numbers of records, and of segments of sound, that are here.
+    /// Serial numbers of stored records and audio segments.
     private(set) var serials: Set<Int> = []
     private(set) var segments: Set<Int> = []
     private var entries: [String: Entry] = [:]
     private var idOfSerial: [Int: String] = [:]
-    /// The chunk in which a segment is that it shares with none before.
+    /// The chunk of each segment that is not shared with an earlier chunk.
     private var chunkOfSegment: [Int: String] = [:]
-    /// What came with a key.
+    /// A hash of the body of each key.
     private var bodies: [String: UInt64] = [:]
-    /// Sound that no chunk had when its device was copied: each copy makes a chunk of it.
+    /// Audio that was in no chunk when its device was copied: each copy makes a chunk of it.
     var endsOfCopies: Set<Int> = []
     private var longAnswers: [Int: Answer] = [:]
     private var isGarbled = false
-    /// How often a record was refused alone, by all devices together; a chunk by its last segment, negative.
+    /// Refusals of each record that was alone in its batch, over all devices; a chunk by its last
+    /// segment, negative.
     private var refusals: [Int: Int] = [:]
-    /// Which was too large alone.
+    /// Records that were too large alone.
     private var tooLarge: Set<Int> = []
     private var busy: Set<String> = []
     private(set) var requests = 0
-    /// What the devices did, for the judge.
+    /// A log of the devices' requests.
     var log: ((String) -> Void)?
 
     init(_ seed: UInt64) { chance = Chance(seed) }
 
-    /// Ids that were stored, of all devices.
+    /// The number of stored ids, over all devices.
     var storedIDs: Int { entries.count }
 
     func has(id: String) -> Bool { entries[id] != nil }
 
-    /// Whether a device may give up sending a record.
+    /// Returns whether a device may stop sending a record.
     func hasRefused(_ serial: Int, _ attempts: Int) -> Bool {
         tooLarge.contains(serial) || refusals[serial] ?? 0 >= attempts
     }
 
-    /// The same of a chunk, by its last segment.
+    /// Returns whether a device may stop sending a chunk, by its last segment.
     func hasRefused(segment: Int, _ attempts: Int) -> Bool { hasRefused(-1 - segment, attempts) }
 
     // MARK: Requests
 
-    /// One request; nil where no answer comes back.
+    /// Handles one request; returns nil for no answer.
     ///
-    /// Throws a Violation for what no gateway may send.
+    /// Throws a Violation for a request that a gateway must not send.
     func post(_ body: [UInt8], key: String, _ truth: Truth, from device: any AccountHolder) throws
         -> Answer?
     {
@@ -79,7 +81,8 @@ final class Server {
             log?("  garbled: \(violation)")
             return Answer(status: mode == .refusesAll ? 400 : 200)
         }
-        // Of what no byte was sent the batch may be made anew, with better dates. What a failed sync gave up was sent.
+        // A batch may be remade with better dates only if no byte of it was sent. After a failed
+        // sync that is unknown.
         if mode != .stalls, !device.account.isGarbled, !device.account.hasFailedSync {
             try sent.note(key, records, device.number)
         }
@@ -118,7 +121,7 @@ final class Server {
         }
     }
 
-    /// An answer of waypost-protocol(7), ANSWERS.
+    /// Returns an answer of waypost-protocol(7), ANSWERS.
     private func answer(_ records: [WireRecord], _ device: any AccountHolder) -> Answer {
         let row = chance.one(of: TableAnswer.all(records: records.count))
         log?("  answers \(row.status) \(row.body)")
@@ -130,7 +133,7 @@ final class Server {
         return row.answer
     }
 
-    /// Notes who was refused alone; the others are judged when they are.
+    /// Counts records that were refused alone; the others get a verdict once they are alone.
     private func refuse(_ records: [WireRecord], _ answer: Answer) -> Answer {
         let first = records[0]
         guard records.count == 1, let serial = first.serial ?? first.segments.last.map({ -1 - $0 })
@@ -143,7 +146,8 @@ final class Server {
         return answer
     }
 
-    /// A chunk shares with the one before what its run says, where that one is here.
+    /// Checks that a chunk shares with the previous one, if it is here, as many segments as its run
+    /// defines.
     private func checkOverlaps(
         _ records: [WireRecord],
         _ device: any AccountHolder,
@@ -174,7 +178,7 @@ final class Server {
     ) -> Answer {
         let duplicates = store(records, device)
         device.account.acknowledged.formUnion(records.compactMap(\.serial))
-        // A disk that failed may not take the answer.
+        // A disk that failed may not store the answer.
         if device.account.isLate || device.account.hasFailedSync {
             device.account.ambiguous.formUnion(records.compactMap(\.serial))
         }
@@ -227,9 +231,9 @@ final class Server {
         return try data.map { try WireRecord($0, stream, truth) }
     }
 
-    /// Stores what is new; returns how many were there.
+    /// Stores new records; returns how many were there already.
     private func store(_ records: [WireRecord], _ device: any AccountHolder) -> Int {
-        // What one device garbled, its copy has as it was.
+        // A record that one device garbled may be intact on its copy.
         isGarbled = isGarbled || device.account.isGarbled
         defer { if isGarbled { found = nil } }
         var duplicates = 0
@@ -239,10 +243,10 @@ final class Server {
 
     private func store(_ record: WireRecord, _ device: any AccountHolder) -> Bool {
         if let entry = entries[record.id] {
-            // A chunk of Opus begins with some of the segment before, which damage can take away.
+            // An Opus chunk begins with part of the previous segment, which damage can remove.
             let isStranger = record.stream == "linux_alsa_audio" && record.segments.isEmpty
-            // Where a device and its copy both lose their journals, each makes a chunk of its own of the sound that was
-            // in none, under the number that comes next.
+            // If a device and its copy both lose their WALs, each makes a chunk of the audio that
+            // was in none, under the next number.
             let isEnd =
                 entry.device != device.number && !record.segments.isEmpty
                 && endsOfCopies.isSuperset(of: record.segments)
@@ -305,6 +309,6 @@ final class Server {
         return true
     }
 
-    /// What was found wrong as records were stored.
+    /// A violation found while records were stored.
     private(set) var found: Violation?
 }

@@ -1,33 +1,33 @@
-// How the simulated server behaves.
+// The behaviour of the simulated server.
 
-/// One way to behave, for a while.
+/// One behaviour, for a while.
 enum ServerMode: String, CaseIterable {
     case good
-    /// Stores, and the answer is lost.
+    /// Stores the records, and the answer is lost.
     case losesAnswers
-    /// Never hears of some requests.
+    /// Does not receive some requests.
     case losesRequests
-    /// No answer at all: as `losesRequests`, always.
+    /// Never answers: like `losesRequests` for every request.
     case stalls
-    /// Refuses single records, by their content.
+    /// Refuses single records by their content.
     case poison
     case refusesAll
-    /// 413 above some records.
+    /// Answers 413 above a number of records.
     case tooLarge
     case failing
     case tokenRefused
     case wrongEndpoint
-    /// A long answer with an id for each record.
+    /// Sends a long answer with an id for each record.
     case echoes
-    /// Stores, and says that all of it was there already.
+    /// Stores the records and reports all as duplicates.
     case saysDuplicates
-    /// 409 at the first try of each key.
+    /// Answers 409 to the first try of each key.
     case busyFirst
-    /// Any answer of waypost-protocol(7), ANSWERS.
+    /// Gives any answer of waypost-protocol(7), ANSWERS.
     case table
-    /// 500 for each batch that has one of a few records in it.
+    /// Answers 500 to each batch with one of a few records.
     case chokes
 
-    /// Those that a step draws from; seeds that were found are to stand for what they stood for.
+    /// The modes that a step draws from; seeds that found something must keep their histories.
     static let drawn = allCases.filter { $0 != .table && $0 != .chokes }
 }

@@ -1,12 +1,12 @@
-// From a failing history to a short one that fails in the same way.
+// Shrinks a failing history to a short one that fails in the same way.
 
-/// Leaves steps out as long as the same invariant breaks.
+/// Removes steps as long as the same invariant breaks.
 package struct Shrink {
     private var plan: Plan
     private let invariant: String
     private var tries: Int
 
-    /// The shortest history found.
+    /// Returns the shortest history found.
     package static func shortest(_ plan: Plan, _ violation: Violation, step: Int, tries: Int = 600)
         -> Plan
     {

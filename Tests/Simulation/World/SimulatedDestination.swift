@@ -1,4 +1,4 @@
-// The server of a simulated world as the uploader sees it.
+// The server of a simulated world as the uploader's destination.
 internal import Host
 internal import HTTP
 internal import Queue
@@ -6,7 +6,7 @@ internal import Records
 internal import SimulatedDisk
 internal import Upload
 
-/// Stands where the network and a server would: bodies are the real ones, verdicts too.
+/// Replaces network and server; bodies and verdicts are the real ones.
 final class SimulatedDestination: Destination {
     private unowned let device: any AccountHolder
     private let server: Server
@@ -19,7 +19,7 @@ final class SimulatedDestination: Destination {
     private(set) var metered: Int64 = 0
     private(set) var largest: Int64 = 0
     private var draft: (body: BodyDraft, reader: Reader)?
-    /// What was wrong with a request.
+    /// A violation found in a request.
     private(set) var found: Violation?
 
     init(
@@ -65,7 +65,8 @@ final class SimulatedDestination: Destination {
         delivery.isHeld = !mayCost(Int64(bytes.count) + Self.header, Traffic())
         if delivery.isHeld { return delivery }
         delivery.bytes = bytes.count
-        // Only with a budget: what is entered changes what the disk has, and a seed is to stand for one history.
+        // Only with a budget: the stored counters change the disk, and a seed must keep its
+        // history.
         if isMetered {
             delivery.traffic.sent = Int64(bytes.count) + Self.header
             metered += delivery.traffic.sent

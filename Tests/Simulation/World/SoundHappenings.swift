@@ -1,4 +1,4 @@
-// Sound: runs that begin, go on and end, and segments that never come.
+// Audio steps: runs that begin, continue and end, and segments that are missing.
 internal import Host
 internal import Queue
 internal import Records
@@ -40,7 +40,7 @@ extension World {
         )
     }
 
-    /// Time passes as sound comes in, two seconds at a time.
+    /// Advances the time while audio arrives, two seconds at a time.
     private func record(_ count: Int, _ device: Device, _ queue: Queue) throws {
         for _ in 0..<count {
             guard let source = device.sound, device.queue === queue, !device.disk.isOff else {
@@ -62,7 +62,7 @@ extension World {
         _ queue: Queue
     ) throws {
         if queue.soundRefusal != nil {
-            // Its source ends the run, and tells of the gap by itself.
+            // Its source ends the run and reports the gap itself.
             queue.end(run: source.run.id)
             device.sound = nil
             return

@@ -1,6 +1,6 @@
-// What can happen in a simulated world: one step of a history.
+// The steps of a history in a simulated world.
 
-/// One thing that happens; what it draws comes from `draw`, so that steps can be left out of a history.
+/// One step; its random choices come from `draw`, so that steps can be removed from a history.
 package struct Step: Equatable, CustomStringConvertible {
     package enum Kind: String, CaseIterable {
         // Time.
@@ -12,21 +12,22 @@ package struct Step: Equatable, CustomStringConvertible {
         case surveyStart, surveyStop
         // The program.
         case sync, health, maintain, requeue, drop, limits, shrink, declare
-        // A person has uploaded records sent again.
+        // A person resends uploaded records.
         case resend
         case stop, kill, reboot
         // The disk.
         case powerCut, powerOff, full, failWrites, failSyncs, failReads, failOlderReads, readOnly,
             faultsEnd
-        // `clip` takes the last pages.
+        // `clip` removes the last pages.
         case damage, cut, clip, empty, snapshot, rollback, copy
-        // The program takes its database for damaged, and it is not.
+        // The program considers its intact database damaged.
         case replace
-        // Nearly all the room on the disk is taken by others.
+        // Other files take nearly all the space on the disk.
         case squeeze
         // The server.
         case server
-        // The server refuses single records; half of the requests are lost; it gives any answer; it is well.
+        // The server refuses single records; loses half of the requests; fails; refuses large
+        // batches; gives any answer; works.
         case poison, stumble, outage, oversized, table, good
     }
 

@@ -1,31 +1,32 @@
-// The order in which a device gives records up, and how long it keeps what was uploaded.
+// Checks the order in which a device deletes records, and its retention.
 internal import Host
 internal import Queue
 internal import Records
 internal import SimulatedDisk
 
-/// What is known of one device's storage from step to step.
+/// The known state of one device's storage from step to step.
 struct StorageAudit {
     private var before: Holdings?
     private var step = -1
-    /// The program that was looked at: another one may stand on a disk that was rolled back.
+    /// The program start that was observed: another one may use a disk that was rolled back.
     private var start = 0
     private var lookedAt: Int64 = 0
     private var hadRoom = false
-    /// No batch was uploaded earlier than this (ms since 1970); none for what was not seen before it was uploaded.
+    /// The earliest possible upload time of each batch (ms since 1970); none if the batch was first
+    /// seen uploaded.
     private var earliest: [String: Int64] = [:]
 
     /// Steps in which no record arrives, none is uploaded, and no person deletes one.
     private static let quiet: Set<Step.Kind> = [
         .wait, .health, .limits, .shrink, .maintain, .squeeze, .clockSync, .clockRight, .clockNote,
     ]
-    /// Steps after which a record may be gone without an eviction, or wait once more.
+    /// Steps after which a record may be deleted without an eviction, or be pending again.
     private static let moving: Set<Step.Kind> = [.sync, .requeue, .drop]
 
-    /// Forgets what was seen: the next look begins again.
+    /// Forgets the observations: the next check begins again.
     mutating func forget() { before = nil }
 
-    /// Compares what is held now with what was held after the step before.
+    /// Compares the holdings with those after the previous step.
     mutating func look(
         _ now: Holdings,
         after kind: Step.Kind,
@@ -51,7 +52,7 @@ struct StorageAudit {
         (before, step, start, lookedAt, hadRoom) = (now, number, device.starts, time, hasRoom)
     }
 
-    /// While there is room, uploaded records stay until their retention is over.
+    /// Checks that uploaded records stay for their retention while there is room.
     private func checkRetention(
         _ before: Holdings,
         _ now: Holdings,
@@ -67,7 +68,8 @@ struct StorageAudit {
         }
     }
 
-    /// Uploaded records go first, then quarantined ones, then the oldest pending of the largest stream.
+    /// Checks the eviction order: uploaded records, then quarantined ones, then the oldest pending
+    /// of the largest stream.
     private func checkOrder(_ before: Holdings, _ now: Holdings, isQuiet: Bool) throws {
         for (stream, evicted) in now.evicted {
             let gone = evicted - (before.evicted[stream] ?? 0)
@@ -102,7 +104,7 @@ struct StorageAudit {
             )
         }
         guard isQuiet, !gone.isEmpty else { return }
-        // The same rows take more or less room by how they share pages.
+        // The same rows take more or less room depending on how they share pages.
         let size = (before.pendingBytes[stream] ?? 0) * 3 / 2 + 16_384
         for (other, bytes) in now.pendingBytes where other != stream && bytes > size {
             throw Violation(
@@ -114,7 +116,7 @@ struct StorageAudit {
 }
 
 extension World {
-    /// Looks at what the device gave up in this step, where nothing else can have cost it records.
+    /// Checks what the device deleted in this step, if nothing else can have removed records.
     func checkStorage(_ device: Device, _ number: Int) throws {
         let kind = plan.steps[number].kind
         let account = device.account

@@ -1,4 +1,4 @@
-// Uploads of a device, turned by hand and watched.
+// Uploads of a device, driven and checked by the simulation.
 import Configuration
 internal import Host
 internal import Queue
@@ -15,7 +15,7 @@ final class Syncer {
     private unowned let device: any AccountHolder
     private let board = Publisher<UploadReport>()
 
-    /// The failures that a person would see.
+    /// The failure messages that a person would see.
     var failures: [String] {
         (board.state.value?.streams ?? [:]).compactMap { stream, upload in
             upload.lastError.map { "\(stream): \($0.failure)" }
@@ -60,16 +60,16 @@ final class Syncer {
 
     var retryDelay: Duration? { sync.retryDelay }
 
-    /// One sync, and what must be true of any.
+    /// Runs one sync and checks its invariants.
     func perform(_ reason: SyncReason, _ server: Server) throws {
-        // What was accepted before is not of this sync.
+        // Records accepted earlier are not part of this sync.
         _ = try? queue.flushed()
         let (requests, events) = (server.requests, queue.newest(.events))
         let others = queue.statistics(dated: false).count { $0.stream != .events && $0.pending > 0 }
         let before = destination.metered
         let result = sync.perform(reason)
         let cost = destination.metered - before
-        // A record that is longer than all of it goes beside it.
+        // A record longer than the budget is sent beside it.
         if let budget, cost > budget + destination.largest {
             throw Violation("budget", "a sync of \(cost) bytes, \(budget) a day")
         }
@@ -85,7 +85,7 @@ final class Syncer {
         if born > allowed, (try? queue.losses())?.isEmpty ?? false, queue.setAside.isEmpty {
             throw Violation("bounded", "a sync of \(others) streams made \(born) events")
         }
-        // Numbers whose bytes were changed may contradict each other; that all arrives is seen in the end.
+        // Changed numbers may contradict each other; the final check covers arrival.
         guard result.left == 0, !device.account.isGarbled else { return }
         for figures in queue.statistics(dated: false)
         where figures.pending > 0 && figures.stream != .events {

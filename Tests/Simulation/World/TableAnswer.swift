@@ -1,12 +1,12 @@
-// The answers of waypost-protocol(7), ANSWERS, drawn one for each request.
+// The answers of waypost-protocol(7), ANSWERS, drawn one per request.
 internal import HTTP
 
-/// An answer, and what it means for the records of its request.
+/// An answer, and its effect on the records of its request.
 struct TableAnswer {
     enum Meaning {
         /// The server has them.
         case stored
-        /// Nobody judged them: the same batch comes again.
+        /// They got no verdict: the same batch is sent again.
         case unjudged
         case refused
         case tooLarge
@@ -27,7 +27,7 @@ struct TableAnswer {
         )
     }
 
-    /// The rows, for a request of so many records.
+    /// Returns the rows for a request with that many records.
     static func all(records: Int) -> [Self] {
         stored(records) + denied(records) + judged(records)
             + [408, 425, 429, 500, 502, 503, 504, 511, 401, 403, 404, 405, 301, 302, 308, 409, 418]
@@ -45,7 +45,7 @@ struct TableAnswer {
         ]
     }
 
-    /// 2xx without having the records.
+    /// Returns 2xx answers of a server that does not have the records.
     private static func denied(_ records: Int) -> [Self] {
         let bodies = [
             #"{"success":false}"#, #"{"success":false,"error":"db down"}"#,

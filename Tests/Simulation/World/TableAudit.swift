@@ -1,9 +1,9 @@
-// What must be true of the tables of a database, said in SQL.
+// Invariants of the tables of a database, in SQL.
 internal import Queue
 internal import Records
 internal import SQLite
 
-/// Looks at one database; throws a Violation for what does not fit together.
+/// Checks one database; throws a Violation for an inconsistency.
 struct TableAudit {
     private let database: OpenDatabase
     private let streams: [StreamKind]
@@ -13,7 +13,8 @@ struct TableAudit {
         self.streams = streams
     }
 
-    /// `isDamaged`: some of it may be older than the rest, which the program sees as it reads the records.
+    /// Checks all tables; `isDamaged`: some may be older than the rest, which the program finds as
+    /// it reads records.
     func check(isDamaged: Bool) throws {
         try checkSound()
         if !isDamaged {
@@ -43,7 +44,7 @@ struct TableAudit {
         )
     }
 
-    /// Numbers that rows are given next are above all there are.
+    /// Checks that the next row numbers are above all existing ones.
     private func checkNumbers() throws {
         let tables = [
             ("segments", "segments"), ("runs", "runs"), ("beacons", "beacons"),
@@ -81,7 +82,7 @@ struct TableAudit {
         }
     }
 
-    /// The sum that decides which stream gives way is that of the rows.
+    /// Checks the sum that decides which stream is evicted against the rows.
     private func checkPendingBytes(_ kind: StreamKind) throws {
         try none(
             "the rows of \(kind.stream) hold other pending bytes",
@@ -102,7 +103,7 @@ struct TableAudit {
         return found
     }
 
-    /// Ranges that neither overlap nor reach numbers that were not given out.
+    /// Checks that ranges neither overlap nor reach unassigned numbers.
     private func apart(_ ranges: [ClosedRange<Int64>], _ name: String, below next: Int64) throws {
         var end: Int64 = 0
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
@@ -116,7 +117,7 @@ struct TableAudit {
         }
     }
 
-    /// Each number below `next` has a row, or is gone.
+    /// Checks that each number below `next` has a row, or is marked as deleted.
     private func checkRows(
         _ rows: [ClosedRange<Int64>],
         gone: [ClosedRange<Int64>],
@@ -144,7 +145,7 @@ struct TableAudit {
         )
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private func checkChunks() throws {
         try none(
@@ -161,7 +162,7 @@ struct TableAudit {
     }
 
     private func checkSound() throws {
-        // Two more than those of chunks may stay: what the next chunk shares, and a pre-roll.
+        // Two segments more than the chunks' may stay: those the next chunk shares, and a pre-roll.
         try none(
             "sound that no chunk has",
             """

@@ -1,29 +1,29 @@
-// What really happened: every record that sources made, with what they heard, and every boot.
+// The ground truth: every record that sources made, with its content, and every boot.
 internal import Host
 internal import Records
 
-/// A record as its source made it; its serial number is its place in `Truth.records`.
+/// A record as its source made it; its serial number is its index in `Truth.records`.
 struct Known {
     /// The stream's number.
     var stream: Int
-    /// Which beacon; -1 for what is no sighting.
+    /// The beacon's number; -1 if it is not a sighting.
     var beacon = -1
-    /// Which boot of which device.
+    /// The number of its boot, which also identifies the device.
     var boot: Int
-    /// In ms: boot time, the wall clock that the device saw, and the time it really was.
+    /// In ms: boot time, the device's wall clock, and the real time.
     var boottime: Int64
     var wall: Int64
     var truth: Int64
-    /// The time that its program gave for it.
+    /// The timestamp given by its program.
     var given: Int64?
 }
 
-/// A segment of sound, numbered as records are.
+/// An audio segment, numbered like records.
 struct KnownSegment {
-    /// The run of its source, and its place in it.
+    /// The run of its source, and its index in it.
     var run: Int
     var index: Int
-    /// How many segments a chunk of its run shares with the one before.
+    /// The number of segments that a chunk of its run shares with the previous one.
     var overlap: Int
     var frames: Int
     var boot: Int
@@ -35,12 +35,12 @@ struct KnownSegment {
 /// A boot of a device.
 struct Boot {
     var name: String
-    /// Boot times (ms) at which somebody vouched for the wall clock.
+    /// Boot times (ms) at which the wall clock was synchronised.
     var syncs: [Int64] = []
-    /// Somebody did, even if that may not have been noted.
+    /// It was synchronised, though that may not have been stored.
     var isVouchedFor = false
 
-    /// Those whose notes may be gone, or not.
+    /// Synchronisations whose notes may be lost.
     var doubtful: [Int64] = []
 
     mutating func doubtSyncs() {
@@ -50,7 +50,7 @@ struct Boot {
     }
 }
 
-/// All of it, for all devices of a world.
+/// The ground truth of all devices of a world.
 struct Truth {
     var records: [Known] = []
     var segments: [KnownSegment] = []
@@ -68,20 +68,21 @@ struct Truth {
         return segments.count - 1
     }
 
-    /// How far a date may be off, in ms; nil where nobody ever vouched for a clock in that boot.
+    /// Returns how far a timestamp may be off, in ms; nil if the clock was never synchronised in
+    /// that boot.
     func bound(_ boot: Int, _ boottime: Int64) -> Int64? {
         let syncs = boots[boot].syncs
         guard let first = syncs.first else { return boots[boot].isVouchedFor ? .max : nil }
-        // One at the same moment may have come after the record was frozen.
+        // One at the same instant may have come after the record was frozen.
         let before = syncs.last { $0 < boottime } ?? first
-        // The map keeps one note in six hours of those that agree.
+        // The clock map keeps one note per six hours of those that agree.
         let furthest = boots[boot].doubtful.map { abs(boottime - $0) }.max() ?? 0
         let distance = max(abs(boottime - before), furthest) + ClockMap.spacing
         return 1100 + distance / 5000
     }
 }
 
-/// Serial numbers as they stand in records: three bytes after a mark.
+/// Serial numbers as stored in records: three bytes after a marker.
 enum Serial {
     private static let mark: UInt8 = 0x5A
 
@@ -91,7 +92,7 @@ enum Serial {
             + [UInt8](repeating: UInt8(truncatingIfNeeded: serial | 1), count: padding)
     }
 
-    /// Whether what fills a record up is there to its last byte.
+    /// Returns whether the padding of a record is complete.
     static func isFilled(_ serial: Int, _ bytes: some Sequence<UInt8>) -> Bool {
         bytes.dropFirst(4).allSatisfy { $0 == UInt8(truncatingIfNeeded: serial | 1) }
     }
@@ -102,7 +103,8 @@ enum Serial {
         return hex.utf8.dropFirst(8).enumerated().allSatisfy { $1 == pair[$0 & 1] }
     }
 
-    /// What fills a record of the user up: other letters in each, so that a page of another one is seen.
+    /// Returns the padding of a user's record: different letters in each, so that a page of another
+    /// one is detected.
     static func text(_ serial: Int, count: Int) -> String {
         String(repeating: Character(letter(serial)), count: count)
     }

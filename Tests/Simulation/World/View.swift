@@ -1,22 +1,22 @@
-// The database of a device, looked at without the gateway's code.
+// Reads a device's database without the gateway's code.
 internal import Records
 internal import SimulatedDisk
 internal import SQLite
 
-/// An open database; a box, because a connection cannot be copied.
+/// An open database; a class, because a connection cannot be copied.
 final class OpenDatabase {
     let connection: Connection
-    /// Without its disk a connection is dead.
+    /// Keeps the disk alive: without it a connection is dead.
     private let disk: SimulatedDisk
 
     init(_ path: String = Device.path, on disk: SimulatedDisk) throws {
         connection = try Connection(path: path, access: .readWrite, vfs: disk.vfs)
-        // It goes with its disk.
+        // Its WAL is freed with its disk.
         connection.keepJournal()
         self.disk = disk
     }
 
-    /// All tables, with the places of their pages.
+    /// All tables, with their root pages.
     var schema: String? {
         get throws {
             let rows = try connection.prepare(
@@ -27,14 +27,15 @@ final class OpenDatabase {
     }
 }
 
-/// Shows one database after another to connections that stay open: opening one takes longer than all questions.
+/// Shows one database after another to connections that stay open, because opening takes longer
+/// than all queries.
 ///
 /// Used by one thread.
 package final class View {
-    /// Devices of a few schemas take turns.
+    /// Devices use a few different schemas in turn.
     private static let limit = 8
 
-    /// A connection, on a disk of its own: two on one would take each other's index for their own.
+    /// A connection on its own disk: two on one would confuse each other's WAL index.
     private struct Open {
         var disk: SimulatedDisk
         var database: OpenDatabase
@@ -42,19 +43,20 @@ package final class View {
     }
 
     let older = OlderFiles()
-    /// That used last comes first.
+    /// The most recently used first.
     private var open: [Open] = []
 
     package init() {}
 
-    /// Calls `body` with the live database of a disk; once more, with a copy of it, where that throws.
+    /// Calls `body` with the live database of a disk; if that throws, again with a copy.
     func look<Value>(at other: SimulatedDisk, _ body: (OpenDatabase) throws -> Value) throws
         -> Value
     {
         for place in open.indices {
             let view = open[place]
             let value: Value?? = try? view.disk.show(other) {
-                // SQLite tells another schema by its count of changes only, which may be the same by chance.
+                // SQLite detects another schema only by its change counter, which may be equal by
+                // chance.
                 try view.database.schema == view.schema ? try body(view.database) : nil
             }
             guard let found = value else {
@@ -85,7 +87,7 @@ package final class View {
     }
 }
 
-/// What was found in databases that were set aside, which hardly ever change.
+/// The contents of quarantined databases, which hardly ever change.
 final class OlderFiles {
     private struct Key: Hashable {
         var prints: [UInt64]
@@ -94,7 +96,8 @@ final class OlderFiles {
 
     private var found: [Key: Presence] = [:]
 
-    /// What `read` finds on a copy of the disk, or found in a file of the same bytes.
+    /// Returns the result of `read` on a copy of the disk, or an earlier one for a file with the
+    /// same bytes.
     func find(
         _ path: String,
         _ disk: SimulatedDisk,

@@ -1,4 +1,4 @@
-// What a simulation finds wrong.
+// Violations that a simulation finds.
 
 /// An invariant that does not hold.
 package struct Violation: Error, CustomStringConvertible {

@@ -1,4 +1,4 @@
-// A reader of JSON for what the gateway sends.
+// Parses the JSON that the gateway sends.
 
 /// A JSON value; the members of an object keep their order.
 package indirect enum WireJSON: Equatable {
@@ -124,7 +124,7 @@ private struct Parser {
         return Double(String(decoding: bytes[start..<at], as: UTF8.self)).map { .number($0) }
     }
 
-    /// Escapes are left as they are: what is compared came the same way.
+    /// Escapes are kept as they are: compared values have the same ones.
     private mutating func string() -> String? {
         let start = at + 1
         at = start

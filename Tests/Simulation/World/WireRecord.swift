@@ -1,4 +1,4 @@
-// A record as it came over the wire, checked against what really happened.
+// A record from the wire, checked against the ground truth.
 internal import Host
 internal import Records
 
@@ -6,20 +6,20 @@ internal import Records
 struct WireRecord {
     var id: String
     var stream: String
-    /// All but its dates, which may become better.
+    /// Everything except its timestamps, which may be corrected.
     var content: WireJSON
-    /// Its dates in the order of its members: when it happened, and the span in the detail of an event.
+    /// Its timestamps in member order: when it happened, and the span in an event's detail.
     let dates: RecordDates
-    /// A hash of all of it, its dates among it.
+    /// A hash of all of it, including its timestamps.
     var form: UInt64
-    /// Of a record that a source made; nil for events of the program.
+    /// The serial number of a source's record; nil for events of the program.
     var serial: Int?
-    /// Of a chunk of sound.
+    /// The segments of an audio chunk.
     var segments: [Int] = []
-    /// How many of them it has in common with the chunk before.
+    /// The number of them that it shares with the previous chunk.
     var sharedSegments = 0
 
-    /// Throws a Violation where it does not say what was heard.
+    /// Parses a record; throws a Violation if it differs from the source's.
     init(_ json: WireJSON, _ stream: String, _ truth: Truth) throws {
         guard case .object(let members) = json, let id = json["id"]?.text else {
             throw Violation("record", "no id in \(json)")
@@ -81,7 +81,7 @@ struct WireRecord {
         switch stream {
         case "linux_bluez_beacons": return json["data"]?.text.flatMap { Serial.read(hex: $0) }
         case "linux_gpsd_location":
-            // Nobody else is so near to the equator.
+            // No other records are so near to the equator.
             return json["latitude"]?.number.map { Int(($0 * 1e7).rounded()) }
                 .flatMap { $0 < 100_000_000 ? $0 : nil }
         case "waypost_events": return json["detail"]?["n"]?.integer
@@ -89,7 +89,7 @@ struct WireRecord {
         }
     }
 
-    /// What fills it up is as it was made.
+    /// Returns whether its padding is complete.
     private static func isWhole(_ json: WireJSON, _ serial: Int) -> Bool {
         if let data = json["data"]?.text { return Serial.isFilled(serial, hex: data) }
         return json["text"]?.text.map { Serial.isFilled(serial, text: $0) } ?? true
@@ -113,7 +113,7 @@ struct WireRecord {
         }
     }
 
-    // MARK: Dates
+    // MARK: Timestamps
 
     static func time(_ value: WireJSON?) -> Int64? {
         value?.text.flatMap { WallTime(rfc3339: $0)?.milliseconds }
@@ -145,7 +145,7 @@ struct WireRecord {
         }
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private mutating func readSound(_ json: WireJSON, _ truth: Truth) throws {
         guard let text = json["audio_data"]?.text, let file = Base64Text.decode(text) else {
@@ -203,7 +203,7 @@ struct WireRecord {
     }
 }
 
-/// Base64 as RFC 4648 has it.
+/// Decodes base64 (RFC 4648).
 enum Base64Text {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8

@@ -1,4 +1,4 @@
-// A world: devices, a server, and time, turned step by step.
+// A world: devices, a server and the time, advanced step by step.
 internal import Host
 internal import Queue
 internal import Records
@@ -10,21 +10,21 @@ package final class World {
     var truth = Truth()
     var devices: [Device] = []
     let server: Server
-    /// The time it really is, in ms since 1970.
+    /// The real time, in ms since 1970.
     var now: Int64 = 1_780_000_000_000
     var snapshots: [Int: (SimulatedDisk.Snapshot, Account)] = [:]
-    /// Called with a line for whatever happens.
+    /// Called with a line for each event.
     package var log: ((String) -> Void)? {
         didSet { server.log = log }
     }
     let view: View
-    /// How often the databases were looked through.
+    /// The number of times the databases were checked.
     var audits = 0
 
-    /// For a program of one thread that runs nothing but worlds; it is faster then.
+    /// Makes a single-threaded program that runs only worlds faster.
     package static func useOneThread() { SimulatedDisk.useOneThread() }
 
-    /// `view`: one for all worlds of a thread makes them faster.
+    /// Creates a world; a `view` shared by all worlds of a thread makes them faster.
     package init(_ plan: Plan, view: View = View()) {
         self.plan = plan
         self.view = view
@@ -56,7 +56,7 @@ package final class World {
         )
     }
 
-    /// Runs a history to its end and then to its peace; what was found wrong, with the place of the step.
+    /// Runs a history and its final phase; returns the violation and the index of its step.
     package func run() -> (Violation, step: Int)? {
         var place = -1
         do {
@@ -92,7 +92,7 @@ package final class World {
         }
     }
 
-    /// The power went in the midst of something: what is left is seen at the next start.
+    /// Handles a power cut during an operation: the next start shows what is left.
     func settlePower(_ device: Device) throws {
         guard device.disk.isOff else { return }
         var chance = Chance(plan.seed ^ UInt64(truth.boots.count))
@@ -102,7 +102,7 @@ package final class World {
         try start(device)
     }
 
-    /// A new boot, with a clock that is right, or was kept, or knows nothing.
+    /// Boots again, with a clock that is right, was kept, or knows nothing.
     func restart(_ device: Device, _ chance: inout Chance) {
         let offsets: [Int64] = [0, 0, Int64(-chance.scale(0...3_000_000)), -now, 86_400_000]
         device.boot(
@@ -113,7 +113,7 @@ package final class World {
         )
     }
 
-    /// The program starts, and what is on the disk is compared with what was known before.
+    /// Starts the program and compares the disk with what was known before.
     func start(_ device: Device) throws {
         device.start(truth)
         guard let queue = device.queue else { return }

@@ -1,14 +1,14 @@
-// Reading encrypted BTHome advertisements (bthome.io/encryption) with libcrypto's AES-CCM.
+// Decrypts BTHome advertisements (bthome.io/encryption) with libcrypto's AES-CCM.
 import CCrypto
 package import Records
 
-/// Why the readings of a BTHome advertisement are left out though there is a key for its device.
+/// The reason why a BTHome advertisement's readings are left out despite a key for its device.
 package enum UnreadReason: Sendable, Hashable {
     case wrongKey
     case notEncrypted
     case replayed
 
-    /// For a person: what is wrong with a device, and what to do.
+    /// Returns a message: the device, the problem and the remedy.
     package func text(of device: BluetoothAddress) -> String {
         switch self {
         case .wrongKey:
@@ -16,20 +16,21 @@ package enum UnreadReason: Sendable, Hashable {
                 + "are left out; compare the key with the device's"
         case .notEncrypted:
             "\(device): sends BTHome data that is not encrypted though beacons.bindkeys has its key, "
-                + "so its readings are not believed; take the key out if encryption is off"
+                + "so its readings are not believed; remove the key if encryption is off"
         case .replayed:
-            "\(device): BTHome data came with a counter that was passed already, so its readings are "
-                + "left out until it counts on from there: the device was restarted, or somebody is "
-                + "sending recorded data"
+            "\(device): its BTHome counter went back, so its readings are left out "
+                + "until it rises again: the device was restarted, or somebody is "
+                + "replaying recorded data"
         }
     }
 }
 
-/// The one owner of libcrypto's AES-128-CCM and of a context for it.
+/// The only owner of libcrypto's AES-128-CCM and of a context for it.
 ///
-/// Not private: other modules hold the keys by value, and compilers lose the metadata of a private part.
+/// Not private: other modules hold the keys by value, and compilers lose the metadata of a private
+/// member.
 struct CCMCipher: ~Copyable {
-    /// nil when they are not needed, or when there is no memory for them: then nothing can be read.
+    /// nil when not needed or out of memory; then nothing can be decrypted.
     private let context: OpaquePointer?
     private let algorithm: OpaquePointer?
 
@@ -44,12 +45,12 @@ struct CCMCipher: ~Copyable {
         EVP_CIPHER_free(algorithm)
     }
 
-    /// The plain text; nil where key, nonce and tag do not belong to each other.
+    /// Decrypts a payload; nil if key, nonce and tag do not match.
     func open(_ sealed: SealedPayload, key: [UInt8], nonce: [UInt8]) -> [UInt8]? {
         let count = sealed.ciphertext.count
         var tag = sealed.tag
         guard let context, let algorithm, key.count == 16, !tag.isEmpty, count > 0,
-            // After a tag that was wrong, a context that is not reset refuses right ones.
+            // After a wrong tag, a context that was not reset rejects right ones.
             EVP_CIPHER_CTX_reset(context) == 1,
             EVP_DecryptInit_ex(context, algorithm, nil, nil, nil) == 1,
             EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, Int32(nonce.count), nil) == 1,
@@ -65,7 +66,7 @@ struct CCMCipher: ~Copyable {
     }
 }
 
-/// The keys of encrypted devices, and what reads with them.
+/// The keys of encrypted devices, and decryption with them.
 package struct BTHomeKeys: ~Copyable {
     private let keys: [BluetoothAddress: [UInt8]]
     private let cipher: CCMCipher
@@ -76,9 +77,9 @@ package struct BTHomeKeys: ~Copyable {
         cipher = CCMCipher(isNeeded: !keys.isEmpty)
     }
 
-    /// Reads a beacon's readings if there is a key for it; without one it stays as it is.
+    /// Decrypts a beacon's readings if there is a key for it; otherwise changes nothing.
     ///
-    /// Returns why it could not, or would not: what is not encrypted may be anybody's.
+    /// Returns why the readings were left out; unencrypted data may come from anybody.
     package func read(
         _ beacon: inout DecodedBeacon,
         from sender: BluetoothAddress
@@ -96,12 +97,13 @@ package struct BTHomeKeys: ~Copyable {
         guard let plain = cipher.open(sealed, key: key, nonce: nonce) else { return .wrongKey }
         BTHome.read(plain[...], into: &beacon)
         beacon.mark = .counter(sealed.counter)
-        // Objects that this program does not know may be read by another one later.
+        // Keeps the payload if nothing was read: a later version may know its objects.
         if !beacon.telemetry.isEmpty { beacon.data = [] }
         return nil
     }
 
-    /// Address, UUID, device information and counter, as they stand in the air but for the address.
+    /// Returns the nonce: address, UUID, device information and counter, in the byte order of the
+    /// air except for the address.
     private func nonce(_ sealed: SealedPayload, _ device: BluetoothAddress) -> [UInt8] {
         var nonce: [UInt8] = (0..<6).map {
             UInt8(truncatingIfNeeded: device.value >> (40 - 8 * $0))

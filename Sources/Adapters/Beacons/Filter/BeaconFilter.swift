@@ -1,7 +1,7 @@
-// Which beacons are kept: allow list and deny list.
+// The allow and deny lists of beacons.
 package import Records
 
-/// Allow and deny lists (waypost.toml(5), [beacons]): patterns for address, beacon id, or `kind:NAME`.
+/// Allow and deny lists (waypost.toml(5), [beacons]) of addresses, beacon ids or `kind:NAME`.
 package struct BeaconFilter: Sendable {
     private let allow: [[UInt8]]
     private let deny: [[UInt8]]
@@ -22,7 +22,7 @@ package struct BeaconFilter: Sendable {
         .map { number in BeaconKind(rawValue: number).map { Array("kind:\($0.name)".utf8) } ?? [] }
 
     private func anyMatches(_ patterns: [[UInt8]], _ identity: BeaconIdentity) -> Bool {
-        // The kind first: the other names have to be made, and often it decides alone.
+        // Kind first: it often decides alone, and the other names cost time to make.
         let kind = Self.kinds[identity.kind.rawValue]
         if patterns.contains(where: { Self.matches($0[...], kind[...]) }) { return true }
         guard !patterns.isEmpty else { return false }
@@ -37,9 +37,9 @@ package struct BeaconFilter: Sendable {
         text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
     }
 
-    /// Whether the text fits, where `*` stands for any run of characters.
+    /// Returns whether the text matches; `*` matches any run of characters.
     ///
-    /// Never more than their lengths multiplied in time: only the last `*` is gone back to.
+    /// Takes at most the product of both lengths: backtracks to the last `*` only.
     static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
         var (at, place) = (pattern.startIndex, text.startIndex)
         var star: (at: Int, place: Int)?

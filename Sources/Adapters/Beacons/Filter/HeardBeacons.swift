@@ -1,26 +1,26 @@
-// The beacons heard lately: so many sightings a second of each, and each of its measurements once.
+// Remembers recent beacons to limit their rate and to store each measurement once.
 import Host
 import Records
 
-/// What becomes of a sighting.
+/// The decision on a sighting.
 enum SightingVerdict: Equatable {
-    /// More of them than wanted.
+    /// Over the rate limit.
     case tooOften
     case kept(MeasurementVerdict)
 }
 
-/// Keeps sightings of a beacon evenly spaced, and knows what each last measured.
+/// Spaces the sightings of each beacon evenly, and remembers its last measurement.
 ///
-/// A beacon is its kind and id: an id heard from a new address is still the same beacon.
-/// The spacing is that of the generic cell rate algorithm (ITU-T I.371): one place each 1 / rate, which may be
-/// taken up to a fifth early, so that a beacon that sends about as often as wanted is not halved.
+/// A beacon is its kind and id: an id heard from a new address is the same beacon. Spacing follows
+/// the generic cell rate algorithm (ITU-T I.371): one slot every 1 / rate, usable up to a fifth
+/// early, so that a beacon that sends at about the limit is not halved.
 struct HeardBeacons {
-    /// Beacons remembered; with more, the half that was not heard for longest is forgotten.
+    /// Beacons remembered; above this, the half that was not heard for longest is evicted.
     ///
-    /// Those without a measurement go first, most of a crowd's addresses come once. A sensor that is forgotten has its
-    /// measurement kept twice.
+    /// Beacons without a measurement go first, because most addresses in a crowd are heard only
+    /// once. An evicted sensor has its current measurement stored twice.
     static let limit = 4096
-    /// More than any beacon sends (one each 20 ms): a rate that leaves nothing out, as a fast replay needs.
+    /// Above any beacon's rate (one every 20 ms): disables the limit, as a fast replay needs.
     static let everything = 1000.0
 
     private struct Key: Hashable {
@@ -37,12 +37,12 @@ struct HeardBeacons {
     }
 
     private struct Heard {
-        /// The next place of a sighting.
+        /// When the next slot is due.
         var due: BootInstant
         var newest: BootInstant
         var measurement: LastMeasurement?
 
-        /// In place: with the whole table at hand, each call would copy it.
+        /// Evaluates a sighting in place; a call through the whole table would copy it.
         mutating func take(
             _ mark: MeasurementMark?,
             _ telemetry: Telemetry,
@@ -52,18 +52,18 @@ struct HeardBeacons {
             newest = now
             guard let mark else { return admits(at: now, limit) ? .kept(.new) : .tooOften }
             var last = measurement ?? LastMeasurement()
-            // Taken out and put back: so its arrays are never copied.
+            // Moved out and back so that its arrays are never copied.
             measurement = nil
             defer { measurement = last }
             let verdict = last.judge(mark, telemetry, at: now)
             guard !last.givesWay(mark, at: now), admits(at: now, limit) else { return .tooOften }
-            // A measurement that is not kept now is still new when it is heard once more.
+            // A measurement that is not stored now is still new when heard again.
             if verdict == .new { last.keep(mark, telemetry, at: now) }
             return .kept(verdict)
         }
 
         private mutating func admits(at now: BootInstant, _ limit: Limit) -> Bool {
-            // A place further away than this was noted in another boot, whose clock is no matter now.
+            // A slot further away was set in an earlier boot, whose clock does not matter now.
             let isForeign = due - now > limit.farthest
             guard now >= due - limit.early || isForeign else { return false }
             if isForeign { due = now }
@@ -72,7 +72,7 @@ struct HeardBeacons {
         }
     }
 
-    /// The time from place to place, how much of it one may be taken early, and how far away the next one can be.
+    /// The spacing of slots, how early one may be used, and how far away the next can be.
     private struct Limit {
         var spacing: Duration
         var early: Duration
@@ -86,14 +86,14 @@ struct HeardBeacons {
     private let limit: Limit
     private var heard: [Key: Heard] = [:]
 
-    /// `rate`: sightings a second, above 0; from `everything` on, all are kept.
+    /// Limits to `rate` sightings per second (above 0); `everything` or more disables the limit.
     init(rate: Double) {
         let places = min(max(rate, 0.001), Self.everything)
         let spacing = places < Self.everything ? Duration.nanoseconds(Int64(1e9 / places)) : .zero
         limit = Limit(spacing: spacing)
     }
 
-    /// Judges a sighting; a beacon without a mark always says something new.
+    /// Evaluates a sighting; without a measurement mark it is always new.
     mutating func take(
         _ identity: BeaconIdentity,
         _ mark: MeasurementMark? = nil,
@@ -111,7 +111,7 @@ struct HeardBeacons {
         return verdict
     }
 
-    /// A sighting that was kept before this start: its measurement is not new when it is heard once more.
+    /// Remembers a sighting stored before this start, so that its measurement is not stored again.
     mutating func recall(_ sighting: Sighting) {
         guard let (stored, readings) = sighting.telemetry.marked,
             let mark = MeasurementMark(stored: stored)
@@ -131,7 +131,7 @@ struct HeardBeacons {
 
     private mutating func forgetHalf() {
         let passers = heard.values.filter { $0.measurement == nil }.map(\.newest)
-        // For fewer of them the table would have to be gone through too often.
+        // With fewer, the table would have to be searched too often.
         let isCrowd = passers.count >= Self.limit / 8
         let moments = (isCrowd ? passers : heard.values.map(\.newest)).sorted()
         let middle = moments[moments.count / 2]

@@ -1,9 +1,9 @@
-// From events to records, with the books kept on what was lost.
+// Turns HCI events into sightings and counts what was lost.
 import Host
 import Records
 import StatusBoard
 
-/// The receiving half of the source; lives on its thread.
+/// The receiving half of the source; used by the source's thread only.
 struct Reception {
     private let clock: any HostClock
     private let accept: @Sendable (Sighting) -> Bool
@@ -11,9 +11,9 @@ struct Reception {
     private var parser = ReportParser()
     private let intake: Intake
     var meter: SourceMeter
-    /// What the present link has lost so far.
+    /// Losses of the current link that are already counted.
     private var linkLosses = 0
-    /// What no one has been told of yet.
+    /// Losses not yet reported.
     private var missed: Loss?
 
     init(
@@ -34,7 +34,7 @@ struct Reception {
     /// Reports that the controller cut short.
     var truncated: Int { parser.truncated }
 
-    /// True when the event held a report.
+    /// Handles an event; true when it held a report.
     @discardableResult
     mutating func take(_ event: ArraySlice<UInt8>) -> Bool {
         let stamp = clock.stamp()
@@ -56,11 +56,11 @@ struct Reception {
     private var unreadable: Failure {
         Failure(
             "\(meter.report.device): nothing usable for a minute: the controller's reports cannot be read; "
-                + "take its power away for a moment, or use another one"
+                + "power it off and on, or use another one"
         )
     }
 
-    /// A class around a value that cannot be copied, so that whoever holds it can be.
+    /// Wraps a noncopyable value so that its owner can be copied.
     private final class Intake {
         var owner: SightingIntake
 
@@ -69,7 +69,7 @@ struct Reception {
         }
     }
 
-    /// Apart from `self`, of which two parts change at once.
+    /// Static, because two properties of `self` change at once.
     private static func hand(
         _ report: AdvertisingReport,
         _ intake: inout SightingIntake,
@@ -82,21 +82,21 @@ struct Reception {
         }
     }
 
-    /// A new link counts from zero, and ends no report that another one has begun.
+    /// Starts a new link: its counter is zero, and it cannot complete fragments of the old one.
     mutating func begin() {
         linkLosses = 0
         let begun = parser.giveUpAll()
         if begun > 0 { miss(begun, at: clock.stamp()) }
     }
 
-    /// Tells board and ledger what is owed, at most once a second.
+    /// Reports pending state and losses to board and ledger, at most once per second.
     mutating func update(_ link: (any HCILink)?, _ now: BootInstant) {
         guard let delay = meter.updateDelay(now), delay <= .zero else { return }
         settle(link)
         meter.update(now)
     }
 
-    /// Tells all that is owed: at the end of a link or a run.
+    /// Reports all pending losses, at the end of a link or a run.
     mutating func settle(_ link: (any HCILink)?) {
         if let losses = link?.losses, losses > linkLosses {
             miss(losses - linkLosses, at: clock.stamp())

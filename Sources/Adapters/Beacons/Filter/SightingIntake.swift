@@ -1,16 +1,18 @@
-// From advertising reports to sightings: decode, filter, throttle, stamp.
+// Turns advertising reports into sightings: decode, filter, throttle, stamp.
 import Host
 import Records
 
-/// The intake of one beacon source; lives on its thread.
+/// The intake of one beacon source; used by the source's thread only.
 ///
-/// A measurement that was kept before is a sighting without readings: where and how strong, not what.
+/// A repeated measurement becomes a sighting without readings: that it was heard, and how strongly.
 struct SightingIntake: ~Copyable {
-    /// Payloads remembered with what they decode to, most beacons repeat themselves: 4096 common ones, and fewer
-    /// of those that are long or hold several beacons.
+    /// Limit of the payload cache, in weights: 4096 common payloads, or fewer long ones and ones
+    /// with several beacons.
+    ///
+    /// The cache pays off because most beacons repeat themselves.
     static let cacheLimit = 2 * 4096
 
-    /// A sender and the length of its payload: what comes in turn (Eddystone UID, TLM) differs in length.
+    /// A sender and its payload length: alternating payloads (Eddystone UID, TLM) differ in length.
     private struct Key: Hashable {
         private let packed: UInt64
 
@@ -21,12 +23,12 @@ struct SightingIntake: ~Copyable {
         }
     }
 
-    /// The last payload of a key.
+    /// The last payload of a key, decoded.
     private struct Known {
         var data: [UInt8]
         var admitted: [Admitted]
 
-        /// Against `cacheLimit`: 2 for a payload of 31 bytes with one beacon.
+        /// Counts towards `cacheLimit`: 2 for a payload of 31 bytes with one beacon.
         var weight: Int { 1 + admitted.count + data.count / 64 }
     }
 
@@ -36,11 +38,11 @@ struct SightingIntake: ~Copyable {
         var telemetry: Telemetry
         var mark: MeasurementMark?
         var data: [UInt8]
-        /// Whose readings they are, for what there is to tell about it.
+        /// The device to name in messages about these readings.
         var device: BluetoothAddress
         var unread: UnreadReason?
 
-        /// Its readings with its mark, so that a restart knows them again.
+        /// The readings with their measurement mark, so that a restart recognizes them.
         var stored: Telemetry {
             guard let mark, !telemetry.isEmpty else { return telemetry }
             var stored = telemetry
@@ -55,9 +57,9 @@ struct SightingIntake: ~Copyable {
     private let tell: @Sendable (String) -> Void
     private var heard: HeardBeacons
     private var cache: [Key: Known] = [:]
-    /// The sum over `cache`.
+    /// The sum of the weights in `cache`.
     private(set) var cacheWeight = 0
-    /// What was told, once for each device with a key.
+    /// Messages already reported: each reason once per device with a key.
     private var told: Set<Told> = []
 
     private struct Told: Hashable {
@@ -74,7 +76,7 @@ struct SightingIntake: ~Copyable {
         for sighting in hooks.recent() { heard.recall(sighting) }
     }
 
-    /// Calls `body` with each sighting to be kept.
+    /// Calls `body` with each sighting to store.
     mutating func take(
         _ report: AdvertisingReport,
         at stamp: Stamp,
@@ -113,7 +115,8 @@ struct SightingIntake: ~Copyable {
             if cache.values[index].data[...] == report.data { return cache.values[index].admitted }
             let admitted = admit(report)
             cacheWeight -= cache.values[index].weight
-            // Not `Array(report.data)`: the room is there, and a slice would keep the whole packet.
+            // Not `Array(report.data)`: reuses the buffer, and a slice would retain the whole
+            // packet.
             cache.values[index].data.replaceSubrange(0..., with: report.data)
             cache.values[index].admitted = admitted
             cacheWeight += cache.values[index].weight

@@ -1,4 +1,4 @@
-// Advertising data: AD structures, and the beacons in them.
+// Splits advertising data into AD structures and decodes the beacons in them.
 import Records
 
 /// One AD structure (Core Specification, Vol 3, Part C, 11).
@@ -12,11 +12,11 @@ struct ADStructure {
     var payload: ArraySlice<UInt8>
 }
 
-/// Takes advertising data apart.
+/// Decodes advertising data.
 ///
-/// Any bytes are accepted; what makes no sense yields nothing.
+/// Accepts any bytes; malformed data yields no beacons.
 package enum Advertisement {
-    /// The next AD structure; nil at the end, and at one that is empty or cut short.
+    /// Returns the next AD structure; nil at the end, and at one that is empty or truncated.
     private static func structure(_ cursor: inout ByteCursor) -> ADStructure? {
         guard let length = cursor.byte(), let body = cursor.bytes(Int(length)),
             let type = body.first
@@ -24,9 +24,9 @@ package enum Advertisement {
         return ADStructure(type: type, payload: body.dropFirst())
     }
 
-    /// Each beacon in the data, in the data's order.
+    /// Returns the beacons in the data, in the data's order.
     ///
-    /// `unknown`: also manufacturer and service data that no decoder knows.
+    /// With `unknown`, also manufacturer and service data that no decoder knows.
     package static func decode(_ data: ArraySlice<UInt8>, unknown: Bool) -> [DecodedBeacon] {
         var beacons: [DecodedBeacon] = []
         var cursor = ByteCursor(data)
@@ -68,7 +68,7 @@ package enum Advertisement {
         return other(.service, payload, atLeast: 2, unknown: unknown)
     }
 
-    /// A payload that no decoder knows; `atLeast`: the length of its company id or UUID.
+    /// Returns a payload that no decoder knows; `atLeast` is the length of its company id or UUID.
     private static func other(
         _ kind: BeaconKind,
         _ payload: ArraySlice<UInt8>,
@@ -81,7 +81,7 @@ package enum Advertisement {
 }
 
 extension Advertisement {
-    /// As `decode`, for a person's input: takes a bare Ruuvi payload, as published, too.
+    /// Decodes a person's input: as `decode`, but accepts a bare Ruuvi payload, as published, too.
     package static func decodeLeniently(_ bytes: [UInt8]) -> [DecodedBeacon] {
         let beacons = decode(bytes[...], unknown: false)
         if beacons.isEmpty, let format = bytes.first, Ruuvi.lengths[format] == bytes.count,

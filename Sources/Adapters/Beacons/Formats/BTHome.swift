@@ -1,23 +1,23 @@
 // BTHome v2 (bthome.io/format): service data of UUID 0xFCD2, plain or encrypted.
 import Records
 
-/// What an encrypted BTHome advertisement holds for the owner of its key.
+/// The encrypted part of a BTHome advertisement.
 package struct SealedPayload: Sendable, Equatable {
     /// The device information byte, which is part of the nonce.
     var information: UInt8
     var counter: UInt32
     var ciphertext: [UInt8]
-    /// The four bytes that prove the key.
+    /// The message integrity check (four bytes).
     var tag: [UInt8]
 }
 
 package enum BTHome {
     private static let uuid: UInt64 = 0xFCD2
-    /// Of the device information byte: encrypted, an address follows.
+    /// Bits of the device information byte: encrypted, and an address follows.
     private static let isEncrypted: UInt8 = 0x01
     private static let hasAddress: UInt8 = 0x02
 
-    /// A frame of version 2; its readings if it is not encrypted, else what `BTHomeKeys` reads.
+    /// Decodes a frame of version 2; leaves an encrypted payload to `BTHomeKeys`.
     package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
         var cursor = ByteCursor(payload)
         guard cursor.littleEndian(2) == uuid, let information = cursor.byte(),
@@ -54,11 +54,12 @@ package enum BTHome {
         )
     }
 
-    /// Objects up to the first that is unknown or cut short: nothing after it can be found.
+    /// Reads objects up to the first unknown or truncated one; nothing after it can be located.
     static func read(_ objects: ArraySlice<UInt8>, into beacon: inout DecodedBeacon) {
         var cursor = ByteCursor(objects)
         while let id = cursor.byte() {
-            // Sent in front of the readings; of several the last counts, as for any receiver.
+            // The packet id precedes the readings; of several the last counts, as for other
+            // receivers.
             if id == 0, let packet = cursor.rest.first { beacon.mark = .packet(packet) }
             guard let object = BTHomeObject.all[Int(id)],
                 read(object, &cursor, &beacon.telemetry)
@@ -66,7 +67,7 @@ package enum BTHome {
         }
     }
 
-    /// False where the data ends too early.
+    /// Reads one object; false if the data ends too early.
     private static func read(
         _ object: BTHomeObject,
         _ cursor: inout ByteCursor,

@@ -1,22 +1,22 @@
-// The object ids of BTHome v2 (bthome.io/format): what each measures, its length, sign and factor.
+// The object ids of BTHome v2 (bthome.io/format): quantity, length, sign and factor of each.
 import Records
 
-/// How the data of one object id is read.
+/// The encoding of one object id's data.
 enum BTHomeObject {
     /// An integer of `length` bytes; times `factor` it counts steps of the quantity.
     case number(Quantity, length: Int, isSigned: Bool, factor: Int64)
     /// One byte, for an event.
     case event(Quantity)
-    /// A code and the steps it was turned.
+    /// A code and the number of steps.
     case dimmer
     /// A length byte (five bits), a code and its arguments.
     case command
     /// A length byte and bytes.
     case bytes(Quantity)
-    /// So many parts of a version, the last one first.
+    /// A version of `parts` bytes, the last part first.
     case firmware(parts: Int)
 
-    /// By object id.
+    /// All objects, indexed by object id.
     static let all: [Self?] = {
         var all = [Self?](repeating: nil, count: 256)
         for (id, object) in numbers { all[Int(id)] = object }
@@ -39,7 +39,7 @@ enum BTHomeObject {
         .number(quantity, length: length, isSigned: true, factor: factor)
     }
 
-    /// Factors lead to the steps of `Quantity`: 0.1 °C is ten steps of 0.01 °C.
+    /// Factors convert to the steps of `Quantity`: 0.1 °C is ten steps of 0.01 °C.
     private static let numbers: [UInt8: Self] = [
         0x00: unsigned(.packetID, 1),
         0x01: unsigned(.batteryPercent, 1),
@@ -104,7 +104,7 @@ enum BTHomeObject {
         0xF0: unsigned(.deviceType, 2),
     ]
 
-    /// Binary sensors; 1 is the state that the key names.
+    /// Binary sensors; 1 is the state that the quantity names.
     private static let flags: [UInt8: Quantity] = [
         0x0F: .isOn, 0x10: .hasPower, 0x11: .isOpen, 0x15: .isBatteryLow, 0x16: .isBatteryCharging,
         0x17: .carbonMonoxide, 0x18: .isCold, 0x19: .isConnected, 0x1A: .isDoorOpen,

@@ -1,26 +1,26 @@
-// What a decoder makes of an advertisement.
+// The result of decoding an advertisement.
 package import Records
 
-/// What one advertisement says, as far as a decoder knows it.
+/// The decoded contents of one advertisement.
 package struct DecodedBeacon: Sendable, Equatable {
     package var kind: BeaconKind
-    /// nil where the payload carries none: the device's address stands for it.
+    /// nil if the payload has none; the device's address is then the id.
     package var beaconID: String?
     /// dBm at 1 m.
     package var txPower: Int?
     package var telemetry = Telemetry()
-    /// The payload, only where no decoder can read it.
+    /// The payload, only if no decoder can read it.
     package var data: [UInt8] = []
     /// The address in the payload.
     package var device: BluetoothAddress?
-    /// What tells this measurement from the next; nil where the payload has nothing of the kind.
+    /// Identifies this measurement among the sensor's; nil if the payload has no such number.
     package var mark: MeasurementMark?
-    /// What a key has to open first (BTHome).
+    /// The encrypted payload that `BTHomeKeys` decrypts.
     package var sealed: SealedPayload?
 
-    /// The id that a record has: that of the payload, else the sender's address, else none.
+    /// Returns the id for a record: that of the payload, else the sender's address, else empty.
     ///
-    /// A private address (resolvable or not) is another one every few minutes, so it identifies nothing.
+    /// A private address (resolvable or not) changes every few minutes, so it identifies nothing.
     package func identifier(
         _ address: BluetoothAddress,
         _ type: AddressType

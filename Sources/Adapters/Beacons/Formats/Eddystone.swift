@@ -1,10 +1,10 @@
-// Eddystone frames (github.com/google/eddystone, protocol specification).
+// Decodes Eddystone frames (github.com/google/eddystone, protocol specification).
 import Host
 import Records
 
 /// Service data of UUID 0xFEAA: UID, URL, TLM and EID frames.
 package enum Eddystone {
-    /// Eddystone gives its power at 0 m; the air takes 41 dB of it on the first metre.
+    /// Eddystone sends its power at 0 m; the loss over the first metre is 41 dB.
     private static let firstMetre = 41
 
     package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
@@ -45,7 +45,8 @@ package enum Eddystone {
         ".com", ".org", ".edu", ".net", ".info", ".biz", ".gov",
     ]
 
-    /// The longest that the specification allows, encoded: others would be ids of two thousand letters.
+    /// The encoded limit of the specification; longer URLs would become ids of two thousand
+    /// letters.
     private static let longestURL = 17
 
     private static func url(_ cursor: inout ByteCursor) -> DecodedBeacon? {
@@ -69,7 +70,7 @@ package enum Eddystone {
     private static func tlm(_ cursor: inout ByteCursor) -> DecodedBeacon? {
         guard let version = cursor.byte() else { return nil }
         var beacon = DecodedBeacon(kind: .eddystoneTLM)
-        // Version 1 is encrypted: that it was heard is all there is to say.
+        // Version 1 is encrypted, so only its version is recorded.
         guard version == 0 else {
             beacon.telemetry.add(.version, scaled: Int64(version))
             return beacon
@@ -78,7 +79,7 @@ package enum Eddystone {
             let count = cursor.bigEndian(4), let uptime = cursor.bigEndian(4)
         else { return nil }
         if battery != 0 { beacon.telemetry.add(.battery, scaled: Int64(battery)) }
-        // 0x8000 is -128 °C, which stands for "not supported".
+        // 0x8000 (-128 °C) means "not supported".
         if temperature != .min { beacon.telemetry.add(.temperature, Double(temperature) / 256) }
         beacon.telemetry.add(.advertisementCount, scaled: Int64(count))
         beacon.telemetry.add(.uptime, scaled: Int64(uptime))

@@ -1,23 +1,23 @@
-// What tells one measurement of a sensor from the next, however often each is sent.
+// Distinguishes a sensor's new measurements from repeats and replays.
 import Host
 import Records
 
-/// A sensor's own number for what it measured.
+/// A sensor's own number for a measurement.
 package enum MeasurementMark: Sendable, Equatable {
-    /// RuuviTag: counts on with each measurement.
+    /// RuuviTag: increases with each measurement.
     case sequence(UInt16)
-    /// Ruuvi Air, format 6: the low byte of the number that format E1 has in full.
+    /// Ruuvi Air, format 6: the low byte of the number in format E1.
     case shortSequence(UInt8)
     /// Ruuvi Air, format E1.
     case longSequence(UInt32)
-    /// BTHome: another number, another measurement.
+    /// BTHome: a different number is a different measurement.
     case packet(UInt8)
     /// BTHome, encrypted: rises with each measurement; several payloads may share it.
     case counter(UInt32)
 }
 
 extension MeasurementMark {
-    /// As it is stored with the readings.
+    /// The number as it is stored with the readings.
     var stored: Int64 {
         switch self {
         case .sequence(let number): Int64(number) << 3
@@ -28,7 +28,7 @@ extension MeasurementMark {
         }
     }
 
-    /// nil for bytes that no version has stored.
+    /// Reads a stored number; nil for one that no version has stored.
     init?(stored: Int64) {
         let number = stored >> 3
         switch stored & 7 {
@@ -42,48 +42,51 @@ extension MeasurementMark {
     }
 }
 
-/// What a measurement turns out to be.
+/// The classification of a measurement.
 enum MeasurementVerdict: Equatable {
     case new
-    /// Heard and kept before.
+    /// Already stored.
     case repeated
-    /// Older than one that was kept: recorded by someone and sent again. `last`: the newest counter.
+    /// Older than a stored one: recorded by someone and replayed. `last` is the newest counter.
     case replayed(last: UInt32)
 }
 
-/// The last measurement that was kept of a sensor.
+/// The last stored measurement of a sensor.
 struct LastMeasurement {
-    /// A packet id is only believed to mean the same measurement for so long (BTHome).
+    /// How long an equal packet id means the same measurement (BTHome).
     static let packetWindow = Duration.seconds(4)
-    /// For so long after a measurement in format E1 format 6 has nothing to add (docs.ruuvi.com).
+    /// How long after format E1 a format 6 has nothing to add (docs.ruuvi.com).
     static let longFormWindow = Duration.seconds(60)
-    /// While E1 was heard this lately, the next one is about to come.
+    /// If E1 was heard within this time, the next one is due soon.
     static let longFormTurn = Duration.seconds(5)
-    /// A counter that goes back is a restart after such a silence, or when it is that low.
+    /// A counter that goes back is a restart after such a silence, or if it is below
+    /// `restartedCounter`.
     static let counterSilence = Duration.seconds(600)
     static let restartedCounter: UInt32 = 100
-    /// It is one, too, when it then rises by no more than this while nothing newer is heard.
+    /// It is also a restart if it then rises by at most this while nothing newer is heard.
     static let counterStep: UInt32 = 100
-    /// Readings remembered of one mark: sensors send what does not fit one packet in two.
+    /// Readings remembered per mark: sensors split over two packets what does not fit one.
     private static let readingsLimit = 4
 
     private var mark: MeasurementMark?
-    /// What was kept under the mark.
+    /// The readings stored under the mark.
     private var readings: [Telemetry] = []
     private var heardAt = BootInstant(nanoseconds: 0)
     private var longFormAt: BootInstant?
-    /// A counter that went back, and may be the first after a restart.
+    /// A counter that went back and may be the first after a restart.
     private var lowCounter: UInt32?
 
-    /// Whether a sighting is left out for the better one that is about to come.
+    /// Returns whether to drop a sighting in favour of the better one that is about to arrive.
     ///
-    /// A Ruuvi Air sends both formats within milliseconds: of format 6 first, the limit would keep nothing of E1.
+    /// A Ruuvi Air sends both formats within milliseconds. If format 6 used the slot, the rate
+    /// limit would drop E1.
     func givesWay(_ mark: MeasurementMark, at now: BootInstant) -> Bool {
         guard case .shortSequence = mark, let longFormAt else { return false }
         return now - longFormAt < Self.longFormTurn
     }
 
-    /// Changes only when the mark was last heard, and the counter that went back.
+    /// Classifies a measurement; changes only the time the mark was last heard, and the counter
+    /// that went back.
     mutating func judge(
         _ mark: MeasurementMark,
         _ telemetry: Telemetry,
@@ -108,14 +111,14 @@ struct LastMeasurement {
         }
     }
 
-    /// Whether a counter that went back rises again from there, as that of a restarted device does.
+    /// Returns whether a counter that went back is rising again, as after a device restart.
     private mutating func hasCountedOn(to counter: UInt32) -> Bool {
         if let low = lowCounter, counter > low, counter - low <= Self.counterStep { return true }
         lowCounter = counter
         return false
     }
 
-    /// A new measurement was kept.
+    /// Remembers a new measurement that was stored.
     mutating func keep(_ mark: MeasurementMark, _ telemetry: Telemetry, at now: BootInstant) {
         if mark != self.mark { readings.removeAll() }
         if readings.count == Self.readingsLimit { readings.removeFirst() }

@@ -1,13 +1,13 @@
-// iBeacon and AltBeacon: an identity and a calibrated power.
+// Decodes iBeacon and AltBeacon: an identity and a calibrated power.
 import Host
 import Records
 
 /// Apple's iBeacon (Proximity Beacon Specification, release R1).
 package enum IBeacon {
-    /// Company 0x004C, type 02, length 0x15; other Apple data is no beacon.
+    /// Company 0x004C, type 02, length 0x15; other Apple data is not a beacon.
     private static let header: [UInt8] = [0x4C, 0x00, 0x02, 0x15]
 
-    /// Some advertisers write more bytes than the format has; they are ignored.
+    /// Decodes a payload; ignores extra bytes, which some advertisers send.
     package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
         guard payload.starts(with: header) else { return nil }
         var cursor = ByteCursor(payload.dropFirst(header.count))
@@ -33,7 +33,7 @@ package enum IBeacon {
 
 /// AltBeacon 1.0 (github.com/AltBeacon/spec).
 package enum AltBeacon {
-    /// The reserved byte at the end may be missing, and bytes after it are ignored.
+    /// Decodes a payload; the reserved byte at the end may be missing, bytes after it are ignored.
     package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
         var cursor = ByteCursor(payload.dropFirst(2))
         guard cursor.bigEndian(2) == 0xBEAC, let organisation = cursor.bytes(16),

@@ -1,10 +1,10 @@
-// Ruuvi's data formats 3, 5, 6 and E1 (docs.ruuvi.com, Bluetooth advertisements).
+// Decodes Ruuvi's data formats 3, 5, 6 and E1 (docs.ruuvi.com, Bluetooth advertisements).
 import Glibc
 import Records
 
 /// Manufacturer data of company 0x0499; all big-endian, extreme values mean "not available".
 package enum Ruuvi {
-    /// Lengths of the payloads by their first byte, the format.
+    /// Payload lengths by format, which is the first byte.
     static let lengths: [UInt8: Int] = [3: 14, 5: 24, 6: 20, 0xE1: 40]
 
     package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
@@ -23,7 +23,7 @@ package enum Ruuvi {
         return beacon
     }
 
-    /// RAWv1: no value stands for "not available", and nothing numbers a measurement.
+    /// RAWv1: has neither a "not available" value nor a measurement number.
     private static func format3(_ cursor: inout ByteCursor, _ telemetry: inout Telemetry) {
         // Steps of 0.5 %; a sign bit and whole degrees, then hundredths.
         guard let humidity = cursor.byte(), let whole = cursor.byte(), let part = cursor.byte(),
@@ -39,7 +39,7 @@ package enum Ruuvi {
         if let value = cursor.bigEndian(2) { telemetry.add(.battery, scaled: Int64(value)) }
     }
 
-    /// RAWv2, of RuuviTags.
+    /// RAWv2, sent by RuuviTags.
     private static func format5(_ cursor: inout ByteCursor, _ beacon: inout DecodedBeacon) {
         addClimate(&cursor, to: &beacon.telemetry)
         for axis in [Quantity.accelerationX, .accelerationY, .accelerationZ] {
@@ -55,7 +55,7 @@ package enum Ruuvi {
         setDevice(&cursor, &beacon)
     }
 
-    /// Of Ruuvi Air, for receivers that know legacy advertising only.
+    /// Sent by Ruuvi Air for receivers with legacy advertising only.
     private static func format6(_ cursor: inout ByteCursor, _ beacon: inout DecodedBeacon) {
         addClimate(&cursor, to: &beacon.telemetry)
         add(.pm2_5, 2, &cursor, to: &beacon.telemetry)
@@ -74,7 +74,7 @@ package enum Ruuvi {
         beacon.mark = .shortSequence(sequence)
     }
 
-    /// Of Ruuvi Air, by extended advertising.
+    /// Sent by Ruuvi Air in extended advertising.
     private static func formatE1(_ cursor: inout ByteCursor, _ beacon: inout DecodedBeacon) {
         addClimate(&cursor, to: &beacon.telemetry)
         for quantity in [Quantity.pm1, .pm2_5, .pm4, .pm10, .co2] {
@@ -97,12 +97,13 @@ package enum Ruuvi {
     /// Temperature, humidity and pressure, the same in all formats but 3.
     private static func addClimate(_ cursor: inout ByteCursor, to telemetry: inout Telemetry) {
         if let value = cursor.signedBigEndian16(), value != .min {
-            // Steps of 0.005 °C to hundredths in integers: halves go away from zero, as in `Telemetry`.
+            // Steps of 0.005 °C to hundredths in integers; halves round away from zero, as in
+            // `Telemetry`.
             let steps = Int64(value)
             telemetry.add(.temperature, scaled: (steps + steps.signum()) / 2)
         }
         if let value = cursor.bigEndian(2), value != 0xFFFF {
-            // Steps of 0.0025 %; a wet sensor says more than 100 %, which is kept as it came.
+            // Steps of 0.0025 %; a wet sensor reports more than 100 %, stored unchanged.
             telemetry.add(.humidity, scaled: (Int64(value) + 2) / 4)
         }
         if let value = cursor.bigEndian(2), value != 0xFFFF {
@@ -110,7 +111,7 @@ package enum Ruuvi {
         }
     }
 
-    /// An unsigned number in the quantity's own steps, unless all its bits are set.
+    /// Adds an unsigned number in the quantity's steps; all bits set means "not available".
     @discardableResult
     private static func add(
         _ quantity: Quantity,
@@ -125,7 +126,7 @@ package enum Ruuvi {
         return value
     }
 
-    /// Nine bits each, of which the lowest are bits 6 and 7 of the flags.
+    /// Adds the VOC and NOx indexes: nine bits each, whose lowest are bits 6 and 7 of the flags.
     private static func addIndexes(
         _ voc: UInt8,
         _ nox: UInt8,
@@ -138,7 +139,7 @@ package enum Ruuvi {
         if noxIndex != 0x1FF { telemetry.add(.noxIndex, scaled: noxIndex) }
     }
 
-    /// 11 bits of mV above 1600, 5 bits of 2 dBm above -40.
+    /// Adds battery (11 bits, mV above 1600) and transmit power (5 bits, 2 dBm steps above -40).
     private static func addPower(_ cursor: inout ByteCursor, to telemetry: inout Telemetry) {
         guard let value = cursor.bigEndian(2) else { return }
         if value >> 5 != 0x7FF { telemetry.add(.battery, scaled: Int64(value >> 5) + 1600) }

@@ -1,9 +1,9 @@
-// What the kernel tells of its adapters: plugged in, taken away, switched on and off.
+// Monitors the kernel's adapters: plugged in, removed, switched on or off.
 import CBlueZ
 import Glibc
 import Host
 
-/// Something that happened to an adapter (HCI_EV_STACK_INTERNAL of the kernel's net/bluetooth/hci.h).
+/// A change of an adapter (HCI_EV_STACK_INTERNAL of the kernel's net/bluetooth/hci.h).
 struct AdapterChange: Equatable {
     enum Kind: UInt16 {
         case added = 1
@@ -20,10 +20,10 @@ struct AdapterChange: Equatable {
         self.adapter = adapter
     }
 
-    /// nil for any other packet.
+    /// Parses a packet; nil for any other.
     init?(_ packet: ArraySlice<UInt8>) {
         var cursor = ByteCursor(packet)
-        // An event of the stack itself (0xFD), about a device (1); in the byte order of the machine.
+        // A stack-internal event (0xFD) about a device (1), in the machine's byte order.
         guard cursor.byte() == HCI.eventPacket, cursor.byte() == 0xFD, cursor.byte() != nil,
             cursor.littleEndian(2) == 1, let event = cursor.littleEndian(2),
             let kind = Kind(rawValue: UInt16(truncatingIfNeeded: event)),
@@ -33,7 +33,7 @@ struct AdapterChange: Equatable {
     }
 }
 
-/// Waits for adapters to come and go without looking for them again and again.
+/// Reports when adapters come and go, without polling.
 final class AdapterMonitor {
     private let socket: Descriptor
 
@@ -45,14 +45,14 @@ final class AdapterMonitor {
         self.socket = socket
     }
 
-    /// Listens on a socket that gives one packet a read and does not block; takes it over.
+    /// Takes ownership of a non-blocking socket that returns one packet per read.
     init(owning descriptor: Int32) {
         socket = Descriptor(owning: descriptor)
     }
 
     var descriptor: Int32 { socket.number }
 
-    /// What has happened since it was asked last.
+    /// Returns the changes since the last call; does not block.
     func changes() -> [AdapterChange] {
         var changes: [AdapterChange] = []
         var packet = [UInt8](repeating: 0, count: 1 + 2 + 255)

@@ -1,4 +1,4 @@
-// HCI events to advertising reports, legacy and extended.
+// Parses HCI events into advertising reports, legacy and extended.
 import Host
 import Records
 
@@ -6,19 +6,21 @@ import Records
 struct AdvertisingReport: Equatable {
     var address: BluetoothAddress
     var addressType: AddressType
-    /// dBm; nil where the controller could not tell.
+    /// dBm; nil if the controller could not measure it.
     var rssi: Int?
     var data: ArraySlice<UInt8>
 }
 
-/// Parses LE Advertising Report and LE Extended Advertising Report events (Core Specification, Vol 4,
-/// Part E, 7.7.65.2 and 7.7.65.13), and puts fragmented reports together.
+/// Parses advertising report events and reassembles fragmented reports.
+///
+/// LE Advertising Report and LE Extended Advertising Report: Core Specification, Vol 4, Part E,
+/// 7.7.65.2 and 7.7.65.13.
 struct ReportParser {
-    /// Advertisers with fragments under way; more than this and the oldest is given up.
+    /// Advertisers with incomplete reports; above this the oldest is dropped.
     static let fragmentLimit = 64
-    /// The pieces of one report follow each other within milliseconds; what is older belongs to no report to come.
+    /// Fragments of one report arrive within milliseconds; older ones belong to no later report.
     static let fragmentAge = Duration.seconds(5)
-    /// The longest advertising data there is (Vol 4, Part E, 7.8.54).
+    /// The maximum length of advertising data (Vol 4, Part E, 7.8.54).
     private static let dataLimit = 1650
 
     private struct Key: Hashable {
@@ -27,25 +29,25 @@ struct ReportParser {
         var set: UInt8
     }
 
-    /// What has come so far of one advertiser's data.
+    /// The data received so far of one advertiser's fragmented report.
     private struct Fragments {
         var data: [UInt8] = []
-        /// Too long: the rest is passed over up to its last piece.
+        /// Too long: the rest is skipped up to the last fragment.
         var isGivenUp = false
         var begun: UInt64
         var begunAt: BootInstant
     }
 
     private var fragments: [Key: Fragments] = [:]
-    /// Counts the beginnings of fragmented data, to know which is the oldest.
+    /// Counts started reports, to find the oldest.
     private var beginnings: UInt64 = 0
-    /// Reports that made no sense, or whose end never came.
+    /// Reports that were malformed, or whose end never arrived.
     private(set) var malformed = 0
-    /// Reports that the controller cut short; what came of them is passed on.
+    /// Reports that the controller truncated; the part received is passed on.
     private(set) var truncated = 0
     private var now = BootInstant(nanoseconds: 0)
 
-    /// The reports in an event; empty for any other event.
+    /// Returns the reports in an event; empty for any other event.
     ///
     /// `event` starts at the event code.
     mutating func parse(
@@ -69,7 +71,7 @@ struct ReportParser {
 
     private enum Outcome {
         case report(AdvertisingReport)
-        /// Nothing to report yet, or nothing of interest.
+        /// Nothing to report yet.
         case none
         case malformed
     }
@@ -107,7 +109,7 @@ struct ReportParser {
         else { return .malformed }
         let key = Key(address: address, type: type, set: set)
         if !fragments.isEmpty { giveUpOld() }
-        // Bits 5 and 6: 0 complete, 1 more to come, 2 cut short by the controller.
+        // Bits 5 and 6: 0 complete, 1 more to come, 2 truncated by the controller.
         let status = eventType >> 5 & 3
         if status == 2 { truncated &+= 1 }
         guard status == 1 else {
@@ -137,7 +139,7 @@ struct ReportParser {
         fragments[key] = gathered
     }
 
-    /// Gives up what has begun, as lost: its ends would have come over a link that is no more; how many there were.
+    /// Drops all incomplete reports because their link has ended; returns how many were lost.
     mutating func giveUpAll() -> Int {
         defer { fragments.removeAll() }
         return fragments.values.count { !$0.isGivenUp }
@@ -171,7 +173,8 @@ struct ReportParser {
         )
     }
 
-    /// The two top bits of a random address tell its kind (Vol 6, Part B, 1.3.2).
+    /// Returns the address type: a random address's top two bits give its kind (Vol 6, Part B,
+    /// 1.3.2).
     private static func addressType(_ type: UInt8, _ address: UInt64) -> AddressType {
         // 1 and 3 are random; 0 and 2 (resolved to an identity) public.
         guard type & 1 == 1 else { return .public }

@@ -1,10 +1,10 @@
-// Captures in btsnoop format (BlueZ btsnoop.h; RFC 1761 in all but the magic).
+// Reads captures in btsnoop format (BlueZ btsnoop.h; RFC 1761 except for the magic).
 import Glibc
 import Host
 
-/// Reads the HCI events of a capture, in order, one at a time.
+/// Reads the HCI events of a capture in order, one at a time.
 struct BtsnoopFile: ~Copyable {
-    /// What a record holds: H4 packets, bare HCI packets, or those of the kernel's monitor.
+    /// The contents of a record: H4 packets, bare HCI packets, or those of the kernel's monitor.
     private enum Datalink: UInt32 {
         case bare = 1001
         case h4 = 1002
@@ -23,7 +23,9 @@ struct BtsnoopFile: ~Copyable {
         var event: ArraySlice<UInt8>
     }
 
-    /// Throws a Failure that says what the file is instead.
+    /// Opens a capture and checks its header.
+    ///
+    /// - Throws: A `Failure` that says what the file is instead.
     init(path: String) throws {
         guard let file = fopen(path, "rb") else {
             throw Failure("\(path): \(String(cString: strerror(errno)))")
@@ -61,7 +63,7 @@ struct BtsnoopFile: ~Copyable {
         fclose(file)
     }
 
-    /// The next event; nil at the end.
+    /// Returns the next event; nil at the end.
     mutating func next() -> Record? {
         while true {
             guard let header = read(24, isStart: true) else { return nil }

@@ -1,6 +1,6 @@
-// Reading integers from hostile bytes, without ever trapping.
+// Reads integers from hostile bytes without ever trapping.
 
-/// Walks over bytes from front to back; what is not there is nil.
+/// Reads bytes from front to back; returns nil past the end.
 struct ByteCursor {
     private(set) var rest: ArraySlice<UInt8>
 

@@ -1,4 +1,4 @@
-// The few HCI numbers and commands that scanning needs (Core Specification, Vol 4, Part E).
+// The HCI numbers and commands that scanning needs (Core Specification, Vol 4, Part E).
 
 /// Numbers and command packets of the Host Controller Interface.
 enum HCI {
@@ -34,13 +34,13 @@ enum HCI {
         var status: UInt8
         var values: ArraySlice<UInt8>
 
-        /// nil for any other event.
+        /// Parses an answer; nil for any other event.
         init?(_ event: ArraySlice<UInt8>) {
             var cursor = ByteCursor(event)
             let code = cursor.byte()
             guard code == HCI.commandComplete || code == HCI.commandStatus, cursor.byte() != nil
             else { return nil }
-            // The status comes behind the opcode in the one, first of all in the other.
+            // Command Complete has the status after the opcode, Command Status has it first.
             let early = code == HCI.commandStatus ? cursor.byte() : nil
             guard cursor.byte() != nil, let opcode = cursor.littleEndian(2),
                 let status = early ?? cursor.byte()
@@ -51,17 +51,18 @@ enum HCI {
         }
     }
 
-    /// What a command makes of the scan.
+    /// The effect of a command on the scan.
     enum ScanOrder: Equatable {
         case off
         case on(filtersDuplicates: Bool)
 
-        /// nil for a command that has no part in it; `command` starts at its opcode.
+        /// Parses a command, from its opcode on; nil if it does not concern the scan.
         init?(_ command: ArraySlice<UInt8>) {
             var cursor = ByteCursor(command)
             guard let opcode = cursor.littleEndian(2), cursor.byte() != nil else { return nil }
             switch opcode {
-            // Reset (7.3.2); LE Set Scan Enable (7.8.11), extended (7.8.65): enable, filter duplicates.
+            // Reset (7.3.2); LE Set Scan Enable (7.8.11; extended 7.8.65): enable, filter
+            // duplicates.
             case 0x0C03: self = .off
             case 0x200C, 0x2042:
                 guard let isOn = cursor.byte(), let filters = cursor.byte() else { return nil }
@@ -105,7 +106,7 @@ enum HCI {
         Command(name: "LE Set Scan Enable", opcode: 0x200C, parameters: [isOn ? 1 : 0, 0])
     }
 
-    /// On LE 1M, where beacons are (7.8.64).
+    /// On the LE 1M PHY, which beacons use (7.8.64).
     static func setExtendedScanParameters(_ scan: ScanSettings) -> Command {
         Command(
             name: "LE Set Extended Scan Parameters",
@@ -123,7 +124,7 @@ enum HCI {
     }
 }
 
-/// How the radio listens.
+/// The settings of a scan.
 package struct ScanSettings: Sendable, Equatable {
     /// Also asks for scan responses.
     package var isActive = false
@@ -132,7 +133,7 @@ package struct ScanSettings: Sendable, Equatable {
 
     package init() {}
 
-    /// Interval and window as HCI wants them: 16 bits each, little-endian, units of 0.625 ms.
+    /// Interval and window as HCI encodes them: 16 bits each, little-endian, units of 0.625 ms.
     var timing: [UInt8] {
         [interval, window].flatMap { duration -> [UInt8] in
             let micros =

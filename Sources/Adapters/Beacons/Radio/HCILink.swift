@@ -1,40 +1,41 @@
-// One interface to a controller, whatever it is connected by.
+// The interface to a controller, independent of its transport.
 import CLinux
 import Glibc
 import Host
 
-/// A controller that takes commands and gives events.
+/// A controller that accepts commands and sends events.
 protocol HCILink: AnyObject {
     /// Readable when `receive` may have something.
     var descriptor: Int32 { get }
-    /// The controller is ours alone: it may be reset, and its event masks are ours to set.
+    /// No other program uses the controller: we may reset it and set its event masks.
     var isExclusive: Bool { get }
     func send(_ command: HCI.Command) throws
-    /// The next event, from its event code on; nil when none is there now. Throws when the link is lost.
+    /// Returns the next event, from its event code on; nil if none has arrived. Throws when the
+    /// link is lost.
     func receive() throws -> ArraySlice<UInt8>?
-    /// Packets lost since the link was made: not fetched in time, or not whole.
+    /// Packets lost since the link was opened: not read in time, or incomplete.
     var losses: Int { get }
-    /// A reset would cost others their connections.
+    /// A reset would drop other programs' connections.
     var hasConnections: Bool { get }
-    /// The last order to the scan by another program or the kernel since this was asked before.
+    /// Returns and clears the last scan command of another program or the kernel.
     func takeForeignOrder() -> HCI.ScanOrder?
 }
 
-/// H4 (Core Specification, Vol 4, Part A) over TCP: a controller in another process or on another machine.
+/// H4 over TCP (Core Specification, Vol 4, Part A): a controller in another process or machine.
 final class H4Link: HCILink {
     private let socket: Descriptor
     private let name: String
     private var buffer: [UInt8] = []
-    /// Where the first packet that is not taken yet begins in `buffer`.
+    /// The index in `buffer` of the first unread packet.
     private var start = 0
 
-    /// Connects; waits at most 5 s, less if `stop` is raised.
+    /// Connects; waits at most 5 s, or until `stop` is raised.
     init(host: String, port: UInt16, until stop: StopSignal) throws {
         name = "h4:\(host):\(port)"
         socket = try TCP.connect(host: host, port: port, until: stop)
     }
 
-    /// Talks over a connected socket; takes it over.
+    /// Takes ownership of a connected socket.
     init(owning descriptor: Int32, name: String) {
         socket = Descriptor(owning: descriptor)
         self.name = name
@@ -42,14 +43,15 @@ final class H4Link: HCILink {
 
     var descriptor: Int32 { socket.number }
     let isExclusive = true
-    /// Runs of bytes that were no packet, and a packet that the end of the connection cut off.
+    /// Counts runs of bytes that were not a packet, and a packet cut off by the end of the
+    /// connection.
     private(set) var losses = 0
-    /// Looking for the next packet.
+    /// Out of sync: searching for the next packet.
     private var isAstray = false
 
     let hasConnections = false
 
-    /// Nobody else can reach it.
+    /// Always nil: no other program can reach the controller.
     func takeForeignOrder() -> HCI.ScanOrder? { nil }
 
     func send(_ command: HCI.Command) throws {
@@ -82,12 +84,12 @@ final class H4Link: HCILink {
         return nil
     }
 
-    /// Takes whole packets from the buffer; what is no event is passed over.
+    /// Returns the next event in the buffer; skips other packets.
     private func nextEvent() -> ArraySlice<UInt8>? {
         while start < buffer.count {
             let rest = buffer[start...]
             guard let size = Self.size(rest) else {
-                // Not a packet type of H4: there is no way to find the next packet but to look on.
+                // Not an H4 packet type; the next packet can only be found by searching on.
                 start += 1
                 if !isAstray { losses += 1 }
                 isAstray = true
@@ -101,7 +103,8 @@ final class H4Link: HCILink {
         return nil
     }
 
-    /// Header and total length of a packet; the total is over-long while the header is not all there.
+    /// Returns header and total length of a packet; the total is `.max` until the header is
+    /// complete.
     private static func size(_ rest: ArraySlice<UInt8>) -> (header: Int, total: Int)? {
         let bytes = Array(rest.prefix(5))
         switch bytes.first {

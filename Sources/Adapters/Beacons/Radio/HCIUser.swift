@@ -1,22 +1,23 @@
-// Who else uses the kernel's Bluetooth sockets.
+// Finds other programs that use the kernel's Bluetooth sockets.
 import CLinux
 import Glibc
 import Host
 
 /// A program that has an HCI socket open.
 ///
-/// The kernel tells each new socket of the monitor channel of them, by name (HCI_MON_CTRL_OPEN, Linux 4.9).
-/// That needs no look at other users' processes, which the service may not see, and no D-Bus.
+/// The kernel reports these programs by name to each new socket of the monitor channel
+/// (HCI_MON_CTRL_OPEN, Linux 4.9). This needs neither D-Bus nor access to other users' processes,
+/// which the service may not see.
 struct HCIUser: Equatable {
     enum Channel: UInt64 {
         case raw = 0
-        /// The adapter is that program's alone.
+        /// That program has exclusive use of the adapter.
         case user = 1
         case management = 2
     }
 
     var channel: Channel
-    /// The name of the thread that opened it, at most 15 bytes.
+    /// The name of the thread that opened the socket, at most 15 bytes.
     var program: String
 
     var isBluetoothDaemon: Bool { channel == .management && program == "bluetoothd" }
@@ -26,10 +27,10 @@ struct HCIUser: Equatable {
         self.program = program
     }
 
-    /// nil for any other packet of the monitor.
+    /// Parses a packet of the monitor; nil for any other.
     init?(_ packet: ArraySlice<UInt8>) {
         var cursor = ByteCursor(packet)
-        // Opcode, adapter, length; cookie, format, version, flags, the length of the name and the name.
+        // Opcode, adapter, length; cookie, format, version, flags, and the name after its length.
         guard cursor.littleEndian(2) == 14, cursor.bytes(4) != nil, cursor.bytes(4) != nil,
             let format = cursor.littleEndian(2), let channel = Channel(rawValue: format),
             cursor.bytes(3 + 4) != nil, let length = cursor.byte(),
@@ -38,7 +39,7 @@ struct HCIUser: Equatable {
         self.init(channel, String(decoding: name.prefix { $0 != 0 }, as: UTF8.self))
     }
 
-    /// Those of other programs at this moment; empty if the kernel does not say.
+    /// Returns the current users in other programs; empty if the kernel does not report them.
     static func others() -> [Self] {
         guard let monitor = try? KernelSocket.bound(to: .monitor, for: "Bluetooth") else {
             return []
@@ -47,11 +48,11 @@ struct HCIUser: Equatable {
         return all(on: monitor.number).filter { $0.program != own }
     }
 
-    /// Reads what a new monitor socket begins with.
+    /// Reads the list with which a new monitor socket starts.
     static func all(on descriptor: Int32) -> [Self] {
         var users: [Self] = []
         var packet = [UInt8](repeating: 0, count: 2048)
-        // On a busy adapter it goes on with traffic that is not wanted here.
+        // On a busy adapter, traffic that is not needed here follows.
         for _ in 0..<1000 {
             let count = read(descriptor, &packet, packet.count)
             guard count > 0 else { break }

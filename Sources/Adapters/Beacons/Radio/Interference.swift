@@ -1,23 +1,23 @@
-// Other programs' orders to the scan of an adapter that we do not own.
+// Handles scan commands of other programs on an adapter that is not exclusively ours.
 import Host
 
-/// Says when a scan that another program has ended is to be started again; a pure value.
+/// Decides when to restart a scan that another program has ended; a pure value.
 ///
-/// `bluetoothctl scan on`, `hcitool lescan`, `hciconfig reset` use the same scan: we hear what it hears while it
-/// is on, and when it is switched off, ours is.
+/// `bluetoothctl scan on`, `hcitool lescan` and `hciconfig reset` use the same scan as we do. We
+/// hear everything while theirs is on; when they switch it off, ours ends, too.
 struct Interference {
-    /// Those who switch a scan off to give it other parameters switch it on again within this time.
+    /// A program that switches the scan off to change its parameters restarts it within this time.
     static let settling = Duration.milliseconds(500)
-    /// Two programs that each restart the scan must not wear the radio out.
+    /// Minimum time between restarts, so that two competing programs do not wear the radio out.
     static let pause = Duration.seconds(5)
-    /// A scan that hides repeats is replaced by ours after this time.
+    /// Time after which our scan replaces one that hides repeats.
     ///
-    /// The program that began it may be gone, for a scan outlives its program; one that is still there hears more.
+    /// A scan outlives the program that started it; one that still runs only hears more.
     static let patience = Duration.seconds(60)
 
     private var dueAt: BootInstant?
     private var restartedAt: BootInstant?
-    /// The scan that is on now is another program's: switching it off would end that for good.
+    /// The current scan is another program's; switching it off would end it for good.
     private(set) var isTheirs = false
 
     mutating func saw(_ order: HCI.ScanOrder, at now: BootInstant) {
@@ -37,10 +37,10 @@ struct Interference {
         isTheirs = false
     }
 
-    /// Until there is something to do; nil when there is not.
+    /// Returns the time until the next action; nil if none is due.
     func delay(_ now: BootInstant) -> Duration? { dueAt.map { max(.zero, $0 - now) } }
 
-    /// True once when the scan is to be started again.
+    /// Returns true once when the scan must be restarted.
     mutating func isDue(at now: BootInstant) -> Bool {
         guard let at = dueAt, now >= at else { return false }
         dueAt = nil

@@ -1,22 +1,22 @@
-// Bluetooth sockets of the kernel, and the adapter behind them.
+// The kernel's Bluetooth sockets, and an adapter reached through one.
 import CBlueZ
 import CLinux
 import Glibc
 import Host
 import StatusBoard
 
-/// Opening AF_BLUETOOTH sockets, and what their errors mean.
+/// Opens AF_BLUETOOTH sockets and explains their errors.
 enum KernelSocket {
     static let anyAdapter = UInt16(HCI_DEV_NONE)
 
-    /// What a socket is for (BlueZ, hci(7)).
+    /// The channels of a socket (BlueZ, hci(7)).
     enum Channel: UInt16 {
         case raw = 0
         case monitor = 2
         case control = 3
     }
 
-    /// An unbound socket that does not block.
+    /// Opens an unbound, non-blocking socket.
     static func open(for name: String) throws -> Descriptor {
         let number = Glibc.socket(
             AF_BLUETOOTH,
@@ -35,7 +35,7 @@ enum KernelSocket {
         return socket
     }
 
-    /// The adapters that are there: `hci1`.
+    /// Returns the names of the present adapters, such as `hci1`.
     static func adapters() -> [String] {
         guard let socket = try? open(for: "Bluetooth") else { return [] }
         var numbers = [UInt16](repeating: 0, count: 16)
@@ -43,7 +43,7 @@ enum KernelSocket {
         return numbers.prefix(max(0, Int(count))).sorted().map { "hci\($0)" }
     }
 
-    /// The error of a call, with the next step.
+    /// Returns the error of a call, with its remedy.
     static func error(_ call: String, _ name: String, _ code: Int32) -> any Error {
         let reason = String(cString: strerror(code))
         switch code {
@@ -72,10 +72,10 @@ enum KernelSocket {
     }
 }
 
-/// There is no adapter of this name; its coming is told by `AdapterMonitor`.
+/// The adapter does not exist; `AdapterMonitor` reports when it appears.
 struct NoAdapter: Error, CustomStringConvertible {
     var name: String
-    /// Those that are there.
+    /// The adapters that exist.
     var others: [String] = []
 
     var description: String {
@@ -86,7 +86,7 @@ struct NoAdapter: Error, CustomStringConvertible {
     }
 }
 
-/// The adapter cannot be switched on because of rfkill.
+/// rfkill prevents switching the adapter on.
 struct RadioBlocked: Error, CustomStringConvertible {
     var name: String
 
@@ -95,16 +95,17 @@ struct RadioBlocked: Error, CustomStringConvertible {
 
 /// A Bluetooth adapter of this machine, through a raw HCI socket of the kernel.
 ///
-/// It hears every event of the adapter, whoever asked for it: libbluetooth, bluetoothd, the kernel itself.
+/// Receives every event of the adapter, whoever caused it: libbluetooth, bluetoothd or the kernel.
 final class KernelLink: HCILink {
-    /// Asked of the kernel, which takes some 800 bytes for a report: seconds of a stalled reader.
+    /// The requested buffer size; the kernel uses about 800 bytes per report, so a reader may stall
+    /// for seconds.
     private static let receiveBuffer: Int32 = 2 << 20
 
     private let socket: Descriptor
     private let name: String
     private let adapter: Int32?
     private let life: Heartbeat
-    /// Bytes that the kernel keeps for us until they are read.
+    /// Bytes that the kernel buffers for us.
     let room: Int
     private var foreignOrder: HCI.ScanOrder?
 
@@ -128,7 +129,7 @@ final class KernelLink: HCILink {
         self.life = life
     }
 
-    /// Already up is what is wanted.
+    /// Switches the adapter on; one that is already up is fine.
     private static func switchOn(
         _ socket: Int32,
         _ adapter: Int32,
@@ -143,7 +144,7 @@ final class KernelLink: HCILink {
         }
     }
 
-    /// Talks over a socket that gives one H4 packet a read and does not block; takes it over.
+    /// Takes ownership of a non-blocking socket that returns one H4 packet per read.
     init(owning descriptor: Int32, name: String) {
         self.name = name
         adapter = nil
@@ -155,12 +156,14 @@ final class KernelLink: HCILink {
     var descriptor: Int32 { socket.number }
     let isExclusive = false
 
-    /// What the kernel dropped because the socket's buffer was full; it says so nowhere else.
+    /// Packets that the kernel dropped because the socket's buffer was full; not reported
+    /// elsewhere.
     ///
-    /// HCI sockets pass no SO_RXQ_OVFL on (hci_sock_recvmsg), but the kernel counts (sock_queue_rcv_skb).
+    /// HCI sockets do not pass on SO_RXQ_OVFL (hci_sock_recvmsg), but the kernel counts
+    /// (sock_queue_rcv_skb).
     var losses: Int { Self.drops(of: socket.number) }
 
-    /// The drop counter of a socket, the last of the nine figures of SO_MEMINFO (Linux 4.12).
+    /// Returns a socket's drop counter: the last of the nine values of SO_MEMINFO (Linux 4.12).
     static func drops(of socket: Int32) -> Int {
         var figures = [UInt32](repeating: 0, count: 9)
         var size = socklen_t(figures.count * MemoryLayout<UInt32>.stride)
@@ -195,13 +198,13 @@ final class KernelLink: HCILink {
         return foreignOrder
     }
 
-    /// Somebody is connected through the adapter: it works, and a reset would cost them the connection.
+    /// A connection uses the adapter: so the adapter works, and a reset would drop the connection.
     var hasConnections: Bool {
         guard let adapter else { return false }
         return waypost_hci_connections(socket.number, UInt16(truncatingIfNeeded: adapter)) > 0
     }
 
-    /// Switches the adapter off and on, which resets the controller; the socket stays.
+    /// Switches the adapter off and on, which resets the controller; keeps the socket.
     func powerCycle() throws {
         guard let adapter else { return }
         let code = life.during("ioctl(HCIDEVDOWN)") {

@@ -1,11 +1,12 @@
-// The kernel's management interface (BlueZ, doc/mgmt-protocol.rst): a scan that the kernel keeps for us.
+// The kernel's management interface (BlueZ, doc/mgmt-protocol.rst): a scan that the kernel keeps
+// on.
 import CBlueZ
 import CLinux
 import Glibc
 import Host
 import StatusBoard
 
-/// Commands and answers as bytes.
+/// Encodes commands and decodes answers.
 enum Management {
     static let success: UInt8 = 0x00
     static let unknownCommand: UInt8 = 0x01
@@ -26,7 +27,7 @@ enum Management {
         }
     }
 
-    /// A part of advertising data: `value` at `offset` of a structure of type `type`.
+    /// A pattern in advertising data: `value` at `offset` of a structure of type `type`.
     struct Pattern: Equatable {
         var type: UInt8
         var offset: UInt8 = 0
@@ -40,7 +41,8 @@ enum Management {
         }
     }
 
-    /// The kernel scans passively, without a filter for duplicates, while there is such a monitor.
+    /// Returns a command for a monitor: while one exists, the kernel scans passively, without a
+    /// duplicate filter.
     static func addMonitor(_ patterns: [Pattern]) -> Command {
         Command(
             name: "Add Advertisement Patterns Monitor",
@@ -57,7 +59,7 @@ enum Management {
         )
     }
 
-    /// Interval and window of the scan that monitors bring about (types 0x0013 and 0x0014; Linux 5.9).
+    /// Sets interval and window of the scan for monitors (types 0x0013 and 0x0014; Linux 5.9).
     static func setMonitorScan(_ scan: ScanSettings) -> Command {
         let timing = scan.timing
         return Command(
@@ -67,14 +69,14 @@ enum Management {
         )
     }
 
-    /// What came back for a command.
+    /// The answer to a command.
     struct Answer: Equatable {
         var opcode: UInt16
         var adapter: UInt16
         var status: UInt8
         var values: [UInt8]
 
-        /// nil for what is no Command Complete (0x0001) or Command Status (0x0002).
+        /// Parses Command Complete (0x0001) or Command Status (0x0002); nil for any other packet.
         init?(_ packet: ArraySlice<UInt8>) {
             var cursor = ByteCursor(packet)
             guard let event = cursor.littleEndian(2), event == 1 || event == 2,
@@ -89,7 +91,8 @@ enum Management {
         }
     }
 
-    /// What our decoders know, for controllers that look for patterns by themselves; other kernels report all.
+    /// Returns patterns of all known beacons, for controllers that filter by pattern; other kernels
+    /// report everything.
     static func patterns(unknown: Bool) -> [Pattern] {
         [
             // iBeacon, RuuviTag, AltBeacon (behind any company), Eddystone, BTHome.
@@ -99,7 +102,7 @@ enum Management {
             Pattern(type: 0x16, value: [0xAA, 0xFE]),
             Pattern(type: 0x16, value: [0xD2, 0xFC]),
         ]
-            // Nearly all others begin with one of these flags.
+            // Nearly all other advertisements begin with one of these flags.
             + (unknown
                 ? [0x02, 0x04, 0x05, 0x06, 0x1A].map { Pattern(type: 0x01, value: [$0]) } : [])
     }
@@ -119,14 +122,14 @@ final class ManagementSocket {
         socket = try KernelSocket.bound(to: .control, for: name)
     }
 
-    /// Talks over a socket that gives one packet a read and does not block; takes it over.
+    /// Takes ownership of a non-blocking socket that returns one packet per read.
     init(owning descriptor: Int32, adapter: Int) {
         name = "hci\(adapter)"
         self.adapter = UInt16(truncatingIfNeeded: adapter)
         socket = Descriptor(owning: descriptor)
     }
 
-    /// Sends a command and waits for its answer; events that come meanwhile are passed over.
+    /// Sends a command and waits for its answer; skips other events.
     func ask(
         _ command: Management.Command,
         until stop: StopSignal?,
@@ -134,7 +137,7 @@ final class ManagementSocket {
     ) throws -> Management.Answer {
         _ = receive(command.opcode)
         let packet = command.packet(for: adapter)
-        // Some kernels (6.12.43) return 0 for a command that they took.
+        // Some kernels (6.12.43) return 0 for an accepted command.
         guard send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL)) >= 0 else {
             throw KernelSocket.error(command.name, name, errno)
         }

@@ -1,18 +1,20 @@
-// rfkill: the switches that keep radios silent (Documentation/driver-api/rfkill.rst, linux/rfkill.h).
+// Reads and clears rfkill blocks (Documentation/driver-api/rfkill.rst, linux/rfkill.h).
 import Glibc
 import Host
 
-/// The state of a switch, as /dev/rfkill tells it.
+/// The state of an rfkill switch, as /dev/rfkill reports it.
 struct RFKillSwitch: Equatable {
     var index: UInt32
     var isBluetooth: Bool
     var isRemoved: Bool
     /// Switched off by a program.
     var isSoft: Bool
-    /// Switched off by a button or the firmware: no program can change that.
+    /// Switched off by a button or the firmware; no program can change that.
     var isHard: Bool
 
-    /// nil for a packet that is too short; newer kernels append to the 8 bytes.
+    /// Parses a packet; nil if it is too short.
+    ///
+    /// Newer kernels append to the 8 bytes.
     init?(_ packet: ArraySlice<UInt8>) {
         var cursor = ByteCursor(packet)
         guard let index = cursor.littleEndian(4), let type = cursor.byte(),
@@ -25,22 +27,22 @@ struct RFKillSwitch: Equatable {
         isHard = hard != 0
     }
 
-    /// The request that lets this radio transmit: RFKILL_OP_CHANGE, not soft-blocked.
+    /// The request that unblocks this radio: RFKILL_OP_CHANGE, not soft-blocked.
     var unblocking: [UInt8] {
         (0..<4).map { UInt8(truncatingIfNeeded: index >> (8 * $0)) } + [2, 2, 0, 0]
     }
 }
 
-/// All Bluetooth switches of the machine.
+/// The machine's Bluetooth switches.
 struct RFKill {
     private static let settling = Duration.seconds(2)
 
-    /// `/dev/rfkill`, or what a test put in its place.
+    /// `/dev/rfkill`, or a test's replacement.
     var path = "/dev/rfkill"
 
-    /// Takes every soft block off Bluetooth radios, and waits until the kernel has done so.
+    /// Removes every soft block from Bluetooth radios, and waits until the kernel has done so.
     ///
-    /// True when there was one. Throws what cannot be changed: a hard block, or no rights.
+    /// Returns true if there was one. Throws if a hard block or missing rights prevent it.
     func unblock(for name: String, until stop: StopSignal) throws -> Bool {
         let number = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         let code = errno
@@ -70,7 +72,7 @@ struct RFKill {
                 )
             }
         }
-        // The kernel tells of it when it is done.
+        // The kernel sends an event when it is done.
         let end = SystemClock().now() + Self.settling
         while !blocked.isEmpty, !stop.isRaised, SystemClock().now() < end {
             var entries = [PollEntry(descriptor), PollEntry(stop.descriptor)]
@@ -88,7 +90,7 @@ struct RFKill {
         )
     }
 
-    /// Brings `blocked` up to date with what there is to read.
+    /// Updates `blocked` with all pending events.
     private static func read(_ descriptor: Int32, into blocked: inout [UInt32: RFKillSwitch]) {
         var packet = [UInt8](repeating: 0, count: 8)
         while true {

@@ -1,33 +1,33 @@
-// A controller with a scan on it, whatever it is reached by.
+// Controllers with a scan, independent of how they are reached.
 import Host
 
 /// A connected controller.
 protocol Radio: AnyObject {
-    /// Where its events come from.
+    /// The source of its events.
     var link: any HCILink { get }
-    /// One phrase on how it scans: `passive scan, extended`.
+    /// A short description of the scan: `passive scan, extended`.
     var detail: String { get }
-    /// Ending the scan ends it for others, too.
+    /// Ending the scan ends it for other programs, too.
     var endsForAll: Bool { get }
-    /// Starts the scan, or starts it again.
+    /// Starts or restarts the scan.
     func start(until stop: StopSignal, _ pass: EventSink) throws
     /// Resets the controller and starts the scan.
     func reset(until stop: StopSignal, _ pass: EventSink) throws
-    /// Ends the scan if we began it.
+    /// Ends the scan if we started it.
     func end(_ pass: EventSink)
 }
 
-/// How a controller is reached.
+/// Opens the configured controller.
 protocol RadioSource: AnyObject {
-    /// As in the configuration: `hci0`.
+    /// The name in the configuration, such as `hci0`.
     var name: String { get }
-    /// Adapters coming and going; nil where nothing tells of that.
+    /// Reports adapters that come and go; nil if that cannot be monitored.
     var watch: AdapterMonitor? { get }
-    /// The adapter that `watch` is asked about.
+    /// The adapter that this source uses, for events of `watch`.
     var adapter: Int? { get }
-    /// A controller that is not scanning yet; `step` says how much is to be done before.
+    /// Opens the controller without starting our scan; `step` is the recovery step to do first.
     ///
-    /// `pass` gets what is heard meanwhile: whoever shares the controller may have it scanning.
+    /// `pass` gets events that arrive until then: others that share the controller may be scanning.
     func open(
         _ step: SilenceRecovery.Step,
         until stop: StopSignal,
@@ -35,11 +35,11 @@ protocol RadioSource: AnyObject {
     ) throws -> any Radio
 }
 
-/// A controller that we tell to scan by HCI commands.
+/// A controller whose scan we control by HCI commands.
 final class CommandedRadio: Radio {
     let link: any HCILink
     private let settings: ScanSettings
-    /// Switches the controller off and on; nil where HCI_Reset does it.
+    /// Switches the controller off and on; nil if HCI_Reset does that.
     private let powerCycle: (() throws -> Void)?
     /// Other programs use the adapter, too.
     private let hasCompany: Bool
@@ -78,7 +78,8 @@ final class CommandedRadio: Radio {
         foundRunning = false
     }
 
-    /// A scan that was on before and that nobody else can have wanted is one that we left on by a crash.
+    /// Ends the scan, also one found running that no other program can want: a crash of ours left
+    /// it on.
     func end(_ pass: EventSink) {
         if foundRunning, hasCompany { return }
         scanner?.end(pass)
@@ -87,9 +88,9 @@ final class CommandedRadio: Radio {
 
 /// An adapter that bluetoothd manages: the kernel keeps a passive scan on for us.
 ///
-/// Raw scan commands would be undone by bluetoothd's own. So a monitor of the management interface asks for the
-/// scan, which the kernel brings into line with whatever bluetoothd wants, and the reports are heard on the raw
-/// socket, which has every event of the adapter in full.
+/// bluetoothd would undo raw scan commands. So a monitor of the management interface requests the
+/// scan, which the kernel combines with bluetoothd's, and the reports are read from the raw socket,
+/// which has every event of the adapter in full.
 final class SharedRadio: Radio {
     private static let scanStart = Duration.seconds(2)
 
@@ -119,14 +120,14 @@ final class SharedRadio: Radio {
         (["passive scan, shared with bluetoothd"] + departures.map(\.brief)).joined(separator: ", ")
     }
 
-    /// What of the settings is not done beside bluetoothd: for the detail, and in full.
+    /// The settings without effect beside bluetoothd: briefly for the detail, and in full.
     var departures: [(brief: String, text: String)] {
         var departures: [(brief: String, text: String)] = []
         if scan.isActive {
             departures.append(
                 (
                     "not active",
-                    "beacons.scan = \"active\" is not done: the scan shared with bluetoothd is passive; "
+                    "beacons.scan = \"active\" has no effect: the scan shared with bluetoothd is passive; "
                         + "`systemctl disable --now bluetooth` gives the adapter to Waypost"
                 )
             )
@@ -135,7 +136,7 @@ final class SharedRadio: Radio {
             departures.append(
                 (
                     "at the kernel's pace",
-                    "beacons.scan_interval and scan_window are not done: this kernel has a pace of its own "
+                    "beacons.scan_interval and scan_window have no effect: this kernel uses a fixed pace "
                         + "for the scan shared with bluetoothd (Linux 5.9 and later can change it)"
                 )
             )
@@ -143,13 +144,13 @@ final class SharedRadio: Radio {
         return departures
     }
 
-    /// The kernel goes on for whoever else wants it.
+    /// The kernel keeps scanning for other programs.
     let endsForAll = false
 
-    /// The kernel cannot do this: it is older than Linux 5.10, or passes each beacon on only once.
+    /// The kernel is older than Linux 5.10, or reports each beacon only once.
     struct NotSupported: Error, CustomStringConvertible {
         let description =
-            "the kernel keeps no scan that hears repeats; raw commands are used instead"
+            "the kernel has no passive scan that reports repeats; raw commands are used instead"
     }
 
     func start(until stop: StopSignal, _ pass: EventSink) throws {
@@ -164,7 +165,7 @@ final class SharedRadio: Radio {
             monitor = cursor.littleEndian(2).map { UInt16(truncatingIfNeeded: $0) }
             try checkDuplicates(until: stop, pass)
         case Management.noResources:
-            // Monitors outlive the program that added them; there are some, so the kernel scans.
+            // Monitors outlive their program; some exist, so the kernel scans already.
             monitor = nil
         case Management.unknownCommand, Management.notSupported:
             throw NotSupported()
@@ -178,9 +179,11 @@ final class SharedRadio: Radio {
         }
     }
 
-    /// Kernels since 5.17 without a fix of 2024 filter duplicates under a monitor: each repeat is a measurement.
+    /// Rejects kernels that filter duplicates under a monitor (5.17 and later without a fix of
+    /// 2024).
     ///
-    /// The kernel's command shows it; where none comes it scans already, for other monitors.
+    /// Each repeat is a measurement. The kernel's scan command shows the filter; without a command
+    /// it already scans for other monitors.
     private func checkDuplicates(until stop: StopSignal, _ pass: EventSink) throws {
         let end = SystemClock().now() + Self.scanStart
         while SystemClock().now() < end, !stop.isRaised {
@@ -210,7 +213,7 @@ final class SharedRadio: Radio {
     private func remove(until stop: StopSignal?) throws {
         guard let handle = monitor else { return }
         monitor = nil
-        // Where the adapter is gone, its monitor is gone, too.
+        // Removing the adapter has removed its monitor, too.
         _ = try management.ask(
             Management.removeMonitor(handle),
             until: stop,

@@ -1,4 +1,4 @@
-// Where controllers are reached: a TCP server, or the kernel.
+// The sources of controllers: a TCP server, or the kernel.
 import Configuration
 import Host
 
@@ -16,7 +16,7 @@ final class TCPRadioSource: RadioSource {
         self.scan = scan
     }
 
-    /// A new connection resets the controller, whatever the step.
+    /// Connects, which resets the controller whatever the step.
     func open(
         _ step: SilenceRecovery.Step,
         until stop: StopSignal,
@@ -62,9 +62,9 @@ final class KernelRadioSource: RadioSource {
         until stop: StopSignal,
         _ pass: EventSink
     ) throws -> any Radio {
-        // Before the adapter is looked for, so that its coming cannot be missed.
+        // Monitor first, so that an adapter that appears now is not missed.
         if watch == nil { watch = try? AdapterMonitor() }
-        // Before our own sockets are among them.
+        // List others before our own sockets are among them.
         let others = HCIUser.others()
         if step == .reopen { _ = try rfkill.unblock(for: name, until: stop) }
         let link = try connect(until: stop)
@@ -85,7 +85,7 @@ final class KernelRadioSource: RadioSource {
             powerCycle: powerCycle
         )
         do {
-            // What the kernel supports can only be tried; this monitor is replaced when the scan starts.
+            // Kernel support can only be tried; starting the scan replaces this monitor.
             try shared.start(until: stop, pass)
             tellOnce(shared.departures.map(\.text))
             return shared
@@ -94,7 +94,7 @@ final class KernelRadioSource: RadioSource {
         }
     }
 
-    /// Each once, however often the adapter is opened.
+    /// Reports each message once, however often the adapter is opened.
     private func tellOnce(_ texts: [String]) {
         for text in texts where told.insert(text).inserted { tell("\(name): \(text)") }
     }

@@ -1,10 +1,10 @@
-// Setting up a scan with real commands, and ending it.
+// Starts and ends a scan with HCI commands.
 import Host
 
-/// What becomes of events that come while an answer is waited for.
+/// Receives the events that arrive while a command waits for its answer.
 typealias EventSink = (ArraySlice<UInt8>) -> Void
 
-/// A scan that runs on a controller.
+/// A running scan on a controller.
 struct Scanner {
     private static let answerTimeout = Duration.seconds(5)
     private static let endTimeout = Duration.milliseconds(300)
@@ -12,12 +12,13 @@ struct Scanner {
     private let link: any HCILink
     /// Uses the extended commands.
     let isExtended: Bool
-    /// The controller was scanning before it was asked to.
+    /// The controller was already scanning.
     let foundRunning: Bool
 
     /// Sets the controller up and starts scanning.
     ///
-    /// A controller that is ours alone is reset before, if `resets`. Throws an error naming the command that failed.
+    /// With `resets`, first resets a controller that is exclusively ours. Throws an error that
+    /// names the failed command.
     init(
         _ link: any HCILink,
         _ settings: ScanSettings,
@@ -35,8 +36,10 @@ struct Scanner {
         (isExtended, foundRunning) = try Self.start(settings, dialogue, pass)
     }
 
-    /// Starts with the commands that fit, and with the other kind if those are refused as unknown or, by
-    /// a controller that has been used with the other kind, as not allowed.
+    /// Starts with the supported commands, else with the other kind.
+    ///
+    /// The other kind is tried if the first is refused as unknown or, by a controller that has been
+    /// used with the other kind, as not allowed.
     private static func start(
         _ settings: ScanSettings,
         _ dialogue: Dialogue,
@@ -54,7 +57,8 @@ struct Scanner {
         }
     }
 
-    /// True if a scan was running: its parameters cannot be changed then (Vol 4, Part E, 7.8.10 and 7.8.64).
+    /// Starts a scan; returns true if one was running, whose parameters cannot be changed (Vol 4,
+    /// Part E, 7.8.10 and 7.8.64).
     private static func start(
         _ settings: ScanSettings,
         _ dialogue: Dialogue,
@@ -67,7 +71,8 @@ struct Scanner {
         guard status == 0 || status == HCI.commandDisallowed else {
             throw ScanRefusal(command: parameters.name, status: status)
         }
-        // Off in any case: enabling it twice changes nothing. Some refuse that when it is off.
+        // Always off first: enabling twice changes nothing. Some controllers refuse this if already
+        // off.
         let off = enable(false, isExtended)
         try dialogue.expectSuccess(off, tolerating: HCI.commandDisallowed, pass)
         if status != 0 { try dialogue.expectSuccess(parameters, pass) }
@@ -75,9 +80,9 @@ struct Scanner {
         return status != 0
     }
 
-    /// Ends the scan; a controller that is gone is no matter.
+    /// Ends the scan; ignores errors, as the controller may be gone.
     ///
-    /// Waits shortly for the answer: closing a TCP socket at once could take the command back.
+    /// Waits briefly for the answer: closing a TCP socket at once could discard the command.
     func end(_ pass: EventSink = { _ in }) {
         let dialogue = Dialogue(link: link, stop: nil, timeout: Self.endTimeout)
         _ = try? dialogue.ask(Self.enable(false, isExtended), pass)
@@ -87,8 +92,10 @@ struct Scanner {
         isExtended ? HCI.setExtendedScanEnable(isOn) : HCI.setScanEnable(isOn)
     }
 
-    /// Octet 37, bits 5 and 6 of the supported commands, and bit 12 of the LE features (Vol 4, Part E, 6.27;
-    /// Vol 6, Part B, 4.6): some radios claim Bluetooth 5 and have no extended scanning.
+    /// Returns whether the controller has extended scanning.
+    ///
+    /// Supported commands, octet 37, bits 5 and 6, and LE features, bit 12 (Vol 4, Part E, 6.27;
+    /// Vol 6, Part B, 4.6): some radios claim Bluetooth 5 without extended scanning.
     private static func supportsExtended(
         _ dialogue: Dialogue,
         _ pass: EventSink
@@ -98,7 +105,7 @@ struct Scanner {
             commands.values[commands.values.startIndex + 37] & 0x60 == 0x60
         else { return false }
         let features = try dialogue.ask(HCI.readLocalFeatures, pass)
-        // Where they cannot be read the commands decide.
+        // If the features cannot be read, the commands decide.
         guard features.status == 0, features.values.count > 1 else { return true }
         return features.values[features.values.startIndex + 1] & 0x10 != 0
     }
@@ -109,7 +116,7 @@ struct ScanRefusal: Error, CustomStringConvertible {
     var command: String
     var status: UInt8
 
-    /// Unknown command, or not allowed now.
+    /// The status is "unknown command" or "command disallowed".
     var concernsTheCommand: Bool { status == 0x01 || status == HCI.commandDisallowed }
 
     var description: String {
@@ -124,10 +131,10 @@ struct NoAnswer: Error, CustomStringConvertible {
     var description: String { "the controller did not answer \(command)" }
 }
 
-/// Commands and their answers.
+/// Sends commands and waits for their answers.
 private struct Dialogue {
     let link: any HCILink
-    /// Ends the waiting; nil when it has been raised already.
+    /// Ends the wait; nil if it has been raised already.
     let stop: StopSignal?
     let timeout: Duration
 

@@ -1,25 +1,26 @@
-// When silence is suspicious, and what to do about it.
+// Decides when silence is suspicious, and how to recover.
 import Host
 
-/// Climbs from the mildest remedy to the strongest while nothing is heard; a pure value with no clock of its own.
+/// Escalates from the mildest remedy to the strongest during silence; a pure value without a clock.
 ///
-/// A place may truly have no beacons. So the recovery is climbed once, then again after growing pauses, and a
-/// controller is reset at most three times an hour, whatever happens.
+/// A site may truly have no beacons. So the steps are taken once, then again after growing pauses,
+/// and a controller is reset at most three times per hour.
 struct SilenceRecovery {
     enum Step: Equatable {
-        /// The scan is switched off and on.
+        /// Switch the scan off and on.
         case restart
-        /// The controller is reset: HCI_Reset, or the adapter switched off and on.
+        /// Reset the controller: HCI_Reset, or switch the adapter off and on.
         case reset
-        /// Everything is opened anew, a radio that rfkill keeps silent unblocked.
+        /// Reopen everything, and unblock a radio blocked by rfkill.
         case reopen
     }
 
-    /// Silence since the later of the last report and the start of the scan.
+    /// Silence limit for the first step, since the later of the last report and the start of the
+    /// scan.
     static let limit = Duration.seconds(90)
-    /// The same for the steps after the first, where there were beacons before: they would have been heard.
+    /// The limit for later steps if there were beacons before, because they would have been heard.
     ///
-    /// Less than the 30 s between two checks, or every other check would come a moment too early.
+    /// Less than the 30 s between checks, else every other check would be slightly too early.
     static let climbLimit = Duration.seconds(25)
     static let pauses = [5, 10, 20, 40, 60].map { Duration.seconds($0 * 60) }
     static let resetsAnHour = 3
@@ -30,12 +31,12 @@ struct SilenceRecovery {
     private var silentSince: BootInstant
     private var hasHeard = false
     private var next: Step? = .restart
-    /// When the recovery may be climbed again; nil while it is climbed, or before.
+    /// When the steps may be repeated; nil during them, or before.
     private var restsUntil: BootInstant?
     private var rounds = 0
     private var resets: [BootInstant] = []
     private var failures = 0
-    /// The step reached in this silence.
+    /// The strongest step taken in this silence.
     private(set) var reached: Step?
 
     init(at now: BootInstant) {
@@ -43,25 +44,25 @@ struct SilenceRecovery {
         silentSince = now
     }
 
-    /// The whole recovery has been climbed, and the controller answered all along.
+    /// All steps have been taken, and the controller answered each time.
     var isResting: Bool { restsUntil != nil }
 
-    /// How often starting failed since it last worked.
+    /// Failed starts since the last success.
     var failedStarts: Int { failures }
 
-    /// How long nothing has been heard; nil while that is no matter.
+    /// Returns the length of a silence; nil if it is under a minute.
     func silence(at now: BootInstant) -> Duration? {
         let silence = now - silentSince
         return silence >= .seconds(60) ? silence : nil
     }
 
-    /// A scan has begun.
+    /// Notes that a scan has started.
     mutating func started(at now: BootInstant) {
         since = now
         failures = 0
     }
 
-    /// A report came; true when it ends a silence in which something had to be done.
+    /// Notes a report; true if it ends a silence in which a step was taken.
     @discardableResult
     mutating func heard(at now: BootInstant) -> Bool {
         since = now
@@ -75,7 +76,7 @@ struct SilenceRecovery {
         return true
     }
 
-    /// What is to be done now, if anything.
+    /// Returns the step to take now, if any.
     mutating func check(at now: BootInstant) -> Step? {
         guard now - since >= limit else { return nil }
         if let restsUntil {
@@ -91,7 +92,7 @@ struct SilenceRecovery {
         return step
     }
 
-    /// How to try again after a start or a remedy has failed.
+    /// Returns the step for the retry after a failed start or remedy.
     mutating func failed(at now: BootInstant) -> Step {
         failures += 1
         let step: Step =
@@ -123,7 +124,7 @@ struct SilenceRecovery {
         rounds += 1
     }
 
-    /// Whether a reset is within the bounds of the last hour; counts it then.
+    /// Returns whether the hourly limit allows another reset, and counts it if so.
     private mutating func mayReset(at now: BootInstant) -> Bool {
         resets.removeAll { now - $0 >= .seconds(3600) }
         guard resets.count < Self.resetsAnHour else { return false }

@@ -1,4 +1,4 @@
-// What is told of a device when its state changes.
+// An alert about a change of a device's state.
 import FoundationEssentials
 import Host
 
@@ -11,23 +11,23 @@ enum AlertKind: String, Codable, Sendable {
     fileprivate var words: String { self == .losing ? "losing records" : rawValue }
 }
 
-/// One change of one device; in snake case its members are those of the JSON object (waypost-receiver(1)).
+/// One change of one device; in snake case its members are the JSON object of waypost-receiver(1).
 struct Alert: Codable, Sendable, Equatable {
     let alert: AlertKind
-    /// The same however often it is told.
+    /// Identical however often the alert is sent.
     let alertId: String
-    /// When it was found, RFC 3339.
+    /// The time it was found, RFC 3339.
     let at: String
     let deviceId: String
     let lastSeen: String
-    /// In the last day, as far as its events tell.
+    /// In the last day, as far as events report it.
     let lostRecords: Int64
     let reason: String
     /// A sentence for people.
     let text: String
     let version: String
 
-    /// Most characters of a reason: names in it come from outside.
+    /// The maximum length of a reason, which may contain text from outside.
     private static let longestReason = 300
 
     /// `now`: milliseconds since 1970.
@@ -58,24 +58,24 @@ struct Alert: Codable, Sendable, Equatable {
     }
 }
 
-/// What alerts need of a device, as the page shows it.
+/// The state of a device as alerts need it, the same that the page shows.
 struct DeviceState: Sendable {
     var id: String
     /// Milliseconds since 1970.
     var lastSeen: Int64
     var version = ""
-    /// Why; empty where it is not.
+    /// The reasons; empty if it is not late.
     var late: [String] = []
     var critical: [String] = []
     var lost: Int64 = 0
-    /// A person ended it: nothing is told of it.
+    /// True if a person revoked it; then there are no alerts.
     var isRevoked = false
-    /// What its events say could be read; else only its silence is judged.
+    /// True if its events could be read; otherwise alerts only report silence.
     var isWhole = true
 }
 
 extension DeviceView {
-    /// Nil for a device that was never heard.
+    /// Nil if the device was never in contact.
     var state: DeviceState? {
         lastSeen.map {
             DeviceState(

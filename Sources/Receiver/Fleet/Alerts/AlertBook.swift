@@ -1,14 +1,14 @@
-// What was told of each device and what is still to be told, on the disk.
+// The database of alerts: the reported state of each device, and the alerts still to be sent.
 import SQLite
 
-/// Used by one thread.
+/// Stores alert state and pending alerts; used by one thread.
 ///
-/// A change and what is to be told of it are one transaction. An alert leaves it when it was told: a process that is
-/// killed in between tells that one again.
+/// A state change and its alerts are one transaction. An alert is deleted after it was sent, so a
+/// process killed in between sends it again.
 final class AlertBook {
     private let database: WatchedDatabase<[String: AlertMarks]>
 
-    /// Of each device its `AlertMarks`, and of each channel what it has still to tell, in that order.
+    /// The `AlertMarks` of each device, and the pending alerts of each channel in order.
     private static let tables = """
         CREATE TABLE IF NOT EXISTS marks(device TEXT PRIMARY KEY, late INTEGER, came INTEGER, losing INTEGER,
         losing_calm INTEGER, critical INTEGER, critical_calm INTEGER) WITHOUT ROWID;
@@ -27,9 +27,9 @@ final class AlertBook {
         )
     }
 
-    /// Of each device that was seen.
+    /// Returns the state of each known device.
     func marks() throws -> [String: AlertMarks] {
-        // Where they could not be read after a change.
+        // Reloads if that failed after the last change.
         _ = try database.refresh(waits: true)
         return database.known
     }
@@ -52,9 +52,9 @@ final class AlertBook {
         return AlertMarks.Mark(since: since, calm: row.integer(column + 1))
     }
 
-    /// What looks have found; on the disk when this returns.
+    /// Stores state changes and new alerts; they are on the disk when this returns.
     ///
-    /// `changed`: nil for a device of which no more is known; `alerts`: what each channel is to tell.
+    /// `changed`: nil to forget a device; `alerts`: the new alerts of each channel.
     func note(_ changed: [String: AlertMarks?], _ alerts: [String: [Alert]]) throws {
         guard !changed.isEmpty || alerts.contains(where: { !$1.isEmpty }) else { return }
         try database.change { database in
@@ -96,7 +96,7 @@ final class AlertBook {
         try row.run()
     }
 
-    /// The oldest alert of a channel behind a number.
+    /// Returns a channel's oldest alert after a number.
     func first(for channel: String, after number: Int64) throws -> (number: Int64, alert: String)? {
         try database.ask { database in
             let row = try database.prepare(
@@ -117,7 +117,7 @@ final class AlertBook {
         }
     }
 
-    /// What waits for a channel that is not used any more is forgotten: told months later, it would mislead.
+    /// Deletes the alerts of channels no longer in use: months later they would mislead.
     func keep(only channels: [String]) throws {
         try database.change { database in
             let row = try database.prepare("SELECT DISTINCT channel FROM pending")

@@ -1,16 +1,17 @@
-// A program that tells of an alert.
+// Sends an alert by running a program.
 import Host
 
-/// It gets the alert as JSON on its standard input and by its environment: what devices say of themselves is no part
-/// of a command line.
+/// A program that gets each alert as JSON on standard input and in its environment.
+///
+/// Text from devices never becomes part of a command line.
 struct AlertCommand: Sendable {
     let path: String
-    /// After that it is killed, with all that it started in its process group.
+    /// After this time it is killed with its process group.
     var limit = Duration.seconds(60)
 
-    /// Waits for its end.
+    /// Runs the program to its end.
     ///
-    /// Throws Trouble where its exit status is not 0, it took too long, or `stop` was raised.
+    /// Throws Trouble if its exit status is not 0, it took too long, or `stop` was raised.
     func run(_ alert: Alert, _ json: String, until stop: StopSignal) throws {
         let program = Program(
             path: path,
@@ -20,7 +21,7 @@ struct AlertCommand: Sendable {
         try program.run(limit: limit, until: stop)
     }
 
-    /// That of this process, and the alert's.
+    /// This process's environment plus the alert's variables.
     private static func environment(_ alert: Alert) -> [String] {
         Program.ownEnvironment.filter { !$0.hasPrefix("WAYPOST_") } + [
             "WAYPOST_ALERT=\(alert.alert.rawValue)", "WAYPOST_ALERT_ID=\(alert.alertId)",

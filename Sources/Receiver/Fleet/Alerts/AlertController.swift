@@ -1,31 +1,33 @@
-// Looks at the fleet, and tells what has changed.
+// Inspects the fleet and sends alerts for changes.
 import Host
 import SQLite
 
-/// A way to tell an alert.
+/// A destination for alerts.
 struct AlertChannel: Sendable {
     let name: String
-    /// Gets the alert and its JSON; throws where it may not have been told, or was stopped.
+    /// Sends an alert and its JSON; throws if it may not have arrived, or was stopped.
     let tell: @Sendable (Alert, String, StopSignal) throws -> Void
 }
 
-/// Used by one thread; a round of it takes as long as the channels at most, one alert of a slow one each.
+/// Checks the devices and sends alerts through each channel; used by one thread.
+///
+/// A round takes as long as one alert of each slow channel at most.
 final class AlertController {
     private struct Tries {
         var failures = 0
         var next: BootInstant?
-        /// What its last one took.
+        /// The duration of the last try.
         var took = Duration.zero
-        /// Up to this number told, and not yet out of the book: not to be told again.
+        /// Alerts up to this number are sent but not yet deleted from the book.
         var told: Int64 = 0
-        /// To be told, and not in the book.
+        /// Alerts to send that are not in the book.
         var unwritten: [Alert] = []
     }
 
     private static let pause = Duration.seconds(10)
-    /// What takes longer has the others have their turn.
+    /// A channel slower than this sends one alert per round.
     private static let quick = Duration.seconds(1)
-    /// Before the second try; twice as long before each further one, up to the longest.
+    /// Seconds before the second try; doubles with each try, up to the longest.
     private static let firstWait = 15
     private static let longestWait = 900
 
@@ -36,12 +38,13 @@ final class AlertController {
     private let log: (String) -> Void
     private var nextLook: BootInstant?
     private var tries: [String: Tries]
-    /// What the book does not take: on a full disk no batch is stored, and just then devices become late.
+    /// Changes that could not be stored: on a full disk no batch is stored, so devices become late.
     private var unwritten: [String: AlertMarks?] = [:]
-    /// It takes nothing since its last change.
+    /// True if the last write to the book failed.
     private var isFull = false
 
-    /// `look`: the devices at a time in milliseconds since 1970, and whether their events are all known.
+    /// `look` returns the devices at a time (milliseconds since 1970), and whether all events are
+    /// known.
     init(
         directory: String,
         channels: [AlertChannel],
@@ -55,7 +58,7 @@ final class AlertController {
         tries = Dictionary(channels.map { ($0.name, Tries()) }) { $1 }
     }
 
-    /// A look where one is due, and alerts by each channel that may try; how long until there is more to do.
+    /// Checks the devices if due, and sends alerts; returns the time until the next round.
     func round(until stop: StopSignal) throws -> Duration {
         let now = clock.now()
         if nextLook.map({ now >= $0 }) ?? true {
@@ -63,7 +66,7 @@ final class AlertController {
             try lookAround(at: clock.wall().milliseconds)
         }
         var isMore = false
-        // Nobody waits for the same slow one more than once.
+        // Fast channels first, so that none waits for the same slow one twice.
         let byTime = channels.sorted { took($0) < took($1) }
         for channel in byTime where !stop.isRaised {
             isMore = try tellAll(by: channel, until: stop) || isMore
@@ -76,8 +79,8 @@ final class AlertController {
         do {
             seen = try look(now)
         } catch {
-            // What fails here is not the book.
-            return log("alerts wait, the devices cannot be looked at: \(error)")
+            // This is not a failure of the book.
+            return log("alerts are delayed, the devices cannot be read: \(error)")
         }
         var known = try book.marks()
         for (device, marks) in unwritten { known[device] = marks }
@@ -88,7 +91,7 @@ final class AlertController {
             var new: AlertMarks?
             if !device.isRevoked {
                 let isWhole = seen.isWhole && device.isWhole
-                // Later, where it cannot be known what is no change.
+                // Wait until all is known, so that old troubles are not reported as changes.
                 new = old ?? (isWhole ? AlertMarks(firstSight: device, at: now) : nil)
                 alerts += new?.take(device, isWhole: isWhole, at: now) ?? []
             }
@@ -104,7 +107,7 @@ final class AlertController {
         }
     }
 
-    /// Goes on without the book where it can be read and takes nothing; throws where it is damaged.
+    /// Runs a write; on failure goes on in memory, unless the book is damaged, which throws.
     private func write(_ change: () throws -> Void) throws {
         do {
             try change()
@@ -112,7 +115,7 @@ final class AlertController {
         } catch let error as SQLiteError where error.isDamage {
             throw error
         } catch {
-            if !isFull { log("what is told is kept in memory alone: \(error)") }
+            if !isFull { log("alerts are kept in memory only, they cannot be stored: \(error)") }
             isFull = true
         }
     }
@@ -121,7 +124,7 @@ final class AlertController {
         tries[channel.name, default: Tries()].took
     }
 
-    /// All that a quick channel has to tell, one of a slow one; whether there may be another one to be told at once.
+    /// Sends all alerts of a fast channel, one of a slow one; returns whether more may be due now.
     private func tellAll(by channel: AlertChannel, until stop: StopSignal) throws -> Bool {
         while try tell(by: channel, until: stop) {
             guard !stop.isRaised, took(channel) < Self.quick else { return true }
@@ -129,7 +132,7 @@ final class AlertController {
         return false
     }
 
-    /// Whether there may be another one to be told at once.
+    /// Sends the channel's next alert if due; returns whether more may be due now.
     private func tell(by channel: AlertChannel, until stop: StopSignal) throws -> Bool {
         let state = tries[channel.name, default: Tries()]
         guard state.next.map({ clock.now() >= $0 }) ?? true else { return false }
@@ -144,7 +147,7 @@ final class AlertController {
             let wait = min(Self.longestWait, Self.firstWait << min(state.failures, 10))
             tries[channel.name]?.failures += 1
             tries[channel.name]?.next = clock.now() + .seconds(wait)
-            log("an alert waits, and is tried again in \(wait) s: \(error)")
+            log("an alert was not sent, retry in \(wait) s: \(error)")
             return false
         }
         tries[channel.name]?.failures = 0
@@ -158,7 +161,7 @@ final class AlertController {
         return true
     }
 
-    /// What a channel is to tell next, with its number in the book.
+    /// Returns a channel's next alert, with its number if it is in the book.
     private func next(for channel: String) throws -> (number: Int64?, json: String)? {
         let state = tries[channel, default: Tries()]
         if let (number, json) = try book.first(for: channel, after: state.told) {

@@ -1,34 +1,35 @@
-// What was told of a device, and when it may be told again.
+// The reported troubles of a device, which decide when an alert is due.
 
-/// Kept on the disk from look to look; times are milliseconds since 1970.
+/// The alert state of a device, stored between rounds; times are milliseconds since 1970.
 struct AlertMarks: Sendable, Equatable {
-    /// A trouble that was told, or was there when the device was first seen.
+    /// A trouble that was reported, or existed when the device was first seen.
     struct Mark: Sendable, Equatable {
         var since: Int64
-        /// Since when it is over; nil: it is not.
+        /// The time it ended; nil while it lasts.
         var calm: Int64?
     }
 
-    /// `since`: when it was last heard before; `calm`: when it was heard first after that.
+    /// `since`: the last contact before it was late; `calm`: the first contact after that.
     var late: Mark?
     var losing: Mark?
     var critical: Mark?
 
-    /// A trouble that was over for so long is told again when it comes again; one that comes and goes is told once.
+    /// A trouble is reported again only if it was over for this long; one that flaps is reported
+    /// once.
     private static let rest: Int64 = 3_600_000
-    /// Between two syncs that count as two.
+    /// The least time between two syncs that count as two.
     private static let twice: Int64 = 60_000
 
     init() {}
 
-    /// A device that is seen first: what is wrong with it already is no change.
+    /// The state of a device at first sight: existing troubles are not reported as changes.
     init(firstSight state: DeviceState, at now: Int64) {
         _ = take(state, isWhole: true, at: now)
     }
 
-    /// What is to be told now.
+    /// Updates the state and returns the alerts that are due.
     ///
-    /// `isWhole`: what events tell of losses and sources is known; else only its silence is judged.
+    /// `isWhole`: the events about losses and sources are known; otherwise only silence is checked.
     mutating func take(_ state: DeviceState, isWhole: Bool, at now: Int64) -> [Alert] {
         var alerts = takeSilence(state, at: now)
         guard isWhole else { return alerts }
@@ -43,7 +44,7 @@ struct AlertMarks: Sendable, Equatable {
         return alerts
     }
 
-    /// Late once; back when it has come twice, or once and is still not late an hour later.
+    /// Reports late once; reports back after two syncs, or an hour after the first.
     private mutating func takeSilence(_ state: DeviceState, at now: Int64) -> [Alert] {
         guard state.late.isEmpty else {
             let isTold = late != nil
@@ -65,7 +66,7 @@ struct AlertMarks: Sendable, Equatable {
             defer { mark = Mark(since: mark?.since ?? now) }
             return mark == nil
         }
-        // A clock that was set back begins the rest anew.
+        // Clock set back: the rest period starts over.
         let calm = min(mark?.calm ?? now, now)
         mark?.calm = calm
         if now - calm >= rest { mark = nil }

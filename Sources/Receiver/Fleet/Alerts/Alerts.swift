@@ -1,13 +1,13 @@
-// Tells of devices that fall silent, come back, lose records or cannot go on.
+// Sends alerts about devices that fall silent, return, lose records or are critical.
 import Glibc
 import Host
 import SQLite
 
-/// How alerts are told.
+/// The configured alert channels.
 package struct AlertSettings: Sendable {
-    /// The path of a program; nil: none.
+    /// The path of a program; nil for none.
     package var command: String?
-    /// An address of HTTP or HTTPS; nil: none.
+    /// An HTTP or HTTPS URL; nil for none.
     package var url: String?
     package var userAgent = "waypost-receiver"
 
@@ -31,9 +31,9 @@ package struct AlertSettings: Sendable {
     }
 }
 
-/// A thread of its own: no gateway waits for it, and nothing that fails here refuses a batch.
+/// The alerts' background thread: no gateway waits for it, and its failures never refuse a batch.
 final class Alerts: Sendable {
-    /// Before what failed is tried again.
+    /// The wait after a failure.
     private static let pause = Duration.seconds(30)
 
     private let directory: String
@@ -51,10 +51,10 @@ final class Alerts: Sendable {
         ended = try StopSignal()
     }
 
-    /// Looks and tells until `finish`; nothing where there is no way to tell.
+    /// Starts the thread, which runs until `finish`; does nothing without a channel.
     func start() throws {
         guard !channels.isEmpty else {
-            // What was told long ago would be compared with what is then.
+            // With an old state, a later start would report long past changes.
             removeBook()
             return ended.raise()
         }
@@ -64,14 +64,14 @@ final class Alerts: Sendable {
         }
     }
 
-    /// A program that was started is ended, too; what was not told is told at the next start.
+    /// Stops the thread and kills a running program; unsent alerts are sent after the next start.
     func finish() {
         stop.raise()
         _ = ended.sleep(for: .seconds(2))
     }
 
     private func run() {
-        // Of one that failed it is still known what was told.
+        // Kept after a failure, because it knows which alerts were sent.
         var desk: AlertController?
         while !stop.isRaised {
             do {
@@ -80,7 +80,7 @@ final class Alerts: Sendable {
                 let pause = try current.round(until: stop)
                 if pause > .zero { _ = stop.sleep(for: pause) }
             } catch {
-                log.warn("alerts wait: \(error)")
+                log.warn("alerts are delayed: \(error)")
                 if let error = error as? SQLiteError, error.isDamage {
                     desk = nil
                     remake()
@@ -103,9 +103,9 @@ final class Alerts: Sendable {
         )
     }
 
-    /// What was told is lost with the book, and what is wrong now is taken as known.
+    /// Deletes the book and its state; current troubles then count as known.
     private func remake() {
-        log.warn("\(AlertBook.path(in: directory)) is damaged, and is made anew")
+        log.warn("\(AlertBook.path(in: directory)) is damaged and is created again")
         removeBook()
     }
 

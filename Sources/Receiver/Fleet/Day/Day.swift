@@ -1,7 +1,7 @@
-// A day in UTC, as folders are called.
+// A UTC day, by the name of its folders.
 import Host
 
-/// `2026-11-22`, and its first and last moment.
+/// A day such as `2026-11-22`, with its start and end.
 struct Day: Equatable {
     static let milliseconds: Int64 = 86_400_000
 
@@ -11,7 +11,7 @@ struct Day: Equatable {
 
     var end: Int64 { start + Self.milliseconds }
 
-    /// Nil for a text that is no day of the calendar.
+    /// Nil if the text is not a calendar date.
     init?(_ name: String) {
         guard name.utf8.count == 10, let start = WallTime(rfc3339: "\(name)T00:00:00Z") else {
             return nil

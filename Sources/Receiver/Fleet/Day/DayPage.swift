@@ -1,21 +1,21 @@
-// The page of one device's day: what came, what did not, and its track.
+// The page of a device's day: received data, gaps, and the track.
 
 struct DayPage {
-    /// Points of a track that are drawn; more could not be told apart.
+    /// The maximum number of points drawn of a track; more would look the same.
     private static let mostPoints = 2000
 
     private static let mostBeacons = 40
 
-    /// A stream, and what is shown of it.
+    /// A stream and its content on the page.
     typealias Part = (stream: String, content: Content)
 
-    /// What a stream's records of the day come to.
+    /// The kind of data in a stream's day.
     enum Content {
         case track(Track)
         case sound(SoundDay)
         case readings(DayReadings)
 
-        /// Its place on the page.
+        /// The order on the page.
         fileprivate var place: Int {
             switch self {
             case .track: 0
@@ -27,7 +27,7 @@ struct DayPage {
 
     let device: String
     let day: Day
-    /// The days before and after that have records.
+    /// The nearest days with records, before and after.
     let before: String?
     let after: String?
     let timeline: Timeline
@@ -40,7 +40,7 @@ struct DayPage {
             html.heading(device, day)
             html.note(note)
             ways(&html)
-            html.element("h2", "What came, and what did not")
+            html.element("h2", "Received and missing data")
             timeline.draw(&html)
             let sorted = parts.sorted {
                 ($0.content.place, $0.stream) < ($1.content.place, $1.stream)
@@ -61,9 +61,9 @@ struct DayPage {
         case .readings(let readings):
             guard !readings.series.isEmpty || !readings.beacons.isEmpty else { return }
             html.element("h2", "\(readings.beacons.isEmpty ? "Readings" : "Beacons") (\(stream))")
-            html.element("p") { $0.element("a", [("href", path)], "The last records") }
+            html.element("p") { $0.element("a", [("href", path)], "Latest records") }
             if readings.isSample {
-                let note = "The file is large: parts that are spread evenly over it were read."
+                let note = "The file is large: only samples spread evenly over it were read."
                 html.element("p", [("class", "soft")], note)
             }
             if readings.beacons.isEmpty {
@@ -98,8 +98,8 @@ struct DayPage {
         html.element("p") { html in
             html.text("\(fixes) from \(Words.second(first.time)) to \(Words.second(last.time))")
             let holes = Int64(track.parts.count - 1)
-            html.text(holes == 0 ? ". " : ", \(Words.count(holes, "hole", "holes")) (dashed). ")
-            if track.isCut { html.text("There are more; only the first are shown. ") }
+            html.text(holes == 0 ? ". " : ", \(Words.count(holes, "gap", "gaps")) (dashed). ")
+            if track.isCut { html.text("Only the first fixes are shown. ") }
             let gpx = "/device/\(device)/\(day.name)/\(stream).gpx"
             html.element("a", [("href", gpx), ("download", "")], "GPX")
             html.text(" ")

@@ -1,7 +1,7 @@
-// What the records of a stream's day measured: numbers over time, and who was heard.
+// The numbers measured in a stream's day, and the beacons heard.
 import Host
 
-/// A number over a day, in slots of ten minutes.
+/// The range of a number over a day, in slots of ten minutes.
 struct DaySeries {
     struct Slot {
         var low: Double
@@ -21,7 +21,7 @@ struct DaySeries {
     }
 }
 
-/// A beacon over a day.
+/// A beacon's sightings over a day.
 struct DayBeacon {
     var kind = ""
     var sightings = 0
@@ -30,10 +30,10 @@ struct DayBeacon {
 }
 
 struct DayReadings {
-    /// Of a file so many bytes are looked at; of a larger one parts that are spread evenly over it.
+    /// Bytes of a file that are read; of a larger one, parts spread evenly over it.
     private static let budget = 24 << 20
     private static let part = 256 << 10
-    /// Series of a stream, beacons, and series of each that are kept: some 16 MB at most.
+    /// The maximum numbers of series, beacons and series per beacon: some 16 MB at most.
     private static let mostSeries = 40
     private static let mostBeacons = 200
     private static let mostBeaconSeries = 12
@@ -42,12 +42,12 @@ struct DayReadings {
     private(set) var records = 0
     private(set) var series: [String: DaySeries] = [:]
     private(set) var beacons: [String: DayBeacon] = [:]
-    /// Not all of the file was looked at.
+    /// True if only parts of the file were read.
     private(set) var isSample = false
-    /// There are more series or beacons.
+    /// True if series or beacons were left out.
     private(set) var isCut = false
 
-    /// Reads one stream's file of a day; empty where it is not there.
+    /// Reads one stream's file of a day; empty if it does not exist.
     init(_ path: String, _ day: Day) throws {
         self.day = day
         guard let file = try LineFile.open(path) else { return }
@@ -55,7 +55,7 @@ struct DayReadings {
         isSample = size > Int64(Self.budget)
         let parts = isSample ? Int64(Self.budget / Self.part) : 1
         for part in 0..<parts {
-            // The line that a part begins in is none, and is passed over.
+            // A part may begin inside a line; the rest of that line does not parse and is skipped.
             let start = size / parts * part
             let end = isSample ? min(size, start + Int64(Self.part)) : size
             _ = try file.forEachLine(from: start, to: end, budget: .max) { line in
@@ -77,7 +77,7 @@ struct DayReadings {
             return
         }
         var known = beacons[beacon] ?? DayBeacon()
-        // Taken out meanwhile: what is in two places would be copied with each sighting.
+        // Removed during the change: a second reference would copy it with each sighting.
         beacons[beacon] = DayBeacon()
         known.kind = line.kind
         known.sightings += 1
@@ -88,7 +88,7 @@ struct DayReadings {
         beacons[beacon] = known
     }
 
-    /// False where there are too many series already.
+    /// Adds a line's numbers; returns false if there are too many series.
     private static func add(
         _ line: NumberLine,
         in slot: Int,
@@ -107,11 +107,11 @@ struct DayReadings {
     }
 }
 
-/// The numbers of a record: those of `telemetry` where it is a beacon's.
+/// The numbers of a record; for a beacon's record those of `telemetry`.
 private struct NumberLine {
     private(set) var time: Int64 = 0
     private(set) var kind = ""
-    /// By its id, else by its address.
+    /// The beacon's id, or else its address.
     private(set) var beacon: String?
     private(set) var rssi: Double?
     private(set) var numbers: [(name: String, value: Double)] = []
@@ -119,7 +119,7 @@ private struct NumberLine {
     private var address: String?
     private var telemetry: [(name: String, value: Double)] = []
 
-    /// Nil for a line that is no record.
+    /// Nil if the line is not a record.
     init?(_ line: ByteView) {
         var text = BodyJSON(line)
         do {
@@ -147,7 +147,7 @@ private struct NumberLine {
         } else if let number = try Self.number(&text) {
             switch name {
             case "rssi": rssi = number
-            // A place is drawn as one.
+            // A position is drawn on the map.
             case "latitude", "longitude": break
             default: numbers.append((name, number))
             }
@@ -164,7 +164,7 @@ private struct NumberLine {
         }
     }
 
-    /// Passes a value; nil for one that is no number, or of no use.
+    /// Passes a value; returns nil if it is not a usable number.
     private static func number(_ text: inout BodyJSON) throws -> Double? {
         let value = try text.value()
         guard value.count <= 40 else { return nil }

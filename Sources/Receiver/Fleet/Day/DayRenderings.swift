@@ -1,11 +1,11 @@
-// Looks at one device's day.
+// Answers requests about one device's day.
 import Host
 
 extension FleetRenderings {
-    /// Streams of a day whose files are read for one page.
+    /// The maximum number of streams whose files are read for one page.
     private static let mostContents = 24
 
-    /// `rest`: what follows the day in the path.
+    /// `rest`: the parts of the path after the day.
     func answer(
         _ head: RequestHead,
         _ day: Day,
@@ -56,7 +56,7 @@ extension FleetRenderings {
         ).html()
     }
 
-    /// What is shown of a stream's day, by what its newest record is like; nothing of events.
+    /// Returns the content of a stream's day, chosen by its newest record; none for events.
     private func contents(_ path: String, _ newest: FlatRecord, _ day: Day) throws
         -> [DayPage.Content]
     {
@@ -71,7 +71,7 @@ extension FleetRenderings {
         return [.track(try Track(path)), readings]
     }
 
-    /// The archive's folder of a stream's day; names are plain.
+    /// Returns the archive's folder of a stream's day; names are plain.
     private func folder(_ stream: String, _ day: Day, _ id: String) -> String {
         "\(directory)/\(ArchiveFile.folder(stream, day.name, id))"
     }
@@ -80,7 +80,7 @@ extension FleetRenderings {
         ArchiveFile.path(in: folder(stream, day, id))
     }
 
-    /// What can be downloaded of a day: `STREAM.gpx`.
+    /// Answers a download of a day's track: `STREAM.gpx`.
     private func gpx(_ name: String, of id: String, on day: Day) throws -> HTTPAnswer {
         let stream = String(name.dropLast(4))
         guard name.hasSuffix(".gpx"), isName(stream) else { throw Self.nothing }
@@ -98,7 +98,7 @@ extension FleetRenderings {
         return answer
     }
 
-    /// An hour of a stream's sound (`07`), a file of it, or the picture of a file.
+    /// Answers an hour of a stream's audio (`07`), an audio file, or a file's spectrogram.
     private func sound(
         _ stream: String,
         _ name: String,

@@ -1,13 +1,13 @@
-// A record or a detail as names with values, for people.
+// A record or an event's detail as names and values, for people.
 import Host
 
-/// The members of a JSON object, in their order; objects within are walked through once: `detail.reason`.
+/// The members of a JSON object in order; nested objects are flattened one level: `detail.reason`.
 struct FlatRecord {
     enum Value {
         case number(Double, text: String)
         case text(String)
         case flag(Bool)
-        /// Null, an array, or what lies deeper.
+        /// Null, an array, or a deeper object.
         case other(String)
 
         var isNumber: Bool {
@@ -27,7 +27,7 @@ struct FlatRecord {
 
     private(set) var members: [(name: String, value: Value)] = []
 
-    /// Without members where it is no object.
+    /// Empty if the text is not an object.
     init(_ json: String) {
         Array(json.utf8).withUnsafeBytes { bytes in
             let view = ByteView(bytes, isMapped: false)

@@ -1,28 +1,28 @@
-// Places on a plain grid with a scale: no tile of anybody's is asked for.
+// Positions on a plain grid with a scale, without map tiles from other servers.
 import Glibc
 
-/// An equirectangular picture, true to scale at its middle (Snyder 1987, page 90).
+/// An equirectangular map, true to scale at its centre (Snyder 1987, page 90).
 struct PlaceMap {
     struct Point {
         var latitude: Double
         var longitude: Double
     }
 
-    /// Metres of a degree of latitude, on the mean sphere.
+    /// Metres per degree of latitude, on the mean sphere.
     private static let degree = 111_195.0
     private static let (width, height, margin) = (600.0, 400.0, 36.0)
-    /// Degrees that are shown at least: some 200 m.
+    /// The least extent in degrees, some 200 m.
     private static let least = 0.002
 
-    /// Where the scale ends.
+    /// The right end of the scale bar.
     private static let right = width - 14
-    /// As wide as a letter is at most: that of a phone, 17 units high.
+    /// The widest letter, in units of the picture: that of a phone, 17 units high.
     private static let letter = 10.0
 
     private let middle: Point
-    /// How much narrower a degree of longitude is there.
+    /// The ratio of a degree of longitude to one of latitude at the centre.
     private let squeeze: Double
-    /// Units of the picture for a degree of latitude.
+    /// Units of the picture per degree of latitude.
     private let scale: Double
 
     /// Nil without points.
@@ -48,10 +48,10 @@ struct PlaceMap {
         Self.height / 2 - (latitude - middle.latitude) * scale
     }
 
-    /// A coordinate of the picture, to a tenth.
+    /// Formats a coordinate of the picture, to a tenth.
     static func text(_ number: Double) -> String { Words.decimal(number, 1) }
 
-    /// The picture; `label` says what it shows, `body` draws what is in it.
+    /// Draws the map; `label` describes it, `body` draws its content.
     func draw(_ html: inout HTML, label: String, _ body: (inout HTML) -> Void) {
         let box = "0 0 \(Int(Self.width)) \(Int(Self.height))"
         let attributes: [HTML.Attribute] = [
@@ -64,7 +64,7 @@ struct PlaceMap {
         }
     }
 
-    /// Lines at round degrees; their names stand where no other text is.
+    /// Draws lines at round degrees; labels only where they cover no other text.
     private func drawGrid(_ html: inout HTML) {
         let (tall, wide) = (Self.height / scale, Self.width / scale / squeeze)
         for latitude in Self.steps(middle.latitude, tall, 4) where abs(latitude.degrees) <= 90 {
@@ -83,7 +83,7 @@ struct PlaceMap {
         }
     }
 
-    /// Round degrees in a span, about so many, and as they are written.
+    /// Returns about `count` round degrees in a span, with their labels.
     private static func steps(_ middle: Double, _ span: Double, _ count: Double) -> [(
         degrees: Double, words: String
     )] {
@@ -96,7 +96,7 @@ struct PlaceMap {
         }
     }
 
-    /// A round distance: how long it is in the picture, what it is called, and where it and its name begin.
+    /// A round distance: its length in the picture, its label, and the left edge of both.
     private var scaleBar: (length: Double, words: String, left: Double) {
         let metres = Self.round(Self.width / 4 / scale * Self.degree)
         let length = metres / Self.degree * scale
@@ -136,7 +136,7 @@ struct PlaceMap {
         html.element("text", attributes, words)
     }
 
-    /// The next of 1, 2, 5, 10, … that is not greater.
+    /// Rounds down to a power of ten times 1, 2 or 5.
     static func round(_ number: Double) -> Double {
         let power = pow(10, floor(log10(number)))
         return ([5, 2, 1].first { $0 * power <= number * 1.000_001 } ?? 1) * power

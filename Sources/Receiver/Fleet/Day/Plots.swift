@@ -1,7 +1,8 @@
-// Numbers over a day as small pictures, with their holes.
+// Small plots of numbers over a day, with gaps.
 
 extension HTML {
-    /// A picture over a day, as wide as its place; `kind`: its class, `label`: what it shows.
+    /// Draws a strip over a day, as wide as the page allows; `kind`: its class, `label`: its
+    /// description.
     mutating func strip(
         _ kind: String,
         _ width: Int,
@@ -16,7 +17,7 @@ extension HTML {
         element("svg", attributes, body)
     }
 
-    /// One slot of a strip that is `top` high, filled up to a height.
+    /// Draws one slot of a strip of height `top`, filled to `height`.
     mutating func bar(_ kind: String, _ slot: Int, _ height: Double, of top: Double) {
         let attributes: [Attribute] = [
             ("class", kind), ("x", "\(slot)"), ("width", "1"),
@@ -25,10 +26,10 @@ extension HTML {
         element("rect", attributes, "")
     }
 
-    /// Slots of ten minutes of a day.
+    /// The number of ten-minute slots in a day.
     private static var slots: Int { Int(Day.milliseconds / IndexedPart.slot) }
 
-    /// A stream's numbers, each as a plot.
+    /// Draws a plot for each series of a stream.
     mutating func readings(_ series: [String: DaySeries]) {
         element("div", [("class", "plots")]) { html in
             for (name, values) in series.sorted(by: { $0.key < $1.key }) {
@@ -37,7 +38,7 @@ extension HTML {
         }
     }
 
-    /// One number: its name, its range, its last value, and a band from low to high.
+    /// Draws one series: name, last value, range, and a band from low to high.
     private mutating func plot(_ name: String, _ series: DaySeries) {
         guard let range = series.range, let last = series.last else { return }
         let (words, unit) = Quantities.split(name)
@@ -54,7 +55,7 @@ extension HTML {
         }
     }
 
-    /// A shape for each run of slots that have values.
+    /// Draws a polygon for each run of slots with values.
     private mutating func band(_ series: DaySeries, _ range: ClosedRange<Double>) {
         let width = range.upperBound - range.lowerBound
         func y(_ value: Double) -> Double {
@@ -77,14 +78,14 @@ extension HTML {
 
     // MARK: Beacons
 
-    /// Who was heard, the most heard first: when, how strong, and what it measured.
+    /// Lists the beacons, most sightings first: when, how strong, and what they measured.
     mutating func beacons(_ readings: DayReadings, most: Int) {
         let sorted = readings.beacons.sorted {
             ($1.value.sightings, $0.key) < ($0.value.sightings, $1.key)
         }
         let more = readings.isCut ? "more than " : ""
         let count = Words.count(Int64(sorted.count), "beacon", "beacons")
-        let shown = sorted.count > most ? " The \(most) that were heard most are shown." : ""
+        let shown = sorted.count > most ? " The \(most) heard most are shown." : ""
         element("p", "\(more)\(count).\(shown)")
         for (beacon, day) in sorted.prefix(most) {
             element("section", [("class", "beacon")]) { html in
@@ -95,7 +96,7 @@ extension HTML {
         }
     }
 
-    /// When it was heard, each bar as high as it was strong: -100 to -30 dBm.
+    /// Draws a beacon's sightings; the height of a bar is the signal strength, -100 to -30 dBm.
     private mutating func strength(_ beacon: DayBeacon) {
         guard let range = beacon.strength.range else { return }
         let sightings = Words.count(Int64(beacon.sightings), "sighting", "sightings")

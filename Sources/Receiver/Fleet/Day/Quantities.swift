@@ -1,7 +1,7 @@
-// Units, as names of members carry them.
+// Units, from the suffixes of member names.
 
 enum Quantities {
-    /// By the end of the name; the longest end counts.
+    /// Suffixes and their units, the longer ones first.
     private static let units: [(end: String, unit: String)] = [
         ("_ug_m3", "µg/m³"), ("_m_s2", "m/s²"), ("_percent", "%"), ("_bytes", "B"), ("_m_s", "m/s"),
         ("_lux", "lx"), ("_ppm", "ppm"), ("_kwh", "kWh"), ("_hpa", "hPa"), ("_dbm", "dBm"),
@@ -10,14 +10,14 @@ enum Quantities {
         ("_l", "l"), ("_m", "m"), ("_s", "s"),
     ]
 
-    /// `temperature_c` as `temperature` and `°C`.
+    /// Splits `temperature_c` into `temperature` and `°C`.
     static func split(_ name: String) -> (words: String, unit: String) {
         let found = units.first { name.hasSuffix($0.end) && name.utf8.count > $0.end.utf8.count }
         let words = name.dropLast(found?.end.count ?? 0).map { $0 == "_" ? " " : $0 }
         return (String(words), found?.unit ?? "")
     }
 
-    /// With its unit, in as many digits as tell the numbers of a range apart.
+    /// Formats a number with its unit, with enough digits to distinguish the values of a range.
     static func text(_ number: Double, _ unit: String, in range: ClosedRange<Double>) -> String {
         if unit == "B" { return Words.bytes(number) }
         let width = range.upperBound - range.lowerBound

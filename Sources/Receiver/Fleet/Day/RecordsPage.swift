@@ -1,19 +1,19 @@
-// The last records of a stream's day, as they came.
+// The page of the latest records of a stream's day, as received.
 import Host
 
 struct RecordsPage {
     private static let most = 200
-    /// Bytes of the file's end that are looked at.
+    /// Bytes read from the end of the file.
     private static let tail: Int64 = 1 << 20
 
     private let device: String
     private let day: Day
     private let stream: String
-    /// The newest first.
+    /// Newest first.
     private var records: [FlatRecord] = []
     private var isWhole = true
 
-    /// Nil where there is no such file.
+    /// Nil if the file does not exist.
     init?(_ path: String, device: String, day: Day, stream: String) throws {
         (self.device, self.day, self.stream) = (device, day, stream)
         guard let file = try LineFile.open(path) else { return nil }
@@ -59,7 +59,7 @@ struct RecordsPage {
 }
 
 extension HTML {
-    /// Names and values beside each other.
+    /// Lists names with their values.
     mutating func members(_ record: FlatRecord, without hidden: Set<String> = []) {
         let members = record.members.filter { !hidden.contains($0.name) }
         guard !members.isEmpty else { return }

@@ -1,41 +1,41 @@
-// The chunks of sound of a day, from its file of records.
+// The audio chunks of a day, from its record file.
 import Host
 
-/// A chunk; its file lies beside the records.
+/// An audio chunk; its file is next to the records.
 struct SoundChunk {
     /// Milliseconds since 1970.
     var start: Int64
     var end: Int64
     var file: String
-    /// dBFS; nil where it was not told.
+    /// dBFS; nil if not reported.
     var level: Double?
 
-    /// What the name of its spectrogram ends in, after the file's.
+    /// The suffix of a spectrogram's name, after the file's name.
     static let picture = ".png"
 
-    /// What a sound file is called: no path, and a format that is known.
+    /// Returns whether a name is that of an audio file: no path, and a known format.
     static func isFile(_ name: String) -> Bool {
         let end = name.split(separator: ".", omittingEmptySubsequences: false).last.map(String.init)
         return name.utf8.count <= 160 && !name.hasPrefix(".") && type(end ?? "") != nil
             && name.utf8.allSatisfy { $0.isDigit || $0.isLetter || [45, 46, 95].contains($0) }
     }
 
-    /// The type of a format (RFC 5334, RFC 9639, and what browsers take for the others).
+    /// Returns a format's media type (RFC 5334, RFC 9639, and what browsers accept for the others).
     static func type(_ format: String) -> String? {
         ["ogg": "audio/ogg", "flac": "audio/flac", "aac": "audio/aac", "wav": "audio/wav"][format]
     }
 }
 
 struct SoundDay {
-    /// Of a file so many bytes are read: a day of chunks of a second has fewer.
+    /// Bytes of a file that are read; a day of one-second chunks has fewer.
     private static let mostBytes = 48 << 20
-    /// A pause between two chunks that is longer is shown, in milliseconds.
+    /// Milliseconds; a longer pause between two chunks is shown.
     static let shownPause: Int64 = 500
 
-    /// In the order of time.
+    /// In order of time.
     private(set) var chunks: [SoundChunk] = []
 
-    /// Reads one stream's file of a day; empty where it is not there or has no sound.
+    /// Reads one stream's file of a day; empty if it does not exist or has no audio.
     init(_ path: String) throws {
         guard let file = try LineFile.open(path) else { return }
         _ = try file.forEachLine(from: 0, to: file.size(), budget: Self.mostBytes) { line in
@@ -53,7 +53,8 @@ struct SoundDay {
         else { return nil }
         let end = record.text("timestamp_end").flatMap { WallTime(rfc3339: $0) }?.milliseconds
         let length = record.number("duration").map { Int64(min(max($0, 0), 86_400) * 1000) }
-        // A chunk of centuries is not one, and the lengths of many would add up to more than 64 bits.
+        // Limits a chunk to a day: lengths of centuries are wrong, and could overflow 64 bits in a
+        // sum.
         let longest = start + Day.milliseconds
         return SoundChunk(
             start: start,
@@ -63,13 +64,13 @@ struct SoundDay {
         )
     }
 
-    /// Those that begin in an hour of the day.
+    /// Returns the chunks that begin in an hour of the day.
     func chunks(in hour: Int, of day: Day) -> [SoundChunk] {
         let start = day.start + Int64(hour) * 3_600_000
         return chunks.filter { $0.start >= start && $0.start < start + 3_600_000 }
     }
 
-    /// The loudest level of each five minutes of the day that have a chunk with one.
+    /// Returns the loudest level of each five minutes of the day that have one.
     func levels(on day: Day) -> [Int64: Double] {
         var levels: [Int64: Double] = [:]
         for chunk in chunks where chunk.start >= day.start && chunk.start < day.end {

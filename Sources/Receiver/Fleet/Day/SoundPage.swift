@@ -1,8 +1,8 @@
-// Sound on the pages: a day's level and hours, and an hour's chunks to be played.
+// Audio on the pages: a day's level and hours, and players for an hour's chunks.
 import Host
 
 extension HTML {
-    /// A day's sound: its level over time, and a way to each hour.
+    /// Draws a day's audio: its level over time, and links to its hours.
     mutating func sound(_ sound: SoundDay, _ day: Day, at path: String) {
         let seconds = sound.chunks.reduce(0) { $0 + ($1.end - $1.start) } / 1000
         let chunks = Words.count(Int64(sound.chunks.count), "chunk", "chunks")
@@ -23,7 +23,7 @@ extension HTML {
         }
     }
 
-    /// Bars from -90 to 0 dBFS, five minutes each.
+    /// Draws bars from -90 to 0 dBFS, five minutes each.
     private mutating func levels(_ levels: [Int64: Double]) {
         guard let loudest = levels.values.max(), let quietest = levels.values.min() else { return }
         let words =
@@ -37,9 +37,9 @@ extension HTML {
     }
 }
 
-/// An hour's chunks.
+/// The page of an hour's chunks.
 struct SoundPage {
-    /// An hour of chunks of a second has fewer.
+    /// The maximum number of chunks; an hour of one-second chunks has fewer.
     private static let mostChunks = 4000
 
     let device: String
@@ -72,7 +72,7 @@ struct SoundPage {
         }
     }
 
-    /// Asked for when it is opened.
+    /// Adds a spectrogram, which is loaded only when opened.
     private func spectrogram(_ address: String, _ name: String, _ html: inout HTML) {
         html.element("details") { html in
             html.element("summary", "Spectrogram")

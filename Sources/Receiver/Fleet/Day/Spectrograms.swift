@@ -1,22 +1,22 @@
-// Pictures of the sound of a chunk, made when somebody looks.
+// Spectrograms of audio chunks, made on demand.
 import Glibc
 import Host
 import Synchronization
 
-/// Made by ffmpeg, one at a time; each is kept until there are too many.
+/// Makes spectrograms with ffmpeg, one at a time, and caches the pictures.
 final class Spectrograms: Sendable {
     static let size = (width: 640, height: 128)
 
     private static let program = "/usr/bin/ffmpeg"
-    /// Of util-linux, which each Debian has.
+    /// Part of util-linux, which every Debian has.
     private static let limiter = "/usr/bin/prlimit"
-    /// Bytes of pictures that are kept; with more all go, and are made again when somebody looks.
+    /// Bytes of cached pictures; above it all are deleted, and made again on demand.
     private static let mostBytes = 256 << 20
     private static let timeLimit = Duration.seconds(10)
 
     private let folder: String
     private let stop: StopSignal
-    /// Bytes that are kept, nil where they are not counted yet; held while a picture is made.
+    /// The cached bytes, nil until counted; locked while a picture is made.
     private let kept = Mutex<Int?>(nil)
 
     /// `directory`: the archive's.
@@ -25,14 +25,14 @@ final class Spectrograms: Sendable {
         stop = try StopSignal()
     }
 
-    /// Without ffmpeg the page offers none.
+    /// True if ffmpeg is installed; otherwise the page offers no spectrograms.
     static var canBeMade: Bool { access(program, X_OK) == 0 && access(limiter, X_OK) == 0 }
 
-    /// A PNG of 0 to 8 kHz upwards, loud parts bright.
+    /// Returns a PNG of 0 to 8 kHz from bottom to top, loud parts bright.
     ///
-    /// `path`: of a file of sound that is there. Throws an HTTPRefusal where none can be made of it.
+    /// `path`: an existing audio file. Throws an HTTPRefusal if no picture can be made of it.
     func picture(of path: String) throws -> [UInt8] {
-        // Names of devices and streams together may be longer than that of a file.
+        // Hashed, because device and stream names together may exceed the limit of a file name.
         let name = sha256(path).map { String($0, radix: 16) }.joined(separator: "-")
         let picture = "\(folder)/\(name).png"
         if let known = try Self.read(picture) { return known }
@@ -53,7 +53,7 @@ final class Spectrograms: Sendable {
     }
 
     private static var none: HTTPRefusal {
-        HTTPRefusal(status: 404, reason: "no picture can be made of this sound")
+        HTTPRefusal(status: 404, reason: "no spectrogram can be made of this audio file")
     }
 
     private static func read(_ picture: String) throws -> [UInt8]? {
@@ -67,8 +67,8 @@ final class Spectrograms: Sendable {
         }
     }
 
-    /// What stands in the file is a gateway's: ffmpeg takes it for the format of its name and nothing else, opens no
-    /// other file, and has little of the machine.
+    /// Makes a picture of a file from a gateway, which may be hostile: ffmpeg reads it only as the
+    /// format of its name, opens no other file, and has limited memory and time.
     private func make(_ picture: String, of path: String) throws {
         let format = path.split(separator: ".").last.map(String.init) ?? ""
         let part = picture + ".part"

@@ -1,16 +1,16 @@
-// What came on a day and what did not: a strip for each stream, and one for each kind of loss.
+// The data of a day and its gaps: a strip for each stream, and one for each kind of loss.
 import Host
 
-/// A span in which something was lost or a source was away.
+/// A time span of lost records, or of a source that was lost.
 struct LossSpan {
-    /// What was lost: a stream, a source.
+    /// The stream or source that was affected.
     var label: String
     var words: String
     /// Milliseconds since 1970.
     var from: Int64
     var to: Int64
 
-    /// The spans that events tell of; `now`: what is lost and not back is lost until then.
+    /// Returns the spans that events report; a source not yet recovered is lost until `now`.
     static func spans(_ events: [EventRow], now: Int64) -> [LossSpan] {
         let ends = ends(of: events)
         return events.enumerated().compactMap { index, event in
@@ -41,9 +41,10 @@ struct LossSpan {
         }
     }
 
-    /// When each lost source ended, by the event's index: at its recovery (which has a span of its own) or the next start.
+    /// Returns the end of each `source_lost` by index: its recovery (which has its own span) or the
+    /// next start.
     ///
-    /// `events`: in the order of time. One pass, however many there are.
+    /// `events`: in order of time. One pass, however many there are.
     private static func ends(of events: [EventRow]) -> [Int: Int64] {
         var ends: [Int: Int64] = [:]
         var started: Int64?
@@ -67,7 +68,7 @@ struct Timeline {
     private static let slots = Day.milliseconds / IndexedPart.slot
 
     let day: Day
-    /// For each stream its slots since 1970 and the records in each.
+    /// For each stream: its slots, counted from 1970, and the records in each.
     let streams: [String: [Int64: Int64]]
     let losses: [LossSpan]
     let now: Int64
@@ -116,7 +117,7 @@ struct Timeline {
         html.more(lost.count - Self.mostLosses, "source of losses", "sources of losses")
     }
 
-    /// Slots since the day's start, within it.
+    /// Slots since the day's start, limited to the day.
     private func place(_ time: Int64) -> Double {
         let inDay = min(max(time - day.start, 0), Day.milliseconds)
         return Double(inDay) / Double(IndexedPart.slot)
@@ -134,7 +135,7 @@ struct Timeline {
                 html.strip("strip", Int(Self.slots), 10, label: words) { html in
                     html.element("title", words)
                     body(&html)
-                    // What has not happened yet is no gap.
+                    // The future is not a gap.
                     if now < day.end { rect(&html, "later", place(now), Double(Self.slots)) }
                 }
             }
@@ -149,7 +150,7 @@ struct Timeline {
         html.element("rect", attributes, "")
     }
 
-    /// Neighbours together.
+    /// Merges consecutive slots into ranges.
     static func runs(_ slots: [Int64]) -> [Range<Int64>] {
         var runs: [Range<Int64>] = []
         for slot in slots {

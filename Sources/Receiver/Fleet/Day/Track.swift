@@ -1,7 +1,7 @@
-// The track of a device on a day, from its file of places.
+// The track of a device on a day, from its file of fixes.
 import Host
 
-/// Fixes in the order of time, in parts: what lies in a hole between two is not known.
+/// Fixes in order of time, split into parts at gaps, where the position is unknown.
 struct Track {
     struct Fix {
         /// Milliseconds since 1970.
@@ -12,20 +12,20 @@ struct Track {
         var altitude: Double?
     }
 
-    /// Of a file so many bytes are read: a day of fixes each second has fewer.
+    /// Bytes of a file that are read; a day of one fix per second has fewer.
     private static let mostBytes = 32 << 20
-    /// Fixes that are farther apart than so many usual steps, and than two minutes, are not joined.
+    /// Fixes more than this many median steps apart, and more than two minutes, are not joined.
     private static let mostSteps: Int64 = 5
 
     private(set) var parts: [[Fix]] = []
-    /// There is more in the file than was read.
+    /// True if the file was only read in part.
     private(set) var isCut = false
 
     var fixes: Int { parts.reduce(0) { $0 + $1.count } }
 
     var last: Fix? { parts.last?.last }
 
-    /// Reads one stream's file of a day; without fixes where it is not there or has none.
+    /// Reads one stream's file of a day; empty if it does not exist or has no fixes.
     init(_ path: String) throws {
         guard let file = try LineFile.open(path) else { return }
         let size = try file.size()
@@ -77,7 +77,7 @@ struct Track {
 
     // MARK: GPX
 
-    /// GPX 1.1 (topografix.com/gpx/1/1), a segment for each part.
+    /// Returns GPX 1.1 (topografix.com/gpx/1/1), with a segment for each part.
     func gpx(name: String) -> [UInt8] {
         var xml = HTML()
         xml.raw(

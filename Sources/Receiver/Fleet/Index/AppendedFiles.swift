@@ -1,15 +1,15 @@
-// Files that have grown, noted for a thread that reads them behind the archive.
+// Reports files that have grown to a thread that follows the archive.
 import Host
 import Synchronization
 
-/// In bounded memory, however far behind its reader is; any thread may use it.
+/// The files that have grown since the reader last asked; bounded memory, thread-safe.
 final class AppendedFiles: Sendable {
-    /// More files than that are looked for in the archive.
+    /// Above this number of files, the reader has to list the archive.
     private static let most = 10_000
 
     private struct Notes {
         var lengths: [String: Int64] = [:]
-        /// Not all are known: the archive is to be asked.
+        /// True if files may be missing, so that the reader has to list the archive.
         var isIncomplete = true
     }
 
@@ -18,9 +18,9 @@ final class AppendedFiles: Sendable {
 
     init() throws { wakeup = try Wakeup() }
 
-    /// Committed lengths by the files' paths; waits for nobody.
+    /// Adds committed lengths by path; never blocks.
     ///
-    /// `again`: they are older than what is noted of the same files, and wake nobody.
+    /// `again`: a retry with older lengths, which neither replaces newer ones nor wakes the reader.
     func note(_ lengths: [String: Int64], again: Bool = false) {
         guard !lengths.isEmpty else { return }
         notes.withLock {
@@ -33,10 +33,10 @@ final class AppendedFiles: Sendable {
         if !again { wakeup.signal() }
     }
 
-    /// Something was not read: the archive is to be asked.
+    /// Makes the reader list the archive, after something was not read.
     func noteMissed() { notes.withLock { $0.isIncomplete = true } }
 
-    /// Those noted since the last time; nil: not all are known, and the archive is to be asked.
+    /// Returns the files added since the last call; nil if the archive has to be listed.
     func take() -> [ArchiveFile]? {
         let taken = notes.withLock { notes in
             let taken = notes
@@ -50,7 +50,7 @@ final class AppendedFiles: Sendable {
 
     var isEmpty: Bool { notes.withLock { $0.lengths.isEmpty && !$0.isIncomplete } }
 
-    /// Returns when a file has grown, `stop` was raised, or the time is over.
+    /// Waits until a file has grown, `stop` is raised, or the time is over.
     func wait(until stop: StopSignal, timeout: Duration? = nil) {
         var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
         _ = Host.wait(for: &entries, timeout: timeout)

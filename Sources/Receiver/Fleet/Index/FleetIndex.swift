@@ -1,24 +1,24 @@
-// The index beside the files: what the page of the fleet asks, in a database that can be made anew from them.
+// The page's index, a database that can be rebuilt from the record files.
 import Glibc
 import SQLite
 
-/// Where it is, and what its tables are.
+/// The location and the tables of the index.
 ///
-/// Each row comes from one file of records, so that a file can be taken out and read again; no row depends on the
-/// order in which files were read.
+/// Each row comes from one record file, so that a file can be removed and read again. No row
+/// depends on the order in which files were read.
 enum FleetIndex {
-    /// Counted up with each change of the tables: an index of another number is made anew.
+    /// Incremented with each change of the tables; an index of another version is rebuilt.
     private static let version: Int64 = 4
 
     static func path(in directory: String) -> String { "\(directory)/.receiver-index.sqlite" }
 
     /// The tables; times are milliseconds since 1970.
     ///
-    /// `files`: how far each was read (`length`, bytes), and the file's `tail` there; `broken` lines are no records. `latest`: the newest record of each stream, its line ""
-    /// where it is long. `states`: the newest event of each source and of each kind that
-    /// says how a source is. In neither is a record that is dated ahead, and in
-    /// `events` it counts no `records`.
-    /// `slots`: records of each ten minutes since 1970.
+    /// `files`: the checkpoint of each file (`length` in bytes, and the `tail` before it); `broken`
+    /// counts lines that are not records. `latest`: the newest record of each stream; its line is
+    /// "" if long. `states`: the newest event of each source and of each kind that reports a
+    /// source's state. Neither has records dated ahead, and in `events` those have no `records`.
+    /// `slots`: the records of each ten minutes since 1970.
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
         length INTEGER NOT NULL, tail BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
@@ -36,17 +36,17 @@ enum FleetIndex {
         """
     private static let names = ["files", "latest", "events", "states", "slots"]
 
-    /// Opens it for writing, and makes it where it is not there or of another version.
+    /// Opens it for writing; creates it if it is missing or of another version.
     static func open(in directory: String) throws -> Connection {
         let database = try Connection(path: path(in: directory), access: .readWrite)
-        // NORMAL: a power cut may cost the last rows, and they are read again.
+        // NORMAL: a power cut may lose the last rows, which are then read again.
         try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
         try database.execute("PRAGMA journal_size_limit=16777216")
         if try !isCurrent(database) { try clear(database) }
         return database
     }
 
-    /// Opens it for questions; nil where there is none of this version.
+    /// Opens it for reading; nil if there is none of this version.
     static func openToRead(in directory: String) throws -> Connection? {
         let path = path(in: directory)
         guard fileSize(path) != nil else { return nil }
@@ -55,7 +55,7 @@ enum FleetIndex {
         return consume database
     }
 
-    /// It is of no use any more.
+    /// Deletes the index.
     static func remove(in directory: String) {
         for end in ["", "-wal", "-shm"] { unlink(path(in: directory) + end) }
     }
@@ -64,12 +64,12 @@ enum FleetIndex {
         try database.integer("PRAGMA user_version") == version
     }
 
-    /// Whether all files have been read into it: what is half read tells of troubles that are long over.
+    /// Returns whether all files have been read; a partial index may show troubles long over.
     static func isWhole(_ database: borrowing Connection) throws -> Bool {
         try database.integer("PRAGMA application_id") == 0
     }
 
-    /// Empties it: all files are to be read again, which `noteWhole` ends.
+    /// Empties the index, so that all files are read again until `noteWhole`.
     static func clear(_ database: borrowing Connection) throws {
         try database.execute("BEGIN IMMEDIATE")
         let drops = names.map { "DROP TABLE IF EXISTS \($0);" }.joined()
@@ -87,7 +87,7 @@ enum FleetIndex {
         try database.execute("PRAGMA application_id=0")
     }
 
-    /// An empty one of its own, to compare with.
+    /// Creates an empty index to compare with.
     static func scratch(_ path: String) throws -> Connection {
         let database = try Connection(path: path, access: .readWrite)
         try database.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")

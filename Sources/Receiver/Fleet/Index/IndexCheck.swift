@@ -1,33 +1,34 @@
-// The index compared with the files that it is made of, and made anew.
+// Compares the index with the record files, and rebuilds it.
 import Glibc
 import SQLite
 
-/// What a comparison came to.
+/// The result of a comparison.
 package struct IndexReport: Sendable {
-    /// Files that were compared, and their records.
+    /// The files that were compared, and their records.
     package var files = 0
     package var records: Int64 = 0
-    /// Files that were read once and are not there any more.
+    /// Files in the index that no longer exist.
     package var archived = 0
-    /// Bytes that are stored and not read yet.
+    /// Bytes that are stored but not indexed yet.
     package var behind: Int64 = 0
-    /// The first rows that differ, in words.
+    /// Descriptions of the first rows that differ.
     package var differences: [String] = []
     package var differenceCount = 0
 }
 
-/// The commands `index check` and `index rebuild`; a receiver may run meanwhile.
+/// The commands `index check` and `index rebuild`; a receiver may be running.
 package enum IndexCheck {
     private static let mostShown = 10
     private static let scratchName = ".receiver-index-check.sqlite"
 
-    /// Reads all files into a new index: how many of them, their records, and why others could not be read.
+    /// Reads all files into a new index; returns the counts, and errors of files that were
+    /// unreadable.
     package static func rebuild(directory: String) throws -> (
         files: Int, records: Int64, unread: [String]
     ) {
         try RebuildLock.hold(in: directory) {
             let index = try FleetIndex.open(in: directory)
-            // A receiver that has much to read holds the index for some seconds at a time on a slow machine.
+            // On a slow machine, a busy receiver locks the index for some seconds at a time.
             index.waitForOthers(milliseconds: 60_000)
             let writer = IndexWriter(index, directory: directory)
             try writer.clear()
@@ -42,10 +43,10 @@ package enum IndexCheck {
         }
     }
 
-    /// Reads each file as far as the index has, and compares what comes of it; nil where there is no index.
+    /// Reads each file as far as the index has, and compares the rows; nil if there is no index.
     package static func run(directory: String) throws -> IndexReport? {
         guard let live = try FleetIndex.openToRead(in: directory) else { return nil }
-        // One state of the index, however it goes on meanwhile.
+        // A snapshot of the index, whatever is written at the same time.
         try live.execute("BEGIN")
         let known = try IndexWriter.files(live)
         var report = IndexReport()
@@ -77,11 +78,11 @@ package enum IndexCheck {
         }
     }
 
-    /// The file of a row by its name: each index has numbers of its own.
+    /// Names a row's file by its path, because each index has its own file numbers.
     private static let place =
         "(SELECT device || ' ' || stream || ' ' || date FROM files WHERE files.id = file)"
 
-    /// For each table the columns that name a row, and those that it holds.
+    /// For each table: its key columns, and its value columns.
     private static let tables: [Table] = [
         Table(
             "files",
@@ -99,14 +100,14 @@ package enum IndexCheck {
         let name: String
         private let key: [String]
         private let value: [String]
-        /// The column that says which file a row is of.
+        /// The column with the row's file number.
         private let file: String
 
         init(_ name: String, _ key: [String], _ value: [String], file: String = "file") {
             (self.name, self.key, self.value, self.file) = (name, key, value, file)
         }
 
-        /// Each row as the text of its key and of its values, in the order of the keys; and whether its file is gone.
+        /// Selects each row as key text, value text, and whether its file is gone; ordered by key.
         func select(gone: Bool) -> String {
             func text(_ columns: [String]) -> String {
                 columns.map { "quote(\($0))" }.joined(separator: "||' '||")
@@ -123,7 +124,7 @@ package enum IndexCheck {
 }
 
 extension IndexWriter {
-    /// The files that an index has, by their numbers, each with the length that was read.
+    /// Returns the files of an index with their numbers and the lengths that were read.
     static func files(_ database: borrowing Connection) throws -> [(id: Int64, file: ArchiveFile)] {
         let row = try database.prepare("SELECT id, stream, date, device, length FROM files")
         var files: [(id: Int64, file: ArchiveFile)] = []
@@ -143,7 +144,7 @@ extension IndexWriter {
         return files
     }
 
-    /// Notes the rows in which a table here, made of the files, and that of an index differ.
+    /// Reports rows that differ between this index, freshly read from the files, and another.
     func compare(
         with live: borrowing Connection,
         _ table: IndexCheck.Table,

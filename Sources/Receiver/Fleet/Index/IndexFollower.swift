@@ -1,20 +1,20 @@
-// Keeps the index behind the files while the receiver serves.
+// Updates the index from the files while the receiver serves.
 import Host
 import SQLite
 import Synchronization
 
-/// A thread of its own: no gateway waits for it, and nothing that fails here refuses a batch.
+/// The index's background thread: no gateway waits for it, and its failures never refuse a batch.
 final class IndexFollower: Sendable {
-    /// Before what failed is tried again.
+    /// The wait after a failure.
     private static let pause = Duration.seconds(30)
-    /// Files that could not be read and are tried again; more of them are at the next start.
+    /// The number of unreadable files that are retried; more are retried at the next start.
     private static let mostUnread = 10_000
 
-    /// What the thread knows.
+    /// The thread's state.
     private struct Progress {
-        /// It was damaged and made anew, and has not followed a batch since.
+        /// True if the index was damaged and rebuilt, and has not followed a batch since.
         var isRemade = false
-        /// Files that could not be read, and their lengths.
+        /// Unreadable files and their lengths.
         var unread: [String: Int64] = [:]
     }
 
@@ -32,21 +32,22 @@ final class IndexFollower: Sendable {
         stop = try StopSignal()
     }
 
-    /// Begins with what is not in the index yet; ends with `finish`.
+    /// Starts the thread, which first catches up and runs until `finish`.
     func start() throws {
         try startBackgroundThread("index") { [self] in run() }
     }
 
-    /// Files have grown; waits for nobody.
+    /// Reports that files have grown; never blocks.
     func note(_ lengths: [String: Int64]) { grown.note(lengths) }
 
-    /// Whether the archive is read from its beginning or after a failure: more is missing than the last batches.
+    /// True if the index is catching up after the start or a failure: more is missing than the last
+    /// batches.
     var isBehind: Bool { catchingUp.load(ordering: .relaxed) }
 
-    /// How often the index has changed since the start.
+    /// The number of changes of the index since the start.
     var changes: Int { counted.load(ordering: .relaxed) }
 
-    /// The thread ends with the transaction that it is in.
+    /// Stops the thread after its current transaction.
     func finish() { stop.raise() }
 
     private func run() {
@@ -56,10 +57,10 @@ final class IndexFollower: Sendable {
                 let index = try FleetIndex.open(in: directory)
                 try follow(IndexWriter(index, directory: directory), &progress)
             } catch {
-                log.write("the index of the page waits: \(error)")
+                log.write("the page's index is delayed: \(error)")
                 grown.noteMissed()
                 catchingUp.store(true, ordering: .relaxed)
-                // Made anew once: on a disk that damages it again, it would be made for ever.
+                // Rebuilt only once in a row: a faulty disk would damage it again and again.
                 if (error as? SQLiteError)?.isDamage == true, !progress.isRemade {
                     progress.isRemade = true
                     FleetIndex.remove(in: directory)
@@ -90,18 +91,18 @@ final class IndexFollower: Sendable {
         }
     }
 
-    /// What came of reading a file; one that could not be read is told once.
+    /// Records the result of reading a file; logs an unreadable one once.
     private func note(_ file: ArchiveFile, _ trouble: Trouble?, _ progress: inout Progress) {
         guard let trouble else { return progress.unread[file.path] = nil }
         guard progress.unread[file.path] == nil, progress.unread.count < Self.mostUnread else {
             return
         }
         progress.unread[file.path] = file.length
-        log.warn("\(file.path) is not read into the index of the page: \(trouble)")
+        log.warn("\(file.path) is not in the page's index yet: \(trouble)")
     }
 
     private func takeNotes(_ writer: IndexWriter) throws -> [ArchiveFile] {
-        // A rebuild that was killed has left it half read.
+        // A rebuild that was killed has left the index incomplete.
         let isLeft = try !isBehind && !writer.isWhole() && !RebuildLock.isHeld(in: directory)
         if let files = grown.take(), !isLeft { return files }
         catchingUp.store(true, ordering: .relaxed)

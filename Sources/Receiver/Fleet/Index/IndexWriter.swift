@@ -1,14 +1,15 @@
-// Reads files of records into the index, a part of a file at a time.
+// Reads record files into the index, part by part.
 import Host
 import SQLite
 
-/// Used by one thread at a time; several processes may write the same index.
+/// Writes the index; used by one thread at a time, and several processes may write the same index.
 ///
-/// How far a file was read stands in the transaction that has its rows, so nothing is read twice or left out.
+/// A file's checkpoint is in the same transaction as its rows, so nothing is read twice or left
+/// out.
 final class IndexWriter {
-    /// Bytes that one transaction reads: a view waits for no writer, but another writer does.
+    /// Bytes read per transaction; readers never wait for it, but other writers do.
     private static let step = 4 << 20
-    /// A line or detail that is longer is not kept.
+    /// Longer lines and details are not stored.
     static let longestKept = 4096
 
     private let database: Connection
@@ -19,7 +20,7 @@ final class IndexWriter {
         self.directory = directory
     }
 
-    /// How far each file was read, by its path.
+    /// Returns the checkpoint of each file, by path.
     func lengths() throws -> [String: Int64] {
         Dictionary(try Self.files(database).map { ($0.file.path, $0.file.length) }) { $1 }
     }
@@ -38,9 +39,10 @@ final class IndexWriter {
 
     func noteWhole() throws { try FleetIndex.noteWhole(database) }
 
-    /// Reads on in these files, as many bytes as one transaction takes; those that have more to be read.
+    /// Reads on in these files within one transaction's budget; returns those with more to read.
     ///
-    /// `look` is told of each what came of it. One that cannot be read holds up no other, unless `look` throws.
+    /// Calls `look` with the result of each file. An unreadable file does not block the others,
+    /// unless `look` throws.
     func follow(_ files: [ArchiveFile], look: (ArchiveFile, Trouble?) throws -> Void) throws
         -> [ArchiveFile]
     {
@@ -61,7 +63,7 @@ final class IndexWriter {
         }
     }
 
-    /// As `follow`; what is known of a file that cannot be read stays as it is.
+    /// Like `follow` for one file; keeps the rows of a file that cannot be read.
     private func followOrLeave(
         _ file: ArchiveFile,
         budget: Int,
@@ -80,12 +82,13 @@ final class IndexWriter {
         }
     }
 
-    /// The bytes that were read, and whether the file is read to its committed length.
+    /// Returns the bytes read, and whether the file's committed length was reached.
     private func follow(_ file: ArchiveFile, budget: Int) throws -> (Int, Bool) {
-        // One that is not there was archived away: what is known of it stays.
+        // A missing file was archived elsewhere; its rows stay.
         guard let lines = try LineFile.open("\(directory)/\(file.path)") else { return (0, true) }
         var known = try row(of: file)
-        // A length that is noted late is less than what was read, and no sign of another file.
+        // A length reported late is below the checkpoint, which does not mean that the file was
+        // replaced.
         if known.length > 0, try lines.tail(before: known.length) != known.tail {
             try forget(known.id)
             known = try row(of: file)
@@ -131,7 +134,7 @@ final class IndexWriter {
             try bind(file, new)
             try new.run()
         }
-        throw Trouble("the index takes no file")
+        throw Trouble("the index cannot add a file")
     }
 
     private func bind(_ file: ArchiveFile, _ row: borrowing Statement) throws {
@@ -140,7 +143,7 @@ final class IndexWriter {
         try row.bind(file.date, at: 3)
     }
 
-    /// Takes a file out, which is then read from its beginning.
+    /// Removes a file's rows, so that it is read again from its beginning.
     private func forget(_ file: Int64) throws {
         for table in ["latest", "events", "states", "slots"] {
             try database.run("DELETE FROM \(table) WHERE file=?", file)

@@ -1,15 +1,15 @@
-// What a part of a file of records comes to.
+// Index rows of one part of a record file.
 import SQLite
 
-/// Counts what goes into the file's row, and writes the other rows.
+/// Collects the counts for the file's row, and writes the other rows.
 struct IndexedPart {
-    /// Milliseconds of a slot.
+    /// The length of a slot in milliseconds.
     static let slot: Int64 = 600_000
 
     let device: String
     let stream: String
     let file: Int64
-    /// A record that is later is ahead, marked or not: archives of earlier versions have no marks.
+    /// Later records count as dated ahead, marked or not: older archives have no marks.
     private let horizon: Int64
     private(set) var records: Int64 = 0
     private(set) var broken: Int64 = 0
@@ -26,12 +26,12 @@ struct IndexedPart {
         self.file = file
     }
 
-    /// The slot that a moment lies in, before 1970, too.
+    /// Returns the slot of a time, also before 1970.
     static func slot(of time: Int64) -> Int64 {
         time / slot - (time % slot < 0 ? 1 : 0)
     }
 
-    /// Takes a line; nil: one that is too long to be looked at.
+    /// Adds a line; nil if it is too long.
     mutating func take(_ line: ByteView?, _ database: borrowing Connection) throws {
         guard let line, let record = RecordLine(line) else {
             broken += 1
@@ -47,7 +47,7 @@ struct IndexedPart {
         try putState(event, of: record, line, database)
     }
 
-    /// Keeps it where it is the first or the newest so far; one that is ahead would be the newest for years.
+    /// Updates first and newest; a record dated ahead would stay the newest for years.
     private mutating func compare(_ record: RecordLine, _ line: ByteView) {
         first = min(first ?? record.time, record.time)
         last = max(last ?? record.time, record.time)
@@ -56,7 +56,7 @@ struct IndexedPart {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the collected rows.
     func finish(_ database: borrowing Connection) throws {
         let count = try database.prepare(
             """
@@ -97,7 +97,7 @@ struct IndexedPart {
         try row.bind(file, at: 4)
         try row.bind(event.kind, at: 5)
         try row.bind(event.source, at: 6)
-        // It would count as lost in the last day when its date comes.
+        // Otherwise it would count as lost in the last day once its date comes.
         try row.bind(isAhead ? nil : RecordLine.count(line, event.detail), at: 7)
         try row.bind(Self.text(line, event.detail), at: 8)
         try row.run()
@@ -126,7 +126,7 @@ struct IndexedPart {
         try state.run()
     }
 
-    /// "" where it is longer than what is kept.
+    /// Returns the text, or "" if it is too long to store.
     private static func text(_ line: ByteView, _ range: Range<Int>) -> String {
         range.count > IndexWriter.longestKept ? "" : String(decoding: line[range], as: UTF8.self)
     }

@@ -1,13 +1,13 @@
-// The lines of a file of records, read in bounded memory.
+// Reads the lines of a record file in bounded memory.
 import CLinux
 import Glibc
 
-/// A file of records, open for reading; closed with its owner.
+/// A record file that is open for reading; closed by deinit.
 struct LineFile: ~Copyable {
     private static let block = 256 << 10
-    /// A line that is longer is passed over: what the index looks at is short.
+    /// Bytes; longer lines are skipped, because all that the index needs is shorter.
     static let longest = 1 << 20
-    /// Bytes by which a place in a file is known: a few records.
+    /// Bytes that identify a place in a file: a few records.
     private static let tailSize: Int64 = 4096
 
     private let number: Int32
@@ -18,7 +18,7 @@ struct LineFile: ~Copyable {
         self.path = path
     }
 
-    /// Nil where there is no such file.
+    /// Nil if the file does not exist.
     static func open(_ path: String) throws -> LineFile? {
         let number = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else {
@@ -30,7 +30,7 @@ struct LineFile: ~Copyable {
 
     deinit { close(number) }
 
-    /// Up to so many bytes from a place on; fewer at the file's end alone.
+    /// Reads up to `count` bytes from `place` on; fewer only at the file's end.
     func read(_ count: Int, at place: Int64) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var done = 0
@@ -45,24 +45,25 @@ struct LineFile: ~Copyable {
         return Array(bytes.prefix(done))
     }
 
-    /// Bytes that it has now.
+    /// Returns the current size in bytes.
     func size() throws -> Int64 {
         var status = stat()
         guard fstat(number, &status) == 0 else { throw Trouble("stat", path) }
         return Int64(status.st_size)
     }
 
-    /// SHA-256 of what stands just before a place.
+    /// Returns the SHA-256 of the bytes just before a place.
     ///
-    /// Another file that was put in this one's place, or what was written behind lines that were cut off, has another.
+    /// It differs if the file was replaced, or if lines were cut off and others written in their
+    /// place.
     func tail(before place: Int64) throws -> [UInt8] {
         let start = max(0, place - Self.tailSize)
         return sha256(String(decoding: try read(Int(place - start), at: start), as: UTF8.self))
     }
 
-    /// Gives the lines between two places, without their ends; nil for one that is too long to be looked at.
+    /// Passes on the lines between two places, without their ends; nil for a line that is too long.
     ///
-    /// Returns where it stopped: at `end`, or behind the line that used up the budget of bytes.
+    /// Returns where it stopped: at `end`, or after the line that used up the budget of bytes.
     func forEachLine(
         from start: Int64,
         to end: Int64,
@@ -85,7 +86,7 @@ struct LineFile: ~Copyable {
                 bytes = []
                 isPassing = true
             }
-            // What is committed ends with a line; a person's editor may have left a last one open.
+            // Committed data ends with a newline, unless an editor removed the last one.
             if position + Int64(bytes.count) >= end, !bytes.isEmpty || isPassing {
                 try take(nil)
                 return end
@@ -94,7 +95,7 @@ struct LineFile: ~Copyable {
         return position
     }
 
-    /// The whole lines; how many bytes they have.
+    /// Passes on the complete lines, and returns their size in bytes.
     private func giveLines(
         of bytes: [UInt8],
         _ isPassing: inout Bool,

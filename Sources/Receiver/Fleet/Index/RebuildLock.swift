@@ -1,10 +1,10 @@
-// Whether the index is being made anew by a command.
+// A lock that shows whether a command is rebuilding the index.
 import CLinux
 import Glibc
 
-/// A lock on a file, which the kernel lets go of however the command ends.
+/// A file lock, which the kernel releases however the command ends.
 enum RebuildLock {
-    /// Runs `body` as the only one that makes the index of a directory anew.
+    /// Runs `body` with the lock, so that only one process rebuilds a directory's index.
     static func hold<Value>(in directory: String, _ body: () throws -> Value) throws -> Value {
         let path = path(in: directory)
         let number = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0o640)

@@ -1,30 +1,30 @@
-// A line of an archive's file: what the index wants to know of a record.
+// A record of an archive's file as the index needs it.
 import Host
 
-/// A record, told by its members, whatever its stream is called.
+/// A record, recognised by its members, whatever its stream is called.
 struct RecordLine {
     struct Event {
         var kind: String
         var source: String
-        /// The object `detail`.
+        /// The range of the object `detail`.
         var detail: Range<Int>
     }
 
-    /// Events by which the page judges how a source is.
+    /// Events that report a source's state for the page.
     static let stateKinds: Set<String> = [
         "source_lost", "source_recovered", "started", "stopped", "storage_low",
     ]
-    /// Characters of a name that are kept: a page has many names.
+    /// Characters of a name that are stored, because a page has many names.
     private static let longestName = 100
 
     private(set) var id = ""
     /// Milliseconds since 1970.
     private(set) var time: Int64 = 0
     private(set) var event: Event?
-    /// The server marked it as dated more than a day ahead of its clock.
+    /// True if the server marked it as dated more than a day ahead.
     private(set) var isAhead = false
 
-    /// Nil for a line that is no record; the archive writes none.
+    /// Nil if the line is not a record, which the archive never writes.
     init?(_ line: ByteView) {
         var fields = LineFields()
         do {
@@ -49,13 +49,13 @@ struct RecordLine {
         }
     }
 
-    /// The beginning of a name that is too long for a page.
+    /// Returns the beginning of a name that is too long for a page.
     static func shortened(_ name: String) -> String {
         name.utf8.count <= longestName
             ? name : String(String.UnicodeScalarView(name.unicodeScalars.prefix(longestName)))
     }
 
-    /// The member `records` of an event's detail; nil where it does not count any.
+    /// Returns the member `records` of an event's detail; nil if it is missing or not positive.
     static func count(_ line: ByteView, _ detail: Range<Int>) -> Int64? {
         var count: Int64?
         var text = BodyJSON(line, at: detail.lowerBound)
@@ -68,7 +68,7 @@ struct RecordLine {
     }
 }
 
-/// The members that are looked at; the last of a name counts.
+/// The members that the index reads; of equal names the last counts.
 private struct LineFields {
     var id = ""
     var timestamp: String?

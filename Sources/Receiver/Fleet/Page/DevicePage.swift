@@ -1,20 +1,20 @@
-// The page of one device: how it is, what is kept of it, its events as they came.
+// The page of one device: its state, its stored data, and its events.
 import Host
 
 struct DevicePage {
     static let eventsOnAPage = 100
-    /// Older days are reached from the oldest of these.
+    /// The maximum number of days listed; the oldest of them links to earlier days.
     private static let mostDays = 62
     private static let mostDaysAhead = 10
     private static let mostStreams = 100
 
     let device: DeviceView
     let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
-    /// Those that have records, the newest first.
+    /// The days with records, newest first.
     let days: [(name: String, records: Int64)]
-    /// One more than are shown, where there are more.
+    /// One more than is shown, if there are more.
     let events: [EventRow]
-    /// They are the newest.
+    /// True if these are the newest events.
     let isFirst: Bool
     let now: Int64
     let note: String?
@@ -42,8 +42,8 @@ struct DevicePage {
                 html.text(" (\(Words.span(seconds: (now - last) / 1000)) ago)")
             }
             fact(&html, "First heard", device.contact?.firstSeen?.milliseconds) { $0.time($1) }
-            fact(&html, "Comes every", Words.span(seconds: device.interval)) { $0.text($1) }
-            fact(&html, "Last place", device.vitals.place) { $0.place($1, now: now) }
+            fact(&html, "Syncs every", Words.span(seconds: device.interval)) { $0.text($1) }
+            fact(&html, "Last position", device.vitals.place) { $0.place($1, now: now) }
             fact(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
             fact(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
             fact(&html, "Waiting on the device", device.waiting) { $0.text($1) }
@@ -142,13 +142,13 @@ struct DevicePage {
         html.raw(
             """
             <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th>
-            <th scope="col">Of</th><th scope="col">Detail</th></tr></thead><tbody>
+            <th scope="col">Source</th><th scope="col">Detail</th></tr></thead><tbody>
             """
         )
         for event in events.prefix(Self.eventsOnAPage) { row(event, &html) }
         html.raw("</tbody></table></div>")
         html.element("p", [("class", "screen")]) { html in
-            if !isFirst { html.element("a", [("href", "/device/\(device.id)")], "The newest") }
+            if !isFirst { html.element("a", [("href", "/device/\(device.id)")], "Newest events") }
             guard events.count > Self.eventsOnAPage else { return }
             html.text(" ")
             let last = events[Self.eventsOnAPage - 1]
@@ -161,9 +161,9 @@ struct DevicePage {
         html.element("tr") { html in
             html.element("td") { $0.time(event.time, seconds: true) }
             html.element("th", [("scope", "row")], event.kind.asWords)
-            html.element("td", [("data-label", "Of")], event.source)
+            html.element("td", [("data-label", "Source")], event.source)
             html.element("td") { html in
-                if event.detail.isEmpty { html.text("(too long to be shown)") }
+                if event.detail.isEmpty { html.text("(too long to show)") }
                 html.members(FlatRecord(event.detail))
             }
         }
@@ -171,6 +171,6 @@ struct DevicePage {
 }
 
 extension String {
-    /// `source_lost` as people write it.
+    /// Makes `source_lost` readable by replacing underscores.
     var asWords: String { String(map { $0 == "_" ? " " : $0 }) }
 }

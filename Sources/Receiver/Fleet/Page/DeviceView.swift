@@ -1,7 +1,7 @@
-// A device as the page shows it: whether it needs a person, and why.
+// A device as the page shows it: its state, and the reasons for it.
 import Host
 
-/// The states of a device, the worse the greater.
+/// The states of a device, in ascending severity.
 enum DeviceLevel: Int, Comparable, CaseIterable {
     case revoked
     case healthy
@@ -12,48 +12,50 @@ enum DeviceLevel: Int, Comparable, CaseIterable {
     static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// When the receiver could have heard somebody.
+/// The time in which the receiver could have been contacted.
 struct ListeningTime: Sendable {
-    /// When it could not, in their order: milliseconds since 1970.
+    /// The times when it could not, in order: milliseconds since 1970.
     ///
-    /// Before its start, while the machine was suspended, and what its clock went on at once.
+    /// Before its start, while the machine was suspended, and forward steps of its clock.
     private var gaps: [(from: Int64, to: Int64)]
-    /// The clock at the last look, and how long the machine had been running then, in milliseconds.
+    /// The clock and the running time of the machine at the last check, in milliseconds.
     private var last: (wall: Int64, running: Int64)?
 
     private static let mostGaps = 16
-    /// A clock that is steered to the right time differs by less between two looks.
+    /// Milliseconds; a clock that is slewed to the right time differs by less between two checks.
     private static let step: Int64 = 60_000
-    /// Of a gateway before it tries again, in milliseconds (waypost-protocol(7)).
+    /// Milliseconds; a gateway retries after this time at the latest (waypost-protocol(7)).
     private static let longestWait: Int64 = 300_000
 
-    /// `heardBefore`: when it last heard anybody before its start, 0: never.
+    /// `heardBefore`: the last contact with any device before the start, 0 if none.
     init(start: Int64, heardBefore: Int64) { gaps = [(min(start, heardBefore), start)] }
 
-    /// Notes a step of the clock since the last look; `running`: time without suspension.
+    /// Detects a clock step since the last check; `running`: time without suspension.
     mutating func look(at wall: Int64, running: Int64) {
         defer { last = (wall, running) }
         guard let last else { return }
         let expected = last.wall + running - last.running
         guard abs(wall - expected) > Self.step else { return }
         if gaps.count >= Self.mostGaps { gaps.removeFirst() }
-        // What is still to come comes again where the clock was set back.
+        // After a clock set back, gaps in the future are cut, because that time comes again.
         gaps = gaps.map { (min($0.from, wall), min($0.to, wall)) }
         gaps.append((min(expected, wall), wall))
     }
 
-    /// Milliseconds in which a device was silent and the receiver there.
+    /// Returns the milliseconds that a device was silent while the receiver was listening.
     ///
-    /// What was heard at a time that is still to come was heard before the clock was set back.
+    /// A contact in the future happened before the clock was set back.
     func silence(since last: Int64, at now: Int64) -> Int64 {
         let last = last <= now ? last : min(now, gaps.last?.to ?? now)
         let missed = gaps.map { max(0, min($0.to, now) - max($0.from, last)) }
         return now - last - missed.reduce(0, +)
     }
 
-    /// Whether a device that comes in an interval has missed three, and could have come since the last gap.
+    /// Returns whether a device has missed three intervals, and could have reported since the last
+    /// gap.
     ///
-    /// `interval`: seconds. After a stop gateways come back within their longest wait, not within their interval.
+    /// `interval`: seconds. After a stop of the receiver, gateways return within their longest
+    /// retry wait, not within their interval.
     func isLate(since last: Int64, interval: Int64, at now: Int64) -> Bool {
         let limit = 3 * interval * 1000
         guard silence(since: last, at: now) > limit else { return false }
@@ -70,22 +72,23 @@ struct DeviceView {
     let facts: DeviceFacts
     let vitals: Vitals
     private(set) var level = DeviceLevel.healthy
-    /// Why, the worst first.
+    /// The reasons, worst first.
     private(set) var reasons: [String] = []
-    /// Each with the state that it stands for.
+    /// Each reason with its state.
     private(set) var findings: [(level: DeviceLevel, reason: String)] = []
-    /// Milliseconds without a word while the receiver was there.
+    /// Milliseconds without contact while the receiver was listening.
     let silence: Int64
     private let listening: ListeningTime
 
-    /// A device comes in this interval as long as it has not shown its own (`upload.interval`).
+    /// Seconds; the assumed interval until a device has shown its own (`upload.interval`).
     private static let usualInterval: Int64 = 300
-    /// Lost sources that are named; the others are counted.
+    /// The maximum number of lost sources named; the rest are counted.
     private static let mostSources = 10
-    /// Missing records are noted for so long after the last change, and are a trouble after so long without one.
+    /// Missing records are listed for a week after the last change, and are a problem after an hour
+    /// without one.
     private static let missingHolds: Int64 = 7 * Day.milliseconds
     private static let missingStands: Int64 = 3_600_000
-    /// A warning that a gateway repeats each hour holds so long, in milliseconds.
+    /// Milliseconds that a warning stays valid; a gateway repeats it every hour.
     private static let warningHolds: Int64 = 2 * 3_600_000
 
     init(
@@ -104,7 +107,7 @@ struct DeviceView {
         judge(at: now)
     }
 
-    /// Seconds between its syncs: what three of four of the last ones kept; at least a minute.
+    /// The usual seconds between its syncs: the third quartile of recent pauses, at least a minute.
     var interval: Int64 {
         let pauses = (contact?.pauses ?? []).sorted()
         guard pauses.count >= 3 else { return Self.usualInterval }
@@ -122,7 +125,10 @@ struct DeviceView {
         judgeMissing(at: now)
         if contact?.clock == "unsynced" { note(.degraded, "its clock is not set") }
         if facts.isUnreadable {
-            note(.degraded, "the index cannot be read for it; run waypost-receiver index rebuild")
+            note(
+                .degraded,
+                "the index of this device is unreadable; run waypost-receiver index rebuild"
+            )
         }
         if token?.revoked != nil {
             level = .revoked
@@ -130,7 +136,7 @@ struct DeviceView {
         }
     }
 
-    /// A worse state stands before what was found already.
+    /// Adds a finding; a worse one goes first.
     private mutating func note(_ level: DeviceLevel, _ reason: String) {
         findings.append((level, reason))
         if level > self.level {
@@ -144,10 +150,10 @@ struct DeviceView {
     /// Late after three of its own intervals.
     private mutating func judgeSilence(at now: Int64) {
         guard let last = lastSeen else {
-            // From before contacts were noted, or enrolled and not heard yet.
+            // Either known since before contacts were recorded, or enrolled but not seen yet.
             guard contact == nil, let enrolled = token?.enrolled else { return }
             if now / 1000 - enrolled > 3 * Self.usualInterval {
-                note(.degraded, "enrolled, and never heard")
+                note(.degraded, "enrolled but never heard from")
             }
             return
         }
@@ -155,7 +161,7 @@ struct DeviceView {
         note(.late, "silent for \(Words.span(seconds: max(silence, now - last) / 1000))")
         let stopped = facts.state("stopped")
         if let stopped, facts.states.allSatisfy({ $0.time <= stopped.time }) {
-            note(.late, "it was stopped in order")
+            note(.late, "it was shut down cleanly")
         }
     }
 
@@ -167,7 +173,7 @@ struct DeviceView {
         note(isCritical ? .critical : .degraded, isCritical ? "no storage left" : "storage is low")
     }
 
-    /// Notes the sources that are lost, and neither recovered nor the gateway started since.
+    /// Reports sources that are lost, and neither recovered nor restarted with the gateway since.
     private mutating func judgeSources() {
         let started = facts.state("started")?.time ?? .min
         var recovered: [String: Int64] = [:]
@@ -178,16 +184,16 @@ struct DeviceView {
             $0.kind == "source_lost" && $0.time > max(started, recovered[$0.source] ?? .min)
         }.sorted { $0.source < $1.source }
         for event in lost.prefix(Self.mostSources) {
-            note(.critical, "\(event.source) is lost since \(Words.minute(event.time))")
+            note(.critical, "\(event.source) has been lost since \(Words.minute(event.time))")
         }
         guard lost.count > Self.mostSources else { return }
         note(.critical, "\(lost.count - Self.mostSources) more sources are lost")
     }
 
-    /// Notes holes in the numbers of its records; of no interest once the device has deleted what it had sent.
+    /// Reports gaps in its sequence numbers until the device has deleted what it had sent.
     ///
-    /// While a backlog comes in that is no trouble: it is told at once, and makes the device degraded after an hour without
-    /// change.
+    /// A gap shows at once without changing the state, because a backlog may fill it. After an hour
+    /// without change it makes the device degraded.
     private mutating func judgeMissing(at now: Int64) {
         let missing =
             contact?.missing.filter {
@@ -209,7 +215,7 @@ struct DeviceView {
         )
     }
 
-    /// The newest event that tells of storage, where no stream does.
+    /// The free storage that a stream reports, or else the newest storage event.
     var freeStorage: Vitals.Reading? {
         if let said = vitals.freeStorage { return said }
         guard let low = facts.state("storage_low"),
@@ -218,7 +224,7 @@ struct DeviceView {
         return Vitals.Reading(text: "\(Words.bytes(free)) free", time: low.time)
     }
 
-    /// How old, in seconds, the newest record was when the device was last heard: what waits is younger than that.
+    /// The age in seconds of the newest record at the last contact; pending records are younger.
     var behind: Int64? {
         guard let last = lastSeen, let newest = facts.latest.values.map(\.time).max() else {
             return nil
@@ -228,7 +234,7 @@ struct DeviceView {
 }
 
 extension DeviceView {
-    /// Who needs a person first; then who has been silent longest.
+    /// Sorts by severity, then by silence.
     static func isBefore(_ left: Self, _ right: Self) -> Bool {
         if left.level != right.level { return left.level > right.level }
         if left.level == .late, left.silence != right.silence {

@@ -1,15 +1,15 @@
-// All devices as they are now: the page shows them, and alerts are told of them, by this alone.
+// The current state of all devices, the only source for the page and for alerts.
 import Host
 import Synchronization
 
-/// Used by any thread; each look opens the databases anew.
+/// Reads the devices' states; thread-safe, because each call opens the databases again.
 final class Fleet: Sendable {
     private let directory: String
     private let enrolments: Enrolments
     private let follower: IndexFollower
     private let listening: Mutex<ListeningTime>
 
-    /// `directory`: with an archive in it already.
+    /// `directory`: contains an archive.
     init(directory: String, enrolments: Enrolments, follower: IndexFollower) throws {
         self.directory = directory
         self.enrolments = enrolments
@@ -24,7 +24,7 @@ final class Fleet: Sendable {
         _ = listeningNow()
     }
 
-    /// With what the clock has done meanwhile.
+    /// Returns the listening time, updated with clock steps since the last call.
     private func listeningNow() -> ListeningTime {
         let (wall, running) = (SystemClock().wall().milliseconds, Self.start.duration(to: .now))
         return listening.withLock {
@@ -33,13 +33,13 @@ final class Fleet: Sendable {
         }
     }
 
-    /// On Linux this clock stands still while the machine is suspended.
+    /// On Linux this clock does not run while the machine is suspended.
     private static let start = SuspendingClock.now
 
-    /// How often what the index knows of them has changed.
+    /// The number of changes of the index.
     var changes: Int { follower.changes }
 
-    /// Each device, and what is wrong with what is known of them; nil: nothing.
+    /// Returns each device, and a warning about the data; nil if there is none.
     ///
     /// `now`: milliseconds since 1970.
     func look(at now: Int64) throws -> (devices: [DeviceView], note: String?) {
@@ -52,7 +52,7 @@ final class Fleet: Sendable {
         return (devices, note)
     }
 
-    /// Returns what the index knows of a device; a failure stays with this device, so that the others are still shown.
+    /// Returns the index's data about a device; an error affects only this device.
     func facts(of device: String, _ reader: FleetReader?, at now: Int64) -> DeviceFacts {
         do {
             return try reader?.facts(of: device, at: now) ?? DeviceFacts()
@@ -78,16 +78,16 @@ final class Fleet: Sendable {
         )
     }
 
-    /// The index, and what a viewer must know of it: a page without it is better than none.
+    /// Opens the index; returns a note for viewers if it is missing or incomplete.
     func openIndex() -> (FleetReader?, String?) {
         do {
             if let reader = try FleetReader(directory: directory) {
                 let note = "Records are still being read: figures may be too low."
                 return (reader, try follower.isBehind || !reader.isWhole() ? note : nil)
             }
-            return (nil, "There is no index yet: only what the archive itself knows is shown.")
+            return (nil, "There is no index yet: only data of the archive itself is shown.")
         } catch {
-            return (nil, "The index cannot be read: only what the archive itself knows is shown.")
+            return (nil, "The index cannot be read: only data of the archive itself is shown.")
         }
     }
 }

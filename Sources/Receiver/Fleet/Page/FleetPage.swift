@@ -1,14 +1,15 @@
-// The page of the fleet: who may see it.
+// The routes of the fleet page, and access to it.
 import Dispatch
 import FoundationEssentials
 import Host
 import Synchronization
 
-/// Read-only; on workers' threads, two looks at a time, so that no gateway waits for a viewer.
+/// The read-only pages, rendered on workers' threads, two at a time, so that no gateway has to
+/// wait.
 final class FleetPage: Sendable {
-    /// Most bytes of a form.
+    /// The maximum size of a form in bytes.
     private static let formLimit = 4096
-    /// Looks that are taken at a time; further ones are refused.
+    /// Page requests in progress; further ones are refused.
     private static let mostLooks = 8
     private static let live = "/live"
     private static let cookie = "waypost_viewer"
@@ -17,11 +18,11 @@ final class FleetPage: Sendable {
     private let looks: FleetRenderings
     private let attempts = Mutex(AttemptLimit())
     private let lookers = Mutex(0)
-    /// What a look costs in memory and time, it costs twice at most.
+    /// Rendering needs memory and time, so at most two pages are rendered at once.
     private let gate = DispatchSemaphore(value: 2)
     private let openPages: LivePages
 
-    /// `directory`: with an archive in it already.
+    /// `directory`: contains an archive.
     init(directory: String, enrolments: Enrolments, fleet: Fleet) throws {
         viewers = try Viewers(directory: directory)
         looks = FleetRenderings(
@@ -49,7 +50,7 @@ final class FleetPage: Sendable {
 
     // MARK: By the header
 
-    /// Nil for a path that is none of the page's.
+    /// Nil if the path does not belong to the page.
     func plan(_ head: RequestHead) throws -> RequestPlan? {
         switch head.path {
         case "/style.css", "/icon.svg", "/live.js":
@@ -73,14 +74,14 @@ final class FleetPage: Sendable {
         }
     }
 
-    /// A page as it changes, under its own path behind `/live`.
+    /// Streams the updates of a page; the path is `/live` plus the page's path.
     private func stream(_ head: RequestHead) throws -> RequestPlan {
         try head.expect("GET")
         try expectViewers()
         guard let session = viewer(head) else { throw HTTPRefusal(status: 401, reason: "log in") }
         let path = String(head.path.dropFirst(Self.live.utf8.count))
         guard let page = LivePage(path: path) else { throw FleetRenderings.nothing }
-        // To HEAD, too, libmicrohttpd 0.9.75 sends what has no length.
+        // libmicrohttpd 0.9.75 would send a body without a length even for HEAD.
         guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
         return .stream(try openPages.open(page, session))
     }
@@ -102,11 +103,11 @@ final class FleetPage: Sendable {
         guard viewers.isEmpty else { return }
         throw HTTPRefusal(
             status: 404,
-            reason: "the page has no viewer: waypost-receiver viewers add NAME"
+            reason: "the page has no viewer yet; run: waypost-receiver viewers add NAME"
         )
     }
 
-    /// The session of who is logged in.
+    /// Returns the session if it is logged in.
     private func viewer(_ head: RequestHead) -> GivenSecret? {
         session(head).flatMap { viewers.isLoggedIn($0, at: Date()) ? $0 : nil }
     }
@@ -134,7 +135,7 @@ final class FleetPage: Sendable {
             return true
         }
         guard isFree else {
-            throw HTTPRefusal(status: 503, reason: "many are looking at the page", retryAfter: 1)
+            throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)
         }
         defer { lookers.withLock { $0 -= 1 } }
         gate.wait()
@@ -151,7 +152,7 @@ final class FleetPage: Sendable {
             answer.headers.append(("Retry-After", "\(seconds)"))
             return answer
         }
-        // Counted beforehand: attempts at the same time are attempts, too.
+        // Counted before the check, so that parallel attempts count too.
         attempts.withLock { $0.failed(client, at: clock.now) }
         let token = try body.withView { FormField.read("token", $0) } ?? ""
         let given = GivenSecret(text: trimmed(token))
@@ -181,9 +182,10 @@ final class FleetPage: Sendable {
 }
 
 extension RequestHead {
-    /// Throws an HTTPRefusal for a form that a page of another site has sent.
+    /// Throws an HTTPRefusal for a form sent by another site's page.
     ///
-    /// A proxy may keep the name of the host to itself; `Sec-Fetch-Site` needs none, and no page can set it.
+    /// A proxy may hide the host name. `Sec-Fetch-Site` does not depend on it, and pages cannot set
+    /// it.
     func expectOwnPage() throws {
         guard let origin = fields[.origin]?.lowercased(), fields[.fetchSite] != "same-origin" else {
             return
@@ -191,11 +193,11 @@ extension RequestHead {
         let host = fields[.host]?.lowercased() ?? ""
         guard !["http://\(host)", "https://\(host)"].contains(origin) else { return }
         let reason =
-            "the form comes from \(origin), not from \(host): a proxy has to pass Host on as it came"
+            "the form comes from \(origin), not from \(host): configure the proxy to pass the Host header unchanged"
         throw HTTPRefusal(status: 403, reason: reason)
     }
 
-    /// Throws an HTTPRefusal for any other method; where GET is taken, HEAD is, too.
+    /// Throws an HTTPRefusal for any other method; GET includes HEAD.
     func expect(_ wanted: String) throws {
         guard method != wanted, !(wanted == "GET" && method == "HEAD") else { return }
         throw HTTPRefusal(status: 405, reason: "use \(wanted)", allow: wanted)

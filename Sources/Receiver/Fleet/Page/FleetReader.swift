@@ -1,64 +1,64 @@
-// Questions of the page to the index.
+// Queries of the page to the index.
 import SQLite
 
-/// An event as it came.
+/// An event as received.
 struct EventRow: Sendable {
     /// Milliseconds since 1970.
     var time: Int64
     var id: String
     var kind: String
     var source: String
-    /// A JSON object; "" where it was too long to be kept.
+    /// A JSON object; "" if it was too long to store.
     var detail: String
 }
 
-/// What the index knows of one device.
+/// The index's data about one device.
 struct DeviceFacts: Sendable {
     /// The newest record of each stream.
     var latest: [String: (time: Int64, line: String)] = [:]
     /// The newest event of each kind and source.
     var states: [EventRow] = []
-    /// Records that events of the last day tell of as lost or set aside.
+    /// Records that events of the last day report as lost or quarantined.
     var lost: Int64 = 0
-    /// The index could not be read for this device: what is not here is unknown.
+    /// True if the index was unreadable for this device, so that the rest is unknown.
     var isUnreadable = false
 
-    /// The newest event of a kind, of any source.
+    /// Returns the newest event of a kind, of any source.
     func state(_ kind: String) -> EventRow? {
         states.filter { $0.kind == kind }.max { $0.time < $1.time }
     }
 }
 
-/// One look at the index; used by one thread.
+/// A snapshot of the index; used by one thread.
 final class FleetReader {
-    /// The kinds of event that tell of records which will not come.
+    /// The kinds of event that report lost or quarantined records.
     private static let losing = "('evicted', 'gap', 'quarantined')"
 
-    /// The newest are looked at: archives of earlier versions may have any number of them.
+    /// Limits, newest first: archives of earlier versions may have any number.
     private static let mostStreams = 100
     private static let mostStates = 500
 
     private let database: Connection
 
-    /// Nil where there is no index yet.
+    /// Nil if there is no index yet.
     init?(directory: String) throws {
         guard let database = try FleetIndex.openToRead(in: directory) else { return nil }
         self.database = database
-        // All answers of one look belong together.
+        // One transaction, so that all queries see the same state.
         try self.database.execute("BEGIN")
     }
 
-    /// Whether all files have been read into it.
+    /// Returns whether all files have been indexed.
     func isWhole() throws -> Bool { try FleetIndex.isWhole(database) }
 
-    /// Returns what the index knows of one device.
+    /// Returns the index's data about one device.
     ///
-    /// Whatever a device sent, an answer is bounded. `now`: milliseconds since 1970.
+    /// The result is bounded, whatever the device sent. `now`: milliseconds since 1970.
     func facts(of device: String, at now: Int64) throws -> DeviceFacts {
         var facts = DeviceFacts()
         facts.latest = try latest(of: device)
         facts.states = try states(of: device)
-        // total(), not sum(): whole numbers that add up to more than 64 bits are an error of the whole query.
+        // total(), not sum(): a sum of integers beyond 64 bits would fail the whole query.
         let lost = try ask(
             """
             SELECT CAST(min(total(min(records, 1e12)), 1e15) AS INTEGER) FROM events
@@ -112,7 +112,7 @@ final class FleetReader {
         )
     }
 
-    /// A device's events before one of them, the newest first.
+    /// Returns a device's events before a given one, newest first.
     func events(
         of device: String,
         before place: (time: Int64, id: String),
@@ -133,7 +133,7 @@ final class FleetReader {
         return events
     }
 
-    /// The days of which a device has records, the newest first, with how many.
+    /// Returns the days with records of a device, newest first, with their counts.
     func days(of device: String) throws -> [(name: String, records: Int64)] {
         let row = try ask(
             "SELECT date, sum(records) FROM files WHERE device=?1 GROUP BY date ORDER BY date DESC",
@@ -144,7 +144,7 @@ final class FleetReader {
         return days
     }
 
-    /// For each stream of a device's day the slots that have records, and how many.
+    /// Returns, for each stream of a device's day, the slots with records and their counts.
     func slots(of device: String, on day: Day) throws -> [String: [Int64: Int64]] {
         let row = try ask(
             """
@@ -164,7 +164,7 @@ final class FleetReader {
         return streams
     }
 
-    /// The events around a day that tell of losses on it; a loss may be told days later.
+    /// Returns the events around a day that report its losses; they may be days late.
     func losses(of device: String, around day: Day) throws -> [EventRow] {
         let row = try ask(
             """
@@ -180,7 +180,7 @@ final class FleetReader {
         return events
     }
 
-    /// What is kept of each stream of a device: records, and when the first and the last was made.
+    /// Returns each stream of a device: its records, and the times of the first and the last.
     func streams(of device: String) throws -> [String: (
         records: Int64, first: Int64?, last: Int64?
     )] {

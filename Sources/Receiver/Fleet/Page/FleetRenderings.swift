@@ -1,9 +1,9 @@
-// What is shown under which path.
+// Maps paths to pages.
 import Host
 
-/// Looks at the archive, the enrolments and the index; each opens what it reads.
+/// Renders pages from the archive, the enrolments and the index; each call opens what it reads.
 struct FleetRenderings: Sendable {
-    /// With an archive in it already.
+    /// Contains an archive.
     let directory: String
     let enrolments: Enrolments
     let fleet: Fleet
@@ -46,7 +46,7 @@ struct FleetRenderings: Sendable {
         let (reader, note) = fleet.openIndex()
         let facts = fleet.facts(of: id, reader, at: now)
         let most = DevicePage.eventsOnAPage + 1
-        // Those that are dated ahead would be the newest for years.
+        // Events dated ahead would stay the newest for years.
         let shown = (time: min(place.time, now + Day.milliseconds), id: place.id)
         return DevicePage(
             device: fleet.view(id, contact, token, facts, at: now),

@@ -1,7 +1,7 @@
-// Fields of a form as browsers send them (application/x-www-form-urlencoded, WHATWG URL, section 5).
+// Form fields as browsers send them (application/x-www-form-urlencoded, WHATWG URL, section 5).
 
 enum FormField {
-    /// The first value of a name; nil where there is none.
+    /// Returns the first value of a name; nil if there is none.
     static func read(_ name: String, _ body: ByteView) -> String? {
         for pair in body[0..<body.count].split(separator: UInt8(ascii: "&")) {
             let parts = pair.split(

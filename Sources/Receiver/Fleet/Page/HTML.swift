@@ -1,7 +1,7 @@
-// HTML as text that cannot be anything but what was meant.
+// A writer of HTML that escapes everything from outside.
 import Host
 
-/// Markup comes from the program alone (`StaticString`); everything else is escaped on its way in.
+/// HTML text; markup can only come from the program (`StaticString`), all else is escaped.
 ///
 /// Names and values come from the network: a device may call itself `<script>`.
 struct HTML {
@@ -10,19 +10,19 @@ struct HTML {
 
     private(set) var bytes: [UInt8] = []
 
-    /// Markup of the program's own.
+    /// Adds markup of the program.
     mutating func raw(_ markup: StaticString) {
         markup.withUTF8Buffer { bytes += $0 }
     }
 
-    /// Text of anybody's; what is invisible or turns text around becomes a blank.
+    /// Adds text from anywhere; invisible and direction-changing characters become blanks.
     mutating func text(_ text: String) {
-        // Most is plain, and what is plain needs no look at each character's kind.
+        // Most text is plain ASCII and needs no check of each character.
         let isPlain = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
         for byte in (isPlain ? text : text.blanked).utf8 { add(byte) }
     }
 
-    /// `<name …>`, then what `body` adds, then `</name>`.
+    /// Adds `<name …>`, the content that `body` adds, and `</name>`.
     mutating func element(
         _ name: StaticString,
         _ attributes: [Attribute] = [],
@@ -41,7 +41,7 @@ struct HTML {
 
     mutating func element(_ name: StaticString, _ text: String) { element(name, [], text) }
 
-    /// An element that has nothing in it and no end.
+    /// Adds an element without content and end tag.
     mutating func open(_ name: StaticString, _ attributes: [Attribute] = []) {
         raw("<")
         raw(name)

@@ -1,12 +1,12 @@
-// Which page is made anew when, and who gets it.
+// Decides when live pages are rendered again, and sends them to their viewers.
 import Host
 
-/// A page that is kept up to date where it is open.
+/// A page that is kept up to date while it is open.
 enum LivePage: Hashable {
     case overview
     case device(String)
 
-    /// Nil for a path that is none of theirs.
+    /// Nil if the path is not that of a live page.
     init?(path: String) {
         let parts = path.split(separator: "/").map(String.init)
         if path == "/" {
@@ -24,7 +24,7 @@ struct LiveViewer: Sendable {
     let page: LivePage
     let session: GivenSecret
     let stream: AnswerStream
-    /// Of what it got last; 0: nothing yet.
+    /// The number of the version it got last; 0 before the first.
     fileprivate var number = 0
     fileprivate var written = BootInstant(nanoseconds: 0)
 
@@ -33,30 +33,30 @@ struct LiveViewer: Sendable {
     }
 }
 
-/// Used by one thread.
+/// Renders live pages; used by one thread.
 ///
-/// A page is made once for all who have it open, and forgotten when nobody has.
+/// A page is rendered once for all its viewers, and dropped when the last one leaves.
 struct LivePageController {
     private struct Made {
         var event: [UInt8]
         var number: Int
         var at: BootInstant
-        /// How often what it shows had changed then.
+        /// The change count when it was rendered.
         var changes: Int
-        /// Not made anew before so much time is over.
+        /// The least time until it is rendered again.
         var pause: Duration
     }
 
-    /// A page says how long ago something was: it is made anew after that if nothing has changed, too.
+    /// The longest time until a page is rendered again even without changes, because it shows ages.
     private static let longest = Duration.seconds(60)
     private static let shortest = Duration.seconds(2)
-    /// Bytes a second that a viewer gets: a fleet of a thousand, 1 MB, comes every 50 s.
+    /// Bytes per second for a viewer: a fleet of a thousand devices, 1 MB, is sent every 50 s.
     private static let rate = 20_000
-    /// A line that means nothing goes to whoever got nothing for so long: proxies end what is silent for a minute.
+    /// The interval of heartbeat comments: proxies close connections that are silent for a minute.
     private static let beat = Duration.seconds(15)
 
     private let mayLook: (GivenSecret) -> Bool
-    /// A page as HTML.
+    /// Renders a page as HTML.
     private let make: (LivePage) throws -> [UInt8]
     private(set) var viewers: [LiveViewer] = []
     private var pages: [LivePage: Made] = [:]
@@ -65,7 +65,7 @@ struct LivePageController {
         (self.mayLook, self.make) = (mayLook, make)
     }
 
-    /// `changes`: how often what the pages show has changed.
+    /// Updates all viewers; `changes`: the change count of the pages' data.
     mutating func round(_ new: [LiveViewer], changes: Int, at now: BootInstant) {
         viewers += new
         for viewer in viewers where viewer.stream.isOver || !mayLook(viewer.session) {
@@ -86,7 +86,7 @@ struct LivePageController {
             guard isOld || isAwaited, now - old.at >= old.pause else { return }
         }
         guard let event = try? Self.event(make(page)) else {
-            // The page itself says what is wrong, when it is asked for.
+            // The client then requests the page itself, whose answer has the error.
             for viewer in viewers where viewer.page == page { viewer.stream.end() }
             return
         }
@@ -109,7 +109,7 @@ struct LivePageController {
         }
     }
 
-    /// A server-sent event (HTML Standard, section 9.2.6).
+    /// Encodes a server-sent event (HTML Standard, section 9.2.6).
     private static func event(_ page: [UInt8]) -> [UInt8] {
         let lines = page.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         return Array(lines.map { Array("data: ".utf8) + $0 + [10] }.joined()) + [10]

@@ -1,16 +1,16 @@
-// Pages that browsers have open, sent to them as they change.
+// Live pages: sent to open browsers whenever they change.
 import Host
 import Synchronization
 
-/// A thread of its own makes the pages; it sleeps while nobody has one open.
+/// Owns the background thread that renders live pages; it sleeps while no page is open.
 final class LivePages: Sendable {
-    /// Pages that are open at a time: of the server's connections, the others are for gateways.
+    /// The maximum number of open live pages; the server's other connections are for gateways.
     static let most = 16
     private static let tick = Duration.seconds(1)
 
     private static let headers = [
         ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"),
-        // nginx gathers what it passes on unless it is told.
+        // nginx buffers answers unless this header forbids it.
         ("X-Content-Type-Options", "nosniff"), ("X-Accel-Buffering", "no"),
     ]
 
@@ -28,7 +28,8 @@ final class LivePages: Sendable {
         stop = try StopSignal()
     }
 
-    /// `changes`: how often what the pages show has changed; `mayLook`, `make`: see `LivePageController`.
+    /// Starts the thread; `changes` returns the change count, for `mayLook` and `make` see
+    /// `LivePageController`.
     func start(
         changes: @escaping @Sendable () -> Int,
         mayLook: @escaping @Sendable (GivenSecret) -> Bool,
@@ -37,7 +38,7 @@ final class LivePages: Sendable {
         try startBackgroundThread("live") { [self] in
             var desk = LivePageController(mayLook: mayLook, make: make)
             while !stop.isRaised {
-                // Before the look: what changes during it is shown by the next.
+                // Read before rendering: changes during it are shown by the next round.
                 let count = changes()
                 desk.round(takeNew(), changes: count, at: SystemClock().now())
                 let isEmpty = note(desk.viewers.count)
@@ -48,12 +49,12 @@ final class LivePages: Sendable {
         }
     }
 
-    /// The thread ends with the page that it is making.
+    /// Stops the thread after the page that it is rendering.
     func finish() { stop.raise() }
 
-    /// An answer that goes on with a page; throws an HTTPRefusal where too many are open.
+    /// Opens a streamed answer with a page; throws an HTTPRefusal if too many are open.
     func open(_ page: LivePage, _ session: GivenSecret) throws -> AnswerStream {
-        // After so many milliseconds a browser comes back by itself.
+        // The browser reconnects after so many milliseconds.
         let stream = AnswerStream(Self.headers, first: Array("retry: 5000\n\n".utf8))
         let isTaken = guests.withLock { guests in
             guard guests.new.count + guests.known < Self.most else { return false }
@@ -61,7 +62,7 @@ final class LivePages: Sendable {
             return true
         }
         guard isTaken else {
-            throw HTTPRefusal(status: 503, reason: "many have a page open", retryAfter: 60)
+            throw HTTPRefusal(status: 503, reason: "too many live pages are open", retryAfter: 60)
         }
         wakeup.signal()
         return stream
@@ -74,7 +75,7 @@ final class LivePages: Sendable {
         }
     }
 
-    /// Whether there is nobody.
+    /// Records the number of viewers; returns whether there are none.
     private func note(_ count: Int) -> Bool {
         guests.withLock { guests in
             guests.known = count

@@ -1,4 +1,4 @@
-// What keeps an open page up to date in a browser; without it the page is the same, and stays as it was.
+// The script that keeps an open page up to date; without it a page works but is not updated.
 
 enum LiveScript {
     static let text: StaticString = """
@@ -7,7 +7,7 @@ enum LiveScript {
           const mark = document.getElementById("live");
           let source, timer, isFirst;
 
-          // Changes what differs and leaves the rest, so that nobody loses the place.
+          // Changes only what differs, so that focus and scroll position stay.
           function patch(old, fresh) {
             if (old.isEqualNode(fresh)) return;
             const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
@@ -21,7 +21,8 @@ enum LiveScript {
           function show(text) {
             const page = new DOMParser().parseFromString(text, "text/html");
             const [time, shown] = [page, document].map(one => one.querySelector(".time"));
-            // Not while a person is marking text, nor first what was made before this page; later only a clock goes back.
+            // Skips updates while text is selected, and a first one that is older than this page;
+            // later, an older time means that the clock was set back.
             const isOld = isFirst && time?.textContent < shown.textContent;
             isFirst = false;
             if (!time || isOld || !getSelection().isCollapsed) return;
@@ -30,7 +31,7 @@ enum LiveScript {
             patch(shown, time);
             patch(document.querySelector("main"), page.querySelector("main"));
             if (!link || (held.isConnected && held.getAttribute("href") === link)) return;
-            // The table and the map have one each.
+            // The table and the map each have such a link.
             [...document.querySelectorAll("a")]
               .find(one => one.nodeName === held.nodeName && one.getAttribute("href") === link)
               ?.focus({ preventScroll: true });
@@ -48,7 +49,7 @@ enum LiveScript {
             source.onmessage = event => show(event.data);
             source.onerror = () => {
               say("not live");
-              // Else the browser tries again by itself.
+              // Otherwise the browser reconnects by itself.
               if (source.readyState === EventSource.CLOSED) timer = setTimeout(ask, 60000);
             };
           }
@@ -60,7 +61,7 @@ enum LiveScript {
             say("");
           }
 
-          // Where it may not be live, once a minute has to do.
+          // If live updates are refused, polls once a minute.
           async function ask() {
             stop();
             try {
@@ -72,7 +73,7 @@ enum LiveScript {
             start();
           }
 
-          // A page that nobody sees takes nobody's place.
+          // A hidden page does not occupy a live connection.
           document.addEventListener("visibilitychange", () => document.hidden ? stop() : start());
           start();
         })();

@@ -1,12 +1,12 @@
-// The page of all devices, who needs a person first.
+// The page of all devices, those in trouble first.
 
 struct OverviewPage {
-    /// Names stand beside the dots of a map as long as they are so few.
+    /// The maximum number of devices whose names are shown on the map.
     private static let mostNames = 25
 
     let devices: [DeviceView]
     let now: Int64
-    /// What is wrong with what is shown; nil: nothing.
+    /// A warning about the data; nil if there is none.
     let note: String?
 
     func html() -> HTML {
@@ -46,7 +46,7 @@ struct OverviewPage {
         html.raw(
             """
             <div class="wide"><table class="fold"><thead><tr><th scope="col">Device</th><th scope="col">State</th>
-            <th scope="col">Last heard</th><th scope="col">Last place</th><th scope="col">Supply</th>
+            <th scope="col">Last heard</th><th scope="col">Last position</th><th scope="col">Supply</th>
             <th scope="col">Storage</th><th scope="col">Waiting</th><th scope="col" class="number">Lost, 24 h</th>
             <th scope="col">Version</th></tr></thead><tbody>
             """
@@ -65,7 +65,7 @@ struct OverviewPage {
                 html.time(last)
                 html.ago(last, now: now)
             }
-            cell(&html, "Last place", device.vitals.place) { $0.place($1, now: now) }
+            cell(&html, "Last position", device.vitals.place) { $0.place($1, now: now) }
             cell(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
             cell(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
             cell(&html, "Waiting", device.waiting) { $0.text($1) }
@@ -75,7 +75,7 @@ struct OverviewPage {
         }
     }
 
-    /// A cell that is empty where nothing is known.
+    /// Adds a cell that is empty if the value is unknown.
     private func cell<Value>(
         _ html: inout HTML,
         _ label: String,
@@ -95,10 +95,10 @@ struct OverviewPage {
             PlaceMap.Point(latitude: $0.1.latitude, longitude: $0.1.longitude)
         }
         guard let map = PlaceMap(points) else { return }
-        html.raw("<h2>Last places</h2>")
+        html.raw("<h2>Last positions</h2>")
         let count = Words.count(Int64(placed.count), "device", "devices")
-        map.draw(&html, label: "The last places of \(count)") { html in
-            // Who needs a person lies on top.
+        map.draw(&html, label: "The last positions of \(count)") { html in
+            // Devices in trouble are drawn last, on top.
             for (device, place) in placed.reversed() {
                 dot(device, (map.x(place.longitude), map.y(place.latitude)), &html)
             }
@@ -116,7 +116,7 @@ struct OverviewPage {
                 $0.element("title", "\(device.id), \(device.level.name)")
             }
             guard devices.count <= Self.mostNames else { return }
-            // On the side where there is room.
+            // The label goes to the side with more space.
             let isRight = at.x > 400
             let attributes: [HTML.Attribute] = [
                 ("class", "name"), ("x", PlaceMap.text(at.x + (isRight ? -10 : 10))), ("y", y),
@@ -128,12 +128,13 @@ struct OverviewPage {
 }
 
 extension DeviceLevel {
-    /// As people read it, and its class in the style sheet.
+    /// The displayed name, also its class in the style sheet.
     var name: String { "\(self)" }
 }
 
 extension DeviceView {
-    /// Pending records, as a stream of its own says, or how old the newest was when it was last heard.
+    /// The pending records that a stream reports, or the age of the newest record at the last
+    /// contact.
     var waiting: String? {
         if let pending = vitals.pending { return pending.text == "0" ? nil : pending.text }
         guard let behind, behind > 2 * interval + 60 else { return nil }
@@ -154,7 +155,7 @@ extension HTML {
         }
     }
 
-    /// Where it was, with a way to a map of the world that a person may take.
+    /// Adds a position with a link to OpenStreetMap.
     mutating func place(_ place: Vitals.Place, now: Int64) {
         let (latitude, longitude) =
             (Words.decimal(place.latitude, 5), Words.decimal(place.longitude, 5))
@@ -168,18 +169,18 @@ extension HTML {
         age(place.time, now: now)
     }
 
-    /// What a device said of itself.
+    /// Adds a reading that a device reported.
     mutating func reading(_ reading: Vitals.Reading, now: Int64) {
         text(reading.text)
         age(reading.time, now: now)
     }
 
-    /// How old something is, where that is worth a word.
+    /// Adds an age if it is more than an hour.
     mutating func age(_ time: Int64, now: Int64) {
         if now - time > 3_600_000 { ago(time, now: now) }
     }
 
-    /// Says how many there are of what is not shown; nothing where all is.
+    /// Adds the number of entries that are not shown, if any.
     mutating func more(_ count: Int, _ one: String, _ many: String) {
         guard count > 0 else { return }
         let words = Words.count(Int64(count), "more \(one) is", "more \(many) are")

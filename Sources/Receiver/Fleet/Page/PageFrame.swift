@@ -1,8 +1,8 @@
-// What all pages have in common: head, headers, ways in and out.
+// The common parts of all pages: HTTP headers, page head, navigation.
 import Host
 
 extension HTTPAnswer {
-    /// A page; nothing in it is asked for anywhere else, and nothing of it is kept by a cache.
+    /// Answers with a page that loads nothing from other servers, and is not cached.
     init(_ status: Int = 200, page: HTML) {
         self.init(status, type: "text/html; charset=utf-8", page.bytes)
         headers += [
@@ -16,13 +16,13 @@ extension HTTPAnswer {
     private static let policy =
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-    /// Bytes of a type, which no browser is to take for another.
+    /// Answers with bytes of a type that browsers must not reinterpret.
     init(_ status: Int, type: String, _ bytes: [UInt8]) {
         self.init(status, body: bytes)
         headers = [("Content-Type", type), ("X-Content-Type-Options", "nosniff")]
     }
 
-    /// See `path` instead.
+    /// Redirects to `path`.
     init(seeOther path: String) {
         self.init(303, body: [])
         headers = [("Location", path), ("Cache-Control", "no-store")]
@@ -30,25 +30,22 @@ extension HTTPAnswer {
 }
 
 extension HTTPAnswer {
-    /// Files that are larger are sent in the parts that are asked for.
+    /// The largest file sent at once, in bytes; larger ones need range requests.
     private static let largestFile = 32 << 20
-    /// A part has so many bytes at most; who wants more asks again.
+    /// The largest part of one answer, in bytes; clients request the rest.
     private static let largestPart = 4 << 20
 
-    /// A file of sound, or the part of it that is asked for.
+    /// Answers with an audio file, or the requested part of it.
     init(soundFile path: String, _ range: String?) throws {
         guard let file = try LineFile.open(path) else {
-            throw HTTPRefusal(status: 404, reason: "this sound is not here any more")
+            throw HTTPRefusal(status: 404, reason: "this audio file no longer exists")
         }
         let count = Int(try file.size())
         let type = SoundChunk.type(path.split(separator: ".").last.map(String.init) ?? "") ?? ""
         let fields = [("Accept-Ranges", "bytes"), ("Cache-Control", "private, max-age=3600")]
         guard let part = ByteRange.read(range, count: count) else {
             guard count <= Self.largestFile else {
-                throw HTTPRefusal(
-                    status: 413,
-                    reason: "too large to be sent at once: ask for ranges"
-                )
+                throw HTTPRefusal(status: 413, reason: "too large for one answer: use ranges")
             }
             self.init(200, type: type, try file.read(count, at: 0))
             headers += fields
@@ -67,9 +64,10 @@ extension HTTPAnswer {
 }
 
 extension HTML {
-    /// A whole page.
+    /// Makes a whole page.
     ///
-    /// `now`: milliseconds since 1970, nil where nobody is logged in; `isLive`: it is kept up to date by a script.
+    /// `now`: milliseconds since 1970, nil if nobody is logged in; `isLive`: a script keeps it up
+    /// to date.
     static func page(
         _ title: String,
         now: Int64?,
@@ -106,12 +104,12 @@ extension HTML {
         return html
     }
 
-    /// What is wrong with what is shown; nil: nothing.
+    /// Adds a warning about the data, if there is one.
     mutating func note(_ note: String?) {
         if let note { element("p", [("class", "wrong"), ("role", "status")], note) }
     }
 
-    /// A device's day as the heading, or a part of the day: each with the way back to what it is of.
+    /// Adds a heading with links: the device, the day, and the part of the day.
     mutating func heading(_ device: String, _ day: Day, _ part: String? = nil) {
         element("h1") { html in
             html.element("a", [("href", "/device/\(device)")], device)
@@ -122,14 +120,14 @@ extension HTML {
         }
     }
 
-    /// A moment: the date for machines, and as people read it.
+    /// Adds a time, in a machine-readable and a readable form.
     mutating func time(_ milliseconds: Int64, seconds: Bool = false) {
         let machine = WallTime(milliseconds: milliseconds).rfc3339
         let words = seconds ? Words.second(milliseconds) : Words.minute(milliseconds)
         element("time", [("datetime", machine)], words)
     }
 
-    /// The form that asks for a viewer's token.
+    /// Makes the login form.
     static func logIn(wrong: String? = nil) -> HTML {
         page("Log in – Waypost fleet", now: nil) { html in
             html.raw(#"<form class="login" method="post" action="/login"><h1>Waypost fleet</h1>"#)

@@ -1,7 +1,7 @@
-// The page's style sheet: one file, no font and no picture of anybody's.
+// The page's style sheet, without external fonts or images.
 
 enum Style {
-    /// A way and a place on it.
+    /// The icon: a path and a point on it.
     static let icon: StaticString = """
         <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1e6b3a"/>
         <path d="M5 25c6-1 5-9 11-9s5-8 11-9" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/>

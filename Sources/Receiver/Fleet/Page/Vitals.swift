@@ -1,6 +1,6 @@
-// What the newest records of a device say of itself: place, supply, storage, pending records.
+// A device's latest reports about itself: position, supply, storage, pending records.
 
-/// Known by the names of members, whatever stream has them (waypost-receiver(1) lists them).
+/// Values found by member names, in any stream (waypost-receiver(1) lists them).
 struct Vitals {
     struct Place {
         var latitude: Double
@@ -12,7 +12,7 @@ struct Vitals {
     struct Reading {
         var text: String
         var time: Int64
-        /// A person is needed.
+        /// True if a person has to act.
         var isLow = false
     }
 
@@ -25,7 +25,7 @@ struct Vitals {
     private static let lowCharge = 20.0
 
     init(_ latest: [String: (time: Int64, line: String)]) {
-        // The newest last: of two streams that say the same, it counts.
+        // Newest last: if two streams report the same value, the newer counts.
         for (_, record) in latest.sorted(by: { ($0.value.time, $0.key) < ($1.value.time, $1.key) })
         {
             take(FlatRecord(record.line), at: record.time)
@@ -38,7 +38,7 @@ struct Vitals {
         {
             place = Place(latitude: latitude, longitude: longitude, time: time)
         }
-        // What a beacon tells is the beacon's.
+        // Values with `rssi` are a beacon's, not the device's.
         guard record.number("rssi") == nil else { return }
         if let text = Self.supply(record) {
             let isLow = record.number("battery_percent").map { $0 < Self.lowCharge } ?? false
@@ -54,7 +54,7 @@ struct Vitals {
         }
     }
 
-    /// `87 %, 3.91 V`; nil where nothing is said.
+    /// Formats `87 %, 3.91 V`; nil if nothing is reported.
     private static func supply(_ record: FlatRecord) -> String? {
         var parts: [String] = []
         if let percent = record.number("battery_percent") {

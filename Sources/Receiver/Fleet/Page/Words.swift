@@ -1,20 +1,20 @@
-// Times, spans and sizes as the page says them.
+// Formats times, spans and sizes for the page.
 import Host
 
 enum Words {
-    /// `2026-11-22 16:20`, in UTC.
+    /// Formats `2026-11-22 16:20`, in UTC.
     static func minute(_ milliseconds: Int64) -> String {
         let text = WallTime(milliseconds: milliseconds).rfc3339
         return "\(text.prefix(10)) \(text.dropFirst(11).prefix(5))"
     }
 
-    /// `2026-11-22 16:20:05`, in UTC.
+    /// Formats `2026-11-22 16:20:05`, in UTC.
     static func second(_ milliseconds: Int64) -> String {
         let text = WallTime(milliseconds: milliseconds).rfc3339
         return "\(text.prefix(10)) \(text.dropFirst(11).prefix(8))"
     }
 
-    /// The two largest units: `2 d 5 h`, `12 min`.
+    /// Formats the two largest units: `2 d 5 h`, `12 min`.
     static func span(seconds: Int64) -> String {
         let seconds = max(0, seconds)
         let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400)
@@ -24,7 +24,7 @@ enum Words {
         return minutes > 0 ? "\(minutes) min" : "\(seconds) s"
     }
 
-    /// `1.2 GB`.
+    /// Formats `1.2 GB`.
     static func bytes(_ count: Double) -> String {
         let units = ["B", "kB", "MB", "GB", "TB"]
         var (rest, unit) = (max(0, count), 0)
@@ -32,11 +32,11 @@ enum Words {
         return "\(decimal(rest, unit == 0 || rest >= 100 ? 0 : 1)) \(units[unit])"
     }
 
-    /// A number with so many digits behind the point.
+    /// Formats a number with `digits` decimals.
     static func decimal(_ number: Double, _ digits: Int) -> String {
         var scale = 1.0
         for _ in 0..<digits { scale *= 10 }
-        // Anything may come from a device, and a whole number has its end.
+        // A device may send any number, but Int64 is limited.
         guard number.isFinite, abs(number) * scale < 9e18 else { return "–" }
         let whole = Int64((abs(number) * scale).rounded())
         let sign = number < 0 && whole > 0 ? "-" : ""
@@ -46,7 +46,7 @@ enum Words {
         return "\(sign)\(front).\(zeros)\(back)"
     }
 
-    /// `12 345`, with thin blanks that no line ends at.
+    /// Formats `12 345`, with narrow no-break spaces.
     static func count(_ number: Int64) -> String {
         var digits = String(abs(number))
         var groups: [String] = []
@@ -58,7 +58,7 @@ enum Words {
         return (number < 0 ? "-" : "") + groups.joined(separator: "\u{202F}")
     }
 
-    /// `1 fix`, `12 345 fixes`.
+    /// Formats `1 fix`, `12 345 fixes`.
     static func count(_ number: Int64, _ one: String, _ many: String) -> String {
         "\(count(number)) \(number == 1 ? one : many)"
     }

@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, section 4) in a string of a JSON text, decoded piece by piece.
+// Decodes base64 (RFC 4648, section 4) in a JSON string, block by block.
 
 struct Base64Text {
     private static let block = 48 << 10
@@ -15,7 +15,7 @@ struct Base64Text {
         self.string = string
     }
 
-    /// Gives what it says in blocks; throws `IncomingRecord.Fault` where it is not whole base64.
+    /// Passes the decoded bytes on in blocks; throws `IncomingRecord.Fault` for invalid base64.
     func decode(_ take: ([UInt8]) throws -> Void) throws {
         var text = self
         text.output.reserveCapacity(Self.block + 3)
@@ -36,7 +36,7 @@ struct Base64Text {
         if character == UInt8(ascii: "=") {
             padding += 1
             guard padding <= 2, digits % 4 >= 2 else { throw Self.fault }
-            // What a padded group holds beside its last byte.
+            // A padded group holds one or two bytes instead of three.
             if padding == 1, digits % 4 == 3 {
                 output += [UInt8(group >> 10 & 0xFF), UInt8(group >> 2 & 0xFF)]
             }

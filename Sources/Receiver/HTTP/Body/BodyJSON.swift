@@ -1,34 +1,35 @@
-// Walks over JSON (RFC 8259) where it lies, and builds nothing.
+// Walks over JSON (RFC 8259) in place, without building values.
 
-/// Why bytes are no JSON.
+/// The place where bytes are not valid JSON.
 struct BodyFault: Error {
-    /// The byte it is about; the first is 0.
+    /// The offset of the byte, from 0.
     var place: Int
 }
 
-/// A place in a JSON text; every step checks what it passes.
+/// A position in a JSON text; every step checks what it passes.
 ///
-/// Time grows with the bytes alone, and memory does not: nesting has a limit, and a mapped body is let go behind it.
+/// Time is linear in the bytes, and memory is constant: nesting has a limit, and the pages of a
+/// mapped body are released once passed.
 struct BodyJSON {
     let bytes: ByteView
     private(set) var position: Int
-    /// What lies before is not needed in memory any more.
+    /// Bytes before this offset are released from memory.
     private var released: Int
 
-    /// Objects and arrays that the walk is inside of; those of a record count from the record on.
+    /// The open objects and arrays around the position; inside a record, counted from the record.
     private var depth = 0
-    /// Inside of a record that is checked: an object has each member once, and little lies deep.
+    /// True if a record is being checked: its member names are unique and its depth is limited.
     private var isRecord = false
     private var names = MemberNames()
     private let limit: WorkLimit?
     private var steps = 0
 
     private static let depthLimit = 512
-    /// In a record, with the record itself.
+    /// The maximum depth in a record, including the record itself.
     static let recordDepth = 16
     private static let stride = 1 << 20
 
-    /// `limit`: what the walk may cost.
+    /// `limit`: the processor time that the walk may use.
     init(_ bytes: ByteView, at position: Int = 0, limit: WorkLimit? = nil) {
         self.bytes = bytes
         self.position = position
@@ -42,7 +43,7 @@ struct BodyJSON {
 
     // MARK: Parts
 
-    /// Goes through an object; `member` gets its name as it is written, and has to pass the value.
+    /// Walks over an object; `member` gets the raw name and has to pass the value.
     mutating func object(_ member: (inout BodyJSON, Range<Int>) throws -> Void) throws {
         try expect("{")
         try beginLevel(depth + 1)
@@ -56,7 +57,7 @@ struct BodyJSON {
         try expect("}")
     }
 
-    /// Goes through an array; `element` has to pass each.
+    /// Walks over an array; `element` has to pass each element.
     mutating func array(_ element: (inout BodyJSON) throws -> Void) throws {
         try expect("[")
         try beginLevel(depth + 1)
@@ -67,12 +68,12 @@ struct BodyJSON {
         try expect("]")
     }
 
-    /// Passes a value of any kind; where it stands.
+    /// Passes a value of any kind and returns its range.
     @discardableResult
     mutating func value() throws -> Range<Int> {
         skipBlanks()
         let start = position
-        // The closing brackets of what is open.
+        // The closing brackets of the open objects and arrays.
         var open: [UInt8] = []
         repeat {
             skipBlanks()
@@ -86,7 +87,7 @@ struct BodyJSON {
         return start..<position
     }
 
-    /// Walks over a record, which has to be fit to be stored; throws `IncomingRecord.Fault` where it is not.
+    /// Walks over a record with its limits; throws `IncomingRecord.Fault` if it breaks them.
     mutating func record<Value>(_ walk: (inout BodyJSON) throws -> Value) throws -> Value {
         let outer = depth
         (depth, isRecord) = (0, true)
@@ -94,16 +95,16 @@ struct BodyJSON {
         return try walk(&self)
     }
 
-    /// To a place that was passed.
+    /// Returns to a place that was passed.
     mutating func goBack(to place: Int) { position = place }
 
-    /// Nothing but blanks is left.
+    /// Throws if anything but blanks is left.
     mutating func end() throws {
         skipBlanks()
         guard peek == nil else { throw fault }
     }
 
-    /// The kind of value that comes next, by its first byte.
+    /// Returns the next value's first byte, which shows its kind.
     mutating func next() -> UInt8? {
         skipBlanks()
         return peek
@@ -111,9 +112,9 @@ struct BodyJSON {
 
     // MARK: Values
 
-    /// Passes a value, or goes into an object or array that is not empty: the bracket that closes it.
+    /// Passes a value, or enters a non-empty object or array and returns its closing bracket.
     ///
-    /// `count`: objects and arrays that are open in this value.
+    /// `count`: the open objects and arrays in this value.
     private mutating func enter(inside count: Int) throws -> UInt8? {
         try step()
         switch peek {
@@ -134,7 +135,7 @@ struct BodyJSON {
         return nil
     }
 
-    /// Behind a value: on to the next one beside it, or out of all that ends here.
+    /// After a value: moves to the next one on its level, or out of everything that ends here.
     private mutating func leave(_ open: inout [UInt8]) throws {
         while let closing = open.last {
             skipBlanks()
@@ -149,7 +150,7 @@ struct BodyJSON {
         }
     }
 
-    /// A member's name with its quotes, up to its value.
+    /// Passes a member's name and the colon; returns the range of the name with its quotes.
     private mutating func name(inside count: Int) throws -> Range<Int> {
         skipBlanks()
         let start = position
@@ -160,7 +161,7 @@ struct BodyJSON {
         return name
     }
 
-    /// An object or array begins, so deep.
+    /// Checks the depth of an object or array that begins.
     private mutating func beginLevel(_ level: Int) throws {
         guard isRecord else {
             guard level <= Self.depthLimit else { throw fault }
@@ -173,7 +174,7 @@ struct BodyJSON {
         names.open(at: level)
     }
 
-    /// Looks at the clock now and then.
+    /// Checks the processor time now and then.
     private mutating func step() throws {
         steps += 1
         if steps & 0xFFFF == 0 { try limit?.check() }

@@ -1,9 +1,9 @@
-// The bytes of a body while they are looked at.
+// Read access to the bytes of a body.
 import Glibc
 
-/// Bytes in memory, or of a mapped file; each access is checked.
+/// Bytes in memory or of a mapped file; each access is bounds-checked.
 ///
-/// Valid in the call that it was given to.
+/// Valid only during the call that it was passed to.
 package struct ByteView {
     private let bytes: UnsafeRawBufferPointer
     private let isMapped: Bool
@@ -16,7 +16,7 @@ package struct ByteView {
     package var count: Int { bytes.count }
 
     subscript(index: Int) -> UInt8 {
-        // A buffer checks its own bounds in debug builds alone, and these bytes are anybody's.
+        // A buffer checks its bounds only in debug builds, and these bytes come from anybody.
         precondition(index >= 0 && index < bytes.count, "outside of the body")
         return bytes[index]
     }
@@ -29,8 +29,9 @@ package struct ByteView {
         return UnsafeRawBufferPointer(rebasing: bytes[range])
     }
 
-    /// Where the first byte from `start` on, before `end`, is that means something in a JSON string: a quote, a
-    /// backslash, a control character, or a part of a character of several bytes; `end` where there is none.
+    /// Returns the offset of the first special byte of a JSON string in `start..<end`, or `end`.
+    ///
+    /// Special are quotes, backslashes, control characters and parts of multi-byte characters.
     func endOfPlainText(from start: Int, to end: Int) -> Int {
         var index = start
         let eighths = self[start..<end]
@@ -45,7 +46,7 @@ package struct ByteView {
         return index
     }
 
-    /// Eight bytes at once: a byte less than n borrows into its highest bit when n is taken off.
+    /// Checks eight bytes at once: subtracting n from a byte below n borrows into its highest bit.
     private static func hasSpecialByte(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         func isBelow(_ bytes: UInt64, _ limit: UInt64) -> UInt64 {
@@ -56,13 +57,13 @@ package struct ByteView {
         return (word | isBelow(word, 0x20) | quote | backslash) & (ones &* 0x80) != 0
     }
 
-    /// Whether a line feed or carriage return is among them.
+    /// Returns whether the range contains a line feed or carriage return.
     func hasLineEnd(_ range: Range<Int>) -> Bool {
         guard let base = self[range].baseAddress else { return false }
         return [10, 13].contains { memchr(base, $0, range.count) != nil }
     }
 
-    /// Where the first line feed from `start` on is; `count` where there is none.
+    /// Returns the offset of the first line feed from `start` on; `count` if there is none.
     func lineFeed(from start: Int) -> Int {
         let rest = self[start..<count]
         guard let base = rest.baseAddress, let found = memchr(base, 10, rest.count) else {
@@ -71,7 +72,7 @@ package struct ByteView {
         return start + (UnsafeRawPointer(found) - base)
     }
 
-    /// What was looked at need not stay in memory; looking again reads the file.
+    /// Releases pages that were read; reading them again loads them from the file.
     func release(_ range: Range<Int>) {
         let page = Int(getpagesize())
         let start = (range.lowerBound + page - 1) / page * page

@@ -1,36 +1,36 @@
-// A request body as a batch of records, each checked, each as it was sent.
+// A request body as a batch of checked records.
 import Host
 
-/// What is known of a batch that is fit to be stored; its records stay in the body.
+/// The facts about a batch that is fit to be stored; its records stay in the body.
 package struct IncomingBatch: Sendable {
     package private(set) var stream = ""
     package private(set) var device = ""
     package private(set) var count = 0
-    /// The gateway's version and the state of its clock, as it says; "" where it does not.
+    /// The gateway's version and clock state, as reported; "" if missing.
     private(set) var version = ""
     private(set) var clock = ""
-    /// The days of its records: each is a file.
+    /// The days of its records; each is a file.
     private(set) var dates: Set<String> = []
-    /// The first and the last number of its records in the device's stream, as the gateway says.
+    /// The first and last sequence number of its records, as reported.
     private(set) var sequence: ClosedRange<Int64>?
-    /// The array of the records.
+    /// The range of the records' array.
     private var data: Range<Int>?
     private var total: Int?
-    /// The first record that is not fit.
+    /// The reason why the first bad record was refused.
     private var fault: String?
 
-    /// Sources of its events, each with the event's kind.
+    /// The sources of its events, each with the event's kind.
     private(set) var states: Set<String> = []
 
-    /// So many files may be written for one batch; the gateway halves what is refused.
+    /// The maximum number of files for one batch; the gateway halves a refused batch.
     static let mostDates = 100
 
-    /// Checks all of a body; throws an HTTPRefusal that says what is wrong: nothing is to be stored then.
+    /// Checks a whole body; throws an HTTPRefusal with the reason, and then nothing may be stored.
     package init(checking body: ByteView) throws {
         try self.init(checking: body, limit: .checking)
     }
 
-    /// `limit`: what that may cost.
+    /// `limit`: the processor time that the check may use.
     init(checking body: ByteView, limit: WorkLimit) throws {
         do {
             var text = BodyJSON(body, limit: limit)
@@ -61,7 +61,7 @@ package struct IncomingBatch: Sendable {
         HTTPRefusal(status: 422, reason: reason)
     }
 
-    /// Gives each record of the body that was checked, in its order; throws an HTTPRefusal where that costs too much.
+    /// Passes each record of a checked body in order; throws an HTTPRefusal if that takes too long.
     func forEachRecord(
         of body: ByteView,
         limit: WorkLimit = .storing,
@@ -72,12 +72,12 @@ package struct IncomingBatch: Sendable {
         try text.array { text in try take(try IncomingRecord(&text)) }
     }
 
-    /// Where records of a day go, from the archive's directory on.
+    /// Returns the folder for records of a day, relative to the archive's directory.
     func folder(_ date: String) -> String { ArchiveFile.folder(stream, date, device) }
 
     // MARK: Checking
 
-    /// Of members with one name the last counts.
+    /// Reads a member of the body; of members with the same name the last counts.
     private mutating func takeMember(_ text: inout BodyJSON, _ name: Range<Int>) throws {
         switch JSONString.read(text.bytes, name) {
         case "stream_name": stream = try string(&text) ?? ""
@@ -133,7 +133,7 @@ package struct IncomingBatch: Sendable {
         data = start..<text.position
     }
 
-    /// Behind one that is not fit the others need only be JSON.
+    /// Checks a record; after a bad one, the others only have to be valid JSON.
     private mutating func takeRecord(_ text: inout BodyJSON) throws {
         defer { count += 1 }
         guard fault == nil else {

@@ -1,9 +1,9 @@
-// One record of a body: what the archive needs to know of it, and where it lies.
+// One record of a body: the facts that the archive needs, and its range in the body.
 
 /// A record that is fit to be stored.
 struct IncomingRecord {
     struct Audio {
-        /// The string `audio_data`.
+        /// The range of the string `audio_data`.
         var data: Range<Int>
         var format: String
     }
@@ -11,17 +11,17 @@ struct IncomingRecord {
     var id: String
     var time: RecordTime
     var extent: Range<Int>
-    /// Nil where it is no sound.
+    /// Nil if it has no audio.
     var audio: Audio?
-    /// The kind and source of an event that says how a source is, as `RecordLine` takes it.
+    /// The kind and source of an event about a source's state, as `RecordLine` uses it.
     var state: String?
 
-    /// Why a record is not fit.
+    /// The reason why a record is not fit.
     struct Fault: Error {
         var reason: String
     }
 
-    /// Passes the record that comes next; throws `Fault`, or `BodyFault` where it is no JSON.
+    /// Reads the next record; throws `Fault`, or `BodyFault` if it is not valid JSON.
     init(_ text: inout BodyJSON) throws {
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
@@ -42,20 +42,20 @@ struct IncomingRecord {
         if RecordLine.stateKinds.contains(fields.kind), !fields.source.isEmpty, fields.hasDetail {
             state = "\(fields.kind) \(RecordLine.shortened(fields.source))"
         }
-        // Without a sound format it is a record of another stream, and kept unchanged.
+        // Without a known audio format it belongs to another stream, and is stored unchanged.
         guard let data = fields.audio, let format = fields.format,
             ["ogg", "flac", "aac", "wav"].contains(format)
         else { return }
         guard !fields.hasAudioFile else {
-            throw Fault(reason: "audio_file beside audio_data, in the place of which it is stored")
+            throw Fault(reason: "audio_file beside audio_data; the server sets audio_file")
         }
         audio = Audio(data: data, format: format)
     }
 }
 
-/// The members that are looked at.
+/// The members of a record that the server reads.
 ///
-/// What is there and no string is "".
+/// A value that exists but is not a string is "".
 private struct Fields {
     var id: String?
     var timestamp: String?
@@ -65,7 +65,7 @@ private struct Fields {
     var hasAudioFile = false
     var kind = ""
     var source = ""
-    /// `detail` is an object.
+    /// True if `detail` is an object.
     var hasDetail = false
 
     mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
@@ -90,13 +90,13 @@ private struct Fields {
     }
 }
 
-/// Letters, digits, `.`, `_`, `-`: names become directories, so nothing that could leave one.
+/// Returns whether a name is safe as a directory name: letters, digits, `.`, `_`, `-`.
 package func isName(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.count <= 64 && !text.hasPrefix(".")
         && text.utf8.allSatisfy { isPlain($0) || $0 == 46 }
 }
 
-/// An ASCII letter or digit, `_` or `-`.
+/// Returns whether a byte is an ASCII letter, a digit, `_` or `-`.
 func isPlain(_ byte: UInt8) -> Bool {
     (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
         || [45, 95].contains(byte)

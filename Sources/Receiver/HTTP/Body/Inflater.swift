@@ -1,17 +1,17 @@
-// Request bodies as they were before compression, up to a limit.
+// Decompresses request bodies up to a size limit.
 import CZlib
 import CZstd
 
-/// Undoes `Content-Encoding`.
+/// Decodes `Content-Encoding`.
 package enum Inflater {
-    /// Inflated bodies may be so large: a small body can hold gigabytes of zeros.
+    /// The maximum inflated size in bytes; a small body can hold gigabytes of zeros.
     package static let limit = 64 << 20
     /// Bytes of an inflated body that are kept in memory.
     private static let memory = 256 << 10
-    /// RFC 8878, section 3.1.1.1.2: 8 MiB of window are enough for what is sent over a network.
+    /// RFC 8878, section 3.1.1.1.2: a window of 8 MiB is enough for data sent over a network.
     private static let zstdWindowLog: Int32 = 23
 
-    /// Throws an HTTPRefusal for what cannot be undone.
+    /// Throws an HTTPRefusal for an unknown encoding.
     static func check(_ encoding: String) throws {
         guard ["", "identity", "gzip", "zstd"].contains(encoding.lowercased()) else {
             throw HTTPRefusal(
@@ -22,12 +22,12 @@ package enum Inflater {
         }
     }
 
-    /// The body itself where it is not compressed.
+    /// Returns the inflated body, or the body itself if it is not compressed.
     package static func inflate(_ body: Spool, encoding: String, folder: String) throws -> Spool {
         try inflate(body, encoding: encoding, folder: folder, limit: .checking)
     }
 
-    /// `limit`: what that may cost.
+    /// `limit`: the processor time that it may use.
     static func inflate(
         _ body: Spool,
         encoding: String,
@@ -53,7 +53,7 @@ package enum Inflater {
         }
         defer { inflateEnd(&stream) }
         let input = body[0..<body.count].assumingMemoryBound(to: UInt8.self)
-        // zlib's interface has no const, and it only reads.
+        // zlib's interface lacks const, but it only reads.
         stream.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
         stream.avail_in = UInt32(input.count)
         var block = [UInt8](repeating: 0, count: 64 << 10)

@@ -1,10 +1,10 @@
-// Strings of JSON texts, where they lie.
+// Reads strings of JSON texts in place.
 
 enum JSONString {
-    /// Longer ones are not read: what the server itself looks at is short.
+    /// Longer strings are not read: all members that the server itself uses are short.
     private static let readable = 1024
 
-    /// A string that `BodyJSON` has passed, as it reads: `"\u0061"` is `a`; nil for a long one.
+    /// Returns a checked string without its escapes: `"\u0061"` is `a`; nil for a long one.
     static func read(_ bytes: ByteView, _ range: Range<Int>) -> String? {
         guard range.count <= readable else { return nil }
         let inner = bytes[range.lowerBound + 1..<range.upperBound - 1]
@@ -16,7 +16,7 @@ enum JSONString {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Gives the bytes between the quotes as they read.
+    /// Passes the bytes between the quotes on, without escapes.
     static func unescape(
         _ bytes: ByteView,
         _ range: Range<Int>,
@@ -34,7 +34,7 @@ enum JSONString {
         }
     }
 
-    /// The character of an escape that was checked; `index` is moved behind it.
+    /// Returns the character of a checked escape, and moves `index` behind it.
     private static func unescaped(_ bytes: ByteView, at index: inout Int) -> Unicode.Scalar {
         let letter = bytes[index + 1]
         index += 2
@@ -55,7 +55,7 @@ enum JSONString {
         return Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00)) ?? "\u{FFFD}"
     }
 
-    /// Behind the escape that begins here; half of a surrogate pair is none.
+    /// Returns the end of the escape at `start`; throws for half a surrogate pair.
     static func escapeEnd(_ bytes: ByteView, at start: Int) throws -> Int {
         guard start + 1 < bytes.count else { throw BodyFault(place: start) }
         switch bytes[start + 1] {
@@ -76,7 +76,7 @@ enum JSONString {
         return start + 12
     }
 
-    /// Four hexadecimal digits.
+    /// Parses four hexadecimal digits.
     private static func unit(_ bytes: ByteView, at start: Int) -> UInt32? {
         guard start + 4 <= bytes.count else { return nil }
         var unit: UInt32 = 0
@@ -91,7 +91,8 @@ enum JSONString {
         return unit
     }
 
-    /// Behind a character of several bytes (RFC 3629, section 4): no longer than need be, no surrogate.
+    /// Returns the end of a multi-byte character (RFC 3629, section 4); rejects overlong forms and
+    /// surrogates.
     static func scalarEnd(_ bytes: ByteView, at start: Int) throws -> Int {
         let (count, second): (Int, ClosedRange<UInt8>) =
             switch bytes[start] {

@@ -1,23 +1,23 @@
-// The names of the members of a record, so that none stands twice in one object.
+// The member names of a record, to reject duplicates.
 import Host
 
-/// The names in each object that is open, as hashes: 8 bytes per name, whatever its length.
+/// The names in each open object as hashes: 8 bytes per name, whatever its length.
 ///
-/// Names that differ by the case of ASCII letters alone count as one: DuckDB reads a line of
-/// `{"o":{"v":1,"V":2}}` as a struct with a name twice, and then refuses the whole stream.
+/// Names that differ only in the case of ASCII letters count as equal: DuckDB reads
+/// `{"o":{"v":1,"V":2}}` as a struct with a duplicate name, and then refuses the whole stream.
 struct MemberNames {
-    /// Members of one object.
+    /// The maximum number of members of one object.
     static let most = 4096
 
     private var levels: [Set<UInt64>] = []
 
-    /// An object begins at this depth.
+    /// Called when an object begins at this depth.
     mutating func open(at depth: Int) {
         while levels.count <= depth { levels.append([]) }
         levels[depth].removeAll(keepingCapacity: true)
     }
 
-    /// Throws `IncomingRecord.Fault` for a name that the object at this depth has already.
+    /// Throws `IncomingRecord.Fault` if the object at this depth already has the name.
     mutating func add(_ name: Range<Int>, of bytes: ByteView, at depth: Int) throws {
         guard levels[depth].count < Self.most else {
             throw IncomingRecord.Fault(reason: "an object has more than \(Self.most) members")
@@ -28,7 +28,7 @@ struct MemberNames {
         }
     }
 
-    /// FNV-1a of the name as it reads; names that collide by design only harm who sends them.
+    /// FNV-1a of the unescaped name; a deliberate collision only harms its sender.
     private static func hash(_ bytes: ByteView, _ name: Range<Int>) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         JSONString.unescape(bytes, name) { byte in

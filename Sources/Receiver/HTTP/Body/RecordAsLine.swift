@@ -1,13 +1,14 @@
-// A record as the line that is stored.
+// Writes a record as the line that is stored.
 
 extension IncomingRecord {
-    /// The name of its sound's file; nil where it has none.
+    /// The name of its audio file; nil if it has none.
     var soundName: String? { audio.map { "\(time.compact)_\(id).\($0.format)" } }
 
-    /// Gives its line without an end, piece by piece: as it came, but the name of a file in the place of sound.
+    /// Passes on the record's line without its end, piece by piece.
     ///
-    /// `isAhead`: it is dated more than a day ahead of the server's clock, and its `clock` becomes `future`.
-    /// A piece is good for that call.
+    /// The line is as received, except that a file name replaces the audio data. `isAhead`: the
+    /// record is dated more than a day after the server's clock, so its `clock` becomes `future`. A
+    /// piece is valid only during the call.
     func writeLine(
         of body: ByteView,
         isAhead: Bool = false,
@@ -19,7 +20,7 @@ extension IncomingRecord {
         try text.object { text, name in
             let value = try text.value()
             let member = JSONString.read(body, name)
-            // Engines that read the lines tell no cases apart.
+            // Query engines do not distinguish the case of names.
             if isAhead, member?.lowercased() == "clock" { return }
             try Self.write(separator, take)
             separator = ","
@@ -41,7 +42,7 @@ extension IncomingRecord {
         try take(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    /// In correct JSON line ends stand only between values, so they can be left out.
+    /// In valid JSON, line ends occur only between values, so they can be dropped.
     private static func write(
         _ body: ByteView,
         _ range: Range<Int>,

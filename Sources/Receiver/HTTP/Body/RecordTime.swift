@@ -1,13 +1,13 @@
-// A record's own time, as far as its place in the files needs it.
+// A record's timestamp, as far as file names need it.
 import Host
 
-/// A timestamp of RFC 3339, section 5.6, checked to the calendar: part of it becomes the name of a folder.
+/// An RFC 3339 timestamp (section 5.6), with a valid calendar date, because it names a folder.
 struct RecordTime: Sendable {
     /// `yyyy-mm-dd`, as written.
     let date: String
-    /// Digits, `T` and `Z` only: what a file name can hold.
+    /// Only the digits, `T` and `Z`, for a file name.
     let compact: String
-    /// Milliseconds since 1970; nil for a second that no clock has.
+    /// Milliseconds since 1970; nil if `WallTime` cannot express it.
     private let milliseconds: Int64?
 
     init?(_ text: String) {
@@ -23,7 +23,8 @@ struct RecordTime: Sendable {
         )
     }
 
-    /// Whether it is more than a day later than the server's clock: no time zone and no slow clock explains that.
+    /// Returns whether it is over a day after the server's clock, more than a time zone or slow
+    /// clock explains.
     func isAhead(of now: WallTime) -> Bool {
         milliseconds.map { $0 > now.milliseconds + Day.milliseconds } ?? false
     }
@@ -46,7 +47,7 @@ struct RecordTime: Sendable {
         return hour < 24 && minute < 60 && second < 61
     }
 
-    /// What follows the seconds, after `.` and digits; the `.` stays where no digit follows.
+    /// Drops a fraction after the seconds; keeps a `.` without digits.
     private static func withoutFraction(_ rest: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let digits = rest.dropFirst().prefix(while: isDigit).count
         return rest.first == 0x2E && digits > 0 ? rest.dropFirst(1 + digits) : rest

@@ -1,7 +1,7 @@
-// Bytes that may be more than memory is given to.
+// A buffer that moves to a file when it grows.
 import Glibc
 
-/// Bytes in the order they came: in memory up to a bound, beyond it in a file that has no name.
+/// Collects bytes: in memory up to a bound, beyond it in an unlinked file.
 ///
 /// Used by one thread at a time.
 package final class Spool {
@@ -11,10 +11,10 @@ package final class Spool {
     private var file: Int32 = -1
     private(set) var count = 0
 
-    /// How the files are called for the moment between their making and the loss of their names.
+    /// The prefix of the files' names during the short time before they are unlinked.
     static let prefix = ".receiver-body-"
 
-    /// `folder`: where the file goes; `memory`: bytes up to which there is none.
+    /// `folder`: for the file; `memory`: the bytes that are kept in memory.
     package init(folder: String, memory bound: Int) {
         self.folder = folder
         self.bound = bound
@@ -34,7 +34,7 @@ package final class Spool {
         count += bytes.count
     }
 
-    /// Gives all bytes to `body`, and takes back what memory a file's took.
+    /// Passes all bytes to `body`; a file is mapped during the call.
     package func withView<Value>(_ body: (ByteView) throws -> Value) throws -> Value {
         guard file >= 0 else {
             return try memory.withUnsafeBytes { try body(ByteView($0, isMapped: false)) }
@@ -46,7 +46,7 @@ package final class Spool {
         return try body(ByteView(bytes, isMapped: true))
     }
 
-    /// Some of the bytes; none behind the end.
+    /// Returns up to `limit` bytes from `place` on; none at the end.
     func bytes(from place: Int, atMost limit: Int) throws -> [UInt8] {
         guard file >= 0 else { return Array(memory.dropFirst(place).prefix(limit)) }
         var bytes = [UInt8](repeating: 0, count: max(0, min(limit, count - place)))

@@ -1,20 +1,20 @@
-// The processor time that one request may use.
+// Limits the processor time of one request.
 import CLinux
 import Glibc
 
-/// How long the current thread may still work on a batch, in its own processor time.
+/// A deadline in the processor time of the current thread.
 ///
-/// All work grows with the bytes of a batch alone; this bounds what a mistake in that, or a slow
-/// machine, can cost the other devices. Made and checked on one thread. The gateway halves a batch
-/// that was refused so (413).
+/// The work is linear in the bytes of a batch; this bounds the harm of a bug in that, or of a slow
+/// machine, to other devices. Created and checked on one thread. The gateway halves a batch refused
+/// for this (413).
 struct WorkLimit: Sendable {
     private let seconds: Int
     private let end: Int64
 
-    /// For decompressing and checking a batch, at which others work, too.
+    /// The limit for decompressing and checking a batch, which runs in parallel.
     static var checking: WorkLimit { WorkLimit(seconds: 30) }
 
-    /// For storing a batch, at which one thread works at a time.
+    /// The limit for storing a batch, which one thread does at a time.
     static var storing: WorkLimit { WorkLimit(seconds: 10) }
 
     /// `seconds`: from now on.
@@ -30,7 +30,7 @@ struct WorkLimit: Sendable {
         throw HTTPRefusal(status: 413, reason: reason)
     }
 
-    /// Nanoseconds that this thread has worked.
+    /// The processor time of this thread in nanoseconds.
     private static func used() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
