@@ -103,9 +103,9 @@ enum Schema {
     /// - `runs`, `segments`, `chunks`: audio; `runs.chunked`: the last segment that was in a chunk.
     /// - `losses`: the loss ledger.
     /// - `traffic`: bytes sent and received by day (days since 1970, UTC).
-    /// - `surveys`: surveys that are over. `open_survey`: the one that is going on (one row at most); its sightings
-    ///   are those of `sightings` from `first` on, which stay until it is over. `survey_track`: where the gateway
-    ///   was meanwhile.
+    /// - `surveys`: finished surveys. `open_survey`: the running one (at most one row); its sightings are
+    ///   those of `sightings` from `first` on, which are kept until it ends. `survey_track`: the
+    ///   positions of the gateway during it.
     /// - `memos`: values that other parts need after a restart.
     /// - `sum`: the checksum of the record's bytes (`Checksum`); NULL for records that fit into the page of their
     ///   row.

@@ -3,8 +3,8 @@ import SQLite
 
 /// Compares the tables of a database with those of a new one.
 ///
-/// Changed bytes can hit the text that a table was declared with. SQLite's own check passes over that: the rows are
-/// sound, and a column has another name. What names it then fails at each try, for ever.
+/// Corruption can change the stored text of a table's declaration. SQLite's integrity check does not
+/// notice: the rows are intact, but a column has another name, and every statement that uses it fails.
 enum SchemaCheck {
     /// Tables and indexes of a new database: their declarations, and their columns.
     private static let expected: (declarations: Set<String>, shape: Set<String>) = {

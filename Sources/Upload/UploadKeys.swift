@@ -36,7 +36,7 @@ extension UploadSettings: Configurable {
             )
         Key("compression", \.compression, .choice()).says("How request bodies are compressed.")
         Key("max_rate", optional: \.maxRate, .size(1000...10_000_000_000), example: 100_000)
-            .says("Most bytes a second to send.")
+            .says("Most bytes to send per second.")
         Key(
             "daily_budget",
             optional: \.dailyBudget,
@@ -44,13 +44,13 @@ extension UploadSettings: Configurable {
             example: 20_000_000
         )
         .says(
-            "Most bytes a day (UTC) to send and receive; sound waits for what the others leave of it."
+            "Most bytes to send and receive per day (UTC); audio gets what the others leave."
         )
         Key("quiet", optional: \.quiet, .quietHours, example: QuietHours.example)
             .says("Hours of each day without uploads; `waypost sync` does not wait for their end.")
         Key("max_attempts", \.maxAttempts, .integer(1...100))
             .says(
-                "Refusals of a record that stands alone, one a sync, before quarantine; an outage does not count."
+                "Refusals of a record sent alone, one per sync, before quarantine; outages do not count."
             )
         Key(
             "heartbeat_url",
@@ -58,7 +58,7 @@ extension UploadSettings: Configurable {
             .url,
             example: "https://example.org/ping/waypost"
         )
-        .says("Fetched after an upload that left nothing, at most once a minute: a sign of life.")
+        .says("Fetched after an upload that left nothing, at most once a minute: a heartbeat.")
     }
 
     @KeyBuilder<Self> private static var bucketKeys: [Key<Self>] {

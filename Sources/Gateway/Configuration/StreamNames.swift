@@ -65,10 +65,10 @@ package struct UserStream: Sendable, Equatable {
     @KeyBuilder<Self> private static var keys: [Key<Self>] {
         Key("wire", \.wire, .name("name for the wire", first: ("no - first", { $0 != 45 })))
             .says("Its name at the server; without this key the name of the table.")
-        Key("max_rate", \.maxRate, .number(0.001...100_000, unit: "records a second"))
-            .says("Records a second that are taken, of all programs together.")
+        Key("max_rate", \.maxRate, .number(0.001...100_000, unit: "records per second"))
+            .says("Most records per second, from all programs together.")
         Key("max_record_bytes", \.maxRecordBytes, .size(16...65_536))
-            .says("The longest JSON object that is taken.")
+            .says("Longest JSON object that is accepted, in bytes.")
     }
 
     private static let allowedName = "1 to 32 of the characters a-z 0-9 _"

@@ -226,7 +226,7 @@ package final class IntakeClient {
         }
     }
 
-    /// Queues all unanswered lines again, none of which a stopping or full gateway has stored.
+    /// Queues all unanswered lines again: a stopping or full gateway has stored none of them.
     private func takeBack() {
         socket = nil
         unsent = waiting + unsent

@@ -75,7 +75,7 @@ import Testing
             "[stream.a]\nmax_rate = 0\nwire = \"a b\"\nmax_record_bytes = \"1MB\"",
             [
                 "w.toml:2: stream.a.max_rate: 0 is out of range; "
-                    + "allowed: a number from 0.001 to 100000 records a second",
+                    + "allowed: a number from 0.001 to 100000 records per second",
                 "w.toml:3: stream.a.wire: \"a b\" is not a valid name for the wire; "
                     + "allowed: 1 to 64 of the characters A-Z a-z 0-9 _ -, no - first",
                 "w.toml:4: stream.a.max_record_bytes: 1000000 bytes is out of range; allowed: a size "
@@ -86,7 +86,7 @@ import Testing
             "[stream.a]\nmax_rate = 0.0009",
             [
                 "w.toml:2: stream.a.max_rate: 0.0009 is out of range; "
-                    + "allowed: a number from 0.001 to 100000 records a second"
+                    + "allowed: a number from 0.001 to 100000 records per second"
             ]
         ),
         (
@@ -146,7 +146,7 @@ import Testing
         #expect(
             problems("[stream.a]", ["WAYPOST_STREAM_A_MAX_RATE": "x"]) == [
                 "WAYPOST_STREAM_A_MAX_RATE: found the text \"x\"; "
-                    + "allowed: a number from 0.001 to 100000 records a second"
+                    + "allowed: a number from 0.001 to 100000 records per second"
             ]
         )
     }
