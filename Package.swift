@@ -57,7 +57,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
-        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Gateway", "Queue", "Records",
+        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
+        "Daemon", "Queue", "Records",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
@@ -200,13 +201,49 @@ let package = Package(
             ],
             small: true
         ),
+        // The whole configuration of a device and its files.
         module(
-            "Gateway",
+            "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "COpus", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "CLinux",
             ],
             exclude: [],
+            small: true
+        ),
+        module(
+            "Status",
+            [
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Location", "Audio", "Upload", "HTTP", "Setup", "CLinux",
+            ],
+            exclude: ["README.md", "Board"],
+            small: true
+        ),
+        module(
+            "Intake",
+            [
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Setup",
+                "Status", "CLinux",
+            ],
+            small: true
+        ),
+        module(
+            "Field",
+            [
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "Setup", "Status", "Intake",
+                "COpus", "CLinux",
+            ],
+            small: true
+        ),
+        module(
+            "Daemon",
+            [
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Location", "Audio", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
+                "CLinux",
+            ],
             small: true
         ),
         module(
@@ -220,7 +257,7 @@ let package = Package(
             name: "waypost",
             dependencies: [
                 "Host", "StatusBoard", "Configuration", "Queue", "Records", "Beacons", "Upload",
-                "Gateway",
+                "Setup", "Status", "Intake", "Field", "Daemon",
                 "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -240,7 +277,8 @@ let package = Package(
             dependencies: [
                 "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
                 "Beacons",
-                "Upload", "HTTP", "Gateway", "CLinux", "CBaseline",
+                "Upload", "HTTP", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
+                "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
@@ -319,7 +357,8 @@ let package = Package(
         tests(
             "Gateway",
             [
-                "Gateway", "Configuration", "Upload", "HTTP", "Queue", "Records", "Beacons",
+                "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
+                "HTTP", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Host", "StatusBoard", "CLinux",
             ]
         ),
@@ -337,13 +376,17 @@ let package = Package(
         tests(
             "Delivery",
             [
-                "waypost-receiver", "Receiver", "ReceiverSupport", "Gateway", "Configuration",
+                "waypost-receiver", "Receiver", "ReceiverSupport", "Setup", "Status", "Intake",
+                "Field", "Daemon", "Configuration",
                 "Upload", "HTTP", "Queue", "Records", "Host", "StatusBoard",
             ]
         ),
         tests(
             "System",
-            ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Queue", "Records"]
+            [
+                "waypost", "waypost-bench", "waypost-receiver", "Host", "Setup", "Status", "Intake",
+                "Field", "Daemon", "Queue", "Records",
+            ]
         ),
     ] + fuzzing,
     swiftLanguageModes: [.v6]

@@ -1,9 +1,10 @@
 // Shared by the commands: configuration options, environment, output and errors.
 import ArgumentParser
 import Configuration
-import Gateway
+import Daemon
 import Glibc
 import Host
+import Setup
 
 /// The option that names the configuration file.
 struct ConfigurationOptions: ParsableArguments {

@@ -1,6 +1,7 @@
 // `waypost config`: checks and prints the configuration.
 import ArgumentParser
-import Gateway
+import Daemon
+import Setup
 
 struct Config: ParsableCommand {
     static let configuration = CommandConfiguration(

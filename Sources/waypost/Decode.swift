@@ -1,10 +1,11 @@
 // `waypost decode`: decodes advertising data to JSON.
 import ArgumentParser
 import Beacons
-import Gateway
+import Daemon
 import Host
 import Queue
 import Records
+import Setup
 import Upload
 
 struct Decode: ParsableCommand {

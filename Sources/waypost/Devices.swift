@@ -1,6 +1,7 @@
 // `waypost devices`: lists the adapters, capture devices and GNSS receivers present now.
 import ArgumentParser
-import Gateway
+import Daemon
+import Field
 
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,9 @@
 // `waypost doctor`: checks each part that a field device needs, and says what to do.
 import ArgumentParser
-import Gateway
+import Daemon
+import Field
+import Host
+import Status
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

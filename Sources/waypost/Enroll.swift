@@ -1,7 +1,9 @@
 // `waypost enroll`: enrols this device at its server.
 import ArgumentParser
 import Configuration
-import Gateway
+import Daemon
+import Field
+import Setup
 
 struct Enroll: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 // `waypost export`: writes records on this device to files.
 import ArgumentParser
-import Gateway
+import Daemon
+import Field
 import Host
 
 struct ExportCommand: ParsableCommand {

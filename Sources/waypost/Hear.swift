@@ -1,6 +1,7 @@
 // `waypost hear`: listens to a microphone; `waypost doctor` starts it as the service's user.
 import ArgumentParser
-import Gateway
+import Daemon
+import Field
 
 struct Hear: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,9 @@
 // `waypost import`: imports settings from a card or a stick; systemd runs it at boot and per stick.
 import ArgumentParser
-import Gateway
+import Daemon
+import Field
 import Host
+import Status
 
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(

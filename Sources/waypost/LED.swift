@@ -1,6 +1,7 @@
 // `waypost led`: shows the gateway's state on the board's LED; systemd runs it as root on changes.
 import ArgumentParser
-import Gateway
+import Daemon
+import Status
 
 struct LED: ParsableCommand {
     static let configuration = CommandConfiguration(

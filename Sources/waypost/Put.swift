@@ -1,9 +1,11 @@
 // `waypost put`: stores records of other programs in the queue.
 import ArgumentParser
 import Configuration
-import Gateway
+import Daemon
 import Glibc
 import Host
+import Intake
+import Setup
 
 struct Put: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 // `waypost quarantine`: lists, requeues and drops records that the server rejected.
 import ArgumentParser
-import Gateway
+import Daemon
+import Status
 
 struct Quarantine: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 // `waypost resend`: sends uploaded records again to a server that lost them.
 import ArgumentParser
-import Gateway
+import Daemon
+import Status
 
 struct Resend: ParsableCommand {
     static let configuration = CommandConfiguration(

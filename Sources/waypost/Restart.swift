@@ -1,6 +1,7 @@
 // `waypost restart`: restarts one source.
 import ArgumentParser
-import Gateway
+import Daemon
+import Status
 
 struct Restart: ParsableCommand {
     static let configuration = CommandConfiguration(

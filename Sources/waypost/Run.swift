@@ -2,8 +2,10 @@
 import ArgumentParser
 import CLinux
 import Configuration
-import Gateway
+import Daemon
 import Host
+import Setup
+import Status
 import StatusBoard
 
 struct Run: ParsableCommand {

@@ -1,7 +1,9 @@
 // `waypost status`: shows the gateway's state on one screen or as JSON.
 import ArgumentParser
-import Gateway
+import Daemon
 import Host
+import Setup
+import Status
 import StatusBoard
 
 struct Status: ParsableCommand {

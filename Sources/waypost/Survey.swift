@@ -1,6 +1,7 @@
 // `waypost survey`: starts, stops and shows surveys, which are sessions of collecting.
 import ArgumentParser
-import Gateway
+import Daemon
+import Status
 
 struct SurveyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

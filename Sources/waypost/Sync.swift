@@ -1,8 +1,10 @@
 // `waypost sync`: uploads everything that is due now.
 import ArgumentParser
-import Gateway
+import Daemon
 import Glibc
 import Host
+import Setup
+import Status
 import Upload
 
 struct SyncCommand: ParsableCommand {

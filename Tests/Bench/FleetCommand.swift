@@ -1,6 +1,6 @@
 // `waypost-bench fleet`: what a server sees of a fleet around an outage.
 import ArgumentParser
-import Gateway
+import Daemon
 import Glibc
 import Host
 

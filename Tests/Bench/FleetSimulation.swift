@@ -1,5 +1,5 @@
 // A fleet before, during and after an outage, on a virtual clock, with the gateway's own pacing.
-import Gateway
+import Daemon
 import Host
 import Upload
 

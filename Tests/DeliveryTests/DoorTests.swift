@@ -5,7 +5,8 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Intake
 @testable import Receiver
 
 @Suite struct DoorTests {

@@ -7,7 +7,10 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
+@testable import Status
 @testable import Upload
 
 @Suite struct BudgetStatusTests {

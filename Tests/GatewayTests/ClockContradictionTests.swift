@@ -2,10 +2,11 @@
 import Host
 import Queue
 import Records
+import Status
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 
 extension ClockWatchTests {
     /// chrony follows a wrong server on site: the kernel is believed, and both times are reported.

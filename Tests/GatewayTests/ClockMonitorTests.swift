@@ -7,7 +7,8 @@ import SQLite
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Status
 
 @Suite struct ClockWatchTests {
     static let now = WallTime(milliseconds: 1_795_235_407_000)

@@ -6,7 +6,8 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct NetlinkTests {
     private func bytes(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }

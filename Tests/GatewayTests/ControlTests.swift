@@ -6,7 +6,9 @@ import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 
 /// A control socket over a real queue, whose disk and long work can be made to hang.
 private final class Bench {

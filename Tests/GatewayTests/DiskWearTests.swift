@@ -3,7 +3,8 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Status
 
 /// Disk wear from the kernel's counters: sysfs as on a Pi, with a card of two partitions.
 @Suite struct DiskWearTests {

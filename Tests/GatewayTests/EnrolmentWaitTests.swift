@@ -7,7 +7,9 @@ import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 
 @Suite struct EnrolmentWaitTests {
     /// A server that refuses only the first request.

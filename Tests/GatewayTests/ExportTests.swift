@@ -7,7 +7,9 @@ import SQLite
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
 
 @Suite struct ExportTests {
     private final class Bench {

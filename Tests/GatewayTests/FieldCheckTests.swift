@@ -5,7 +5,10 @@ import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
+@testable import Status
 
 @Suite struct FieldCheckTests {
     private final class Board {

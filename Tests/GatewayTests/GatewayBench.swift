@@ -8,8 +8,10 @@ import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
 @testable import Host
+@testable import Setup
+@testable import Status
 
 /// A gateway in this process, with a socket as its service manager.
 final class GatewayBench: Sendable {

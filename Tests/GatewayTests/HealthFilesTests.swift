@@ -4,7 +4,9 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 
 @Suite struct HealthFilesTests {
     /// Other errors must stay in the list, which holds the newest ten.

@@ -5,7 +5,9 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 
 @Suite struct LEDTests {
     /// A board whose LED has these triggers.
@@ -47,7 +49,7 @@ import Testing
         try board.write("secret", to: "run/trigger")
         for name in ["../../run", "..", ".", "", "a/b"] {
             #expect(BoardLED(name, root: board.path) == nil)
-            #expect(!BoardLED.isName(name))
+            #expect(!LEDName.isName(name))
         }
         try BoardLED("input3::capslock", root: board.path)?.show(.critical)
         #expect(try board.read("sys/class/leds/input3::capslock/trigger") == "timer")

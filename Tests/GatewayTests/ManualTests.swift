@@ -4,7 +4,8 @@ import Records
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 /// The manual pages match the program.
 @Suite struct ManualTests {

@@ -4,10 +4,11 @@ import Host
 import Queue
 import Records
 import SQLite
+import Setup
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 
 @Suite struct UnenteredLossesTests {
     @Test func recordsInFlight_areInTheLedgerAfterTheNextStart() throws {

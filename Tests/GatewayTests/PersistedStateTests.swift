@@ -2,10 +2,12 @@
 import Foundation
 import Host
 import Queue
+import Setup
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Status
 
 @Suite struct PastTests {
     /// The disk fails at the start, and is back while the program runs.

@@ -9,8 +9,10 @@ import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
 @testable import Queue
+@testable import Setup
+@testable import Status
 
 /// The queue's part of a new source: this, and a line in the list of streams.
 private struct Tide: PlainRecord {

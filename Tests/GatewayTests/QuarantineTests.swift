@@ -6,7 +6,9 @@ import Records
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 
 @Suite struct QuarantineDeskTests {
     private func entry(_ message: String, stream: String = "beacons") -> QuarantinePage.Entry {

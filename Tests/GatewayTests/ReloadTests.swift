@@ -6,11 +6,13 @@ import Glibc
 import Host
 import Location
 import Queue
+import Status
 import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 /// A gpsd that accepts connections, sends nothing and counts them.
 private final class QuietGPSD: Sendable {

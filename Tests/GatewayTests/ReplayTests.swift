@@ -1,10 +1,11 @@
 // A gateway replays a capture with a long pause.
 import Beacons
 import Foundation
+import Setup
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 
 @Suite struct ReplayTests {
     /// An iBeacon as an H4 packet.

@@ -6,7 +6,9 @@ import Records
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 
 @Suite struct ResendRequestTests {
     private let time = WallTime(milliseconds: 1_795_235_407_000)

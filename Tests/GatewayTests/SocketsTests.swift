@@ -10,7 +10,9 @@ import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 
 @Suite struct SocketsTests {
     @Test func socketsThatSomebodyRemoved_areMadeAgain() throws {

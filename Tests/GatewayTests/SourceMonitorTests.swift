@@ -2,12 +2,14 @@
 import Host
 import Queue
 import Records
+import Setup
 import StatusBoard
 import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Status
 
 @Suite struct SourceHealthTests {
     /// The state of a source, by seconds after the start.

@@ -3,7 +3,9 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
 
 @Suite struct StateDirectoryTests {
     @Test(arguments: ["tmpfs", "ramfs"])

@@ -6,7 +6,9 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
+@testable import Status
 @testable import Upload
 
 @Suite struct StatusCollectorTests {

@@ -2,7 +2,8 @@
 import Host
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Status
 
 @Suite struct StatusScreenTests {
     private func report(_ change: (inout StatusReport) -> Void = { _ in }) -> StatusReport {

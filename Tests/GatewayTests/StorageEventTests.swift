@@ -1,10 +1,11 @@
 import Foundation
 import Queue
 import Records
+import Setup
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 
 /// Events about free space, for the reader of the data.
 @Suite struct StorageEventTests {

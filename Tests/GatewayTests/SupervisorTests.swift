@@ -1,11 +1,13 @@
 import Foundation
 import Host
 import Queue
+import Setup
 import StatusBoard
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Status
 
 @Suite struct PartHealthTests {
     private func at(_ seconds: Int64) -> BootInstant {

@@ -4,9 +4,11 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 @testable import Queue
 @testable import Records
+@testable import Setup
+@testable import Status
 @testable import Upload
 
 @Suite struct SurveyTests {

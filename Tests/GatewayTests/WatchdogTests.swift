@@ -2,11 +2,12 @@
 import Foundation
 import Glibc
 import Host
+import Setup
 import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
 
 @Suite struct WatchdogTests {
     @Test func gatewayThatWorks_isHeardOf() throws {

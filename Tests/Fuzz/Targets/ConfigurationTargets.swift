@@ -1,8 +1,9 @@
 // Fuzz targets for input from people: the file, the environment, tokens.
 import Beacons
 import Configuration
+@testable import Daemon
 import FuzzSupport
-@testable import Gateway
+@testable import Setup
 
 enum ConfigurationTargets {
     static let all = [

@@ -4,7 +4,8 @@ import Host
 import Queue
 import Records
 
-@testable import Gateway
+@testable import Daemon
+@testable import Status
 
 enum ControlTargets {
     static let all: [FuzzTarget] = [

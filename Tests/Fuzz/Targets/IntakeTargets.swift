@@ -3,7 +3,8 @@ import FuzzSupport
 import Host
 import Records
 
-@testable import Gateway
+@testable import Daemon
+@testable import Intake
 
 enum IntakeTargets {
     static let all = [

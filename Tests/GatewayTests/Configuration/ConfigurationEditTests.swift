@@ -3,7 +3,9 @@ import Configuration
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
 
 @Suite struct ConfigurationEditTests {
     @Test(arguments: [

@@ -3,7 +3,8 @@ import Configuration
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct ConfigurationFuzzTests {
     private static let pieces = [

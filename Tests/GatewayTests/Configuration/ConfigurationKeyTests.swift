@@ -8,7 +8,8 @@ import Records
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct ConfigurationKeyTests {
     /// Key, an accepted value, and its printed form.

@@ -6,7 +6,8 @@ import Testing
 import Upload
 
 @testable import Configuration
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct ConfigurationProblemTests {
     @Test func allProblems_areReportedAtOnce_inTheOrderOfTheFile() {

@@ -4,7 +4,8 @@ import Configuration
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct ConfigurationTextTests {
     /// The list of keys in waypost.toml(5) of this version; nil for a key without a default.

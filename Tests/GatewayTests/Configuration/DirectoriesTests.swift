@@ -4,7 +4,9 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
 
 @Suite struct DirectoriesTests {
     private let scratch: TemporaryFolder

@@ -7,7 +7,8 @@ import Records
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct EnvironmentTests {
     @Test func variable_winsOverTheFile() throws {

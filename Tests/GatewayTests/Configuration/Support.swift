@@ -2,7 +2,8 @@
 import Configuration
 import Foundation
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 /// Parses `text` as the file `w.toml`.
 func load(_ text: String, _ environment: [String: String] = [:]) throws -> LoadedConfiguration {

@@ -4,7 +4,8 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct TokenTests {
     private let scratch: TemporaryFolder

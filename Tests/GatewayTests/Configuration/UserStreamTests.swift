@@ -2,7 +2,8 @@
 import Configuration
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Setup
 
 @Suite struct UserStreamTests {
     @Test func table_declaresAStream_withItsDefaults() throws {

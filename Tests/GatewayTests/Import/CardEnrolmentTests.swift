@@ -4,7 +4,8 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
 
 @Suite struct CardEnrolmentTests {
     /// A server that gives a token for any code, and answers busy to the first other request.

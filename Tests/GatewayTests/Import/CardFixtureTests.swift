@@ -1,9 +1,11 @@
 // Imports of many cards: the files in force after valid ones, the report on invalid ones.
 import Foundation
+import Status
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
 
 @Suite struct CardFixtureTests {
     /// Each `Tests/Fixtures/cards/NAME` is a card with its expected result beside it, which

@@ -6,7 +6,10 @@ import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
+@testable import Status
 
 @Suite struct CardImportTests {
     private static func configuration(_ host: String) -> String {

@@ -3,7 +3,9 @@ import Foundation
 import Host
 import Support
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Status
 
 /// A device with a card, in temporary folders.
 final class Device {
@@ -73,6 +75,6 @@ final class Device {
 
     /// Returns the problems that `status` shows after `time`.
     func problems(after time: Duration) -> [CardProblem] {
-        CardReport.Problems.read(in: places.runtime).all(at: SystemClock().now() + time)
+        CardProblems.read(in: places.runtime).all(at: SystemClock().now() + time)
     }
 }

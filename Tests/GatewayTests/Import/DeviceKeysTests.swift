@@ -2,10 +2,13 @@
 import Configuration
 import Foundation
 import Host
+import Status
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
 
 @Suite struct DeviceKeysTests {
     private static let upload = "[upload]\nendpoint = \"https://x.example.org/api/ingest\"\n"

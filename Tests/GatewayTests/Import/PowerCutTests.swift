@@ -1,10 +1,12 @@
 // A power cut after any step of an import leaves the old or the new state, never a mixture.
 import Foundation
 import Host
+import Status
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
 
 @Suite struct PowerCutTests {
     private struct PowerCut: Error {}

@@ -3,12 +3,15 @@ import Configuration
 import Foundation
 import Host
 import HTTP
+import Status
 import StatusBoard
 import Support
 import Testing
 import Upload
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
 
 @Suite struct SecretServerTests {
     private static func configuration(_ server: String) -> String {

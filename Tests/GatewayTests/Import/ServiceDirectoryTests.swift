@@ -5,7 +5,10 @@ import Host
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
+@testable import Status
 
 @Suite(.enabled(if: geteuid() == 0)) struct ServiceDirectoryTests {
     private static let nobody: uid_t = 65534

@@ -1,10 +1,13 @@
 // Sticks: whether the device allows them, and what may be mounted as one.
 import Configuration
 import Foundation
+import Status
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
+@testable import Setup
 
 @Suite struct StickTests {
     private static func configuration(_ host: String) -> String {

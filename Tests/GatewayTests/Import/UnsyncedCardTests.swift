@@ -1,9 +1,11 @@
 // The power fails while a card is written, and the card keeps any part of the unsynced data.
 import Foundation
+import Status
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Field
 
 @Suite struct UnsyncedCardTests {
     private struct PowerCut: Error {}

@@ -7,8 +7,10 @@ import Support
 import Synchronization
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 @testable import Host
+@testable import Intake
+@testable import Setup
 
 /// A sink that stores at once or when released, or refuses.
 final class FakeSink: IntakeSink {

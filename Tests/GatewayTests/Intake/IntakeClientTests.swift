@@ -6,8 +6,11 @@ import Records
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 @testable import Host
+@testable import Intake
+@testable import Setup
+@testable import Status
 
 @Suite struct IntakeClientTests {
     /// The result of a run of the command.

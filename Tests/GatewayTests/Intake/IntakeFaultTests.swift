@@ -7,7 +7,8 @@ import Records
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Intake
 
 @Suite struct IntakeFaultTests {
     private static let accepted = #"{"accepted": 1}"#
@@ -261,7 +262,7 @@ import Testing
         let bench = try IntakeBench()
         let folder = bench.folder + "/run"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let intake = Intake(directory: folder, sink: bench.sink, clock: bench.clock)
+        let intake = IntakeService(directory: folder, sink: bench.sink, clock: bench.clock)
         let isThere = { access(folder + "/intake", F_OK) == 0 }
         try intake.declare([])
         #expect(!isThere())

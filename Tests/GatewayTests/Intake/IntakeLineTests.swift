@@ -3,7 +3,8 @@ import Host
 import Records
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Intake
 
 @Suite struct IntakeLineTests {
     private func read(_ text: String) throws -> IntakeLine { try IntakeLine(Array(text.utf8)) }

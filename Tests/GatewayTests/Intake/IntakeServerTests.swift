@@ -7,7 +7,8 @@ import Records
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
+@testable import Intake
 
 @Suite struct IntakeServerTests {
     private static let accepted = #"{"accepted": 1}"#

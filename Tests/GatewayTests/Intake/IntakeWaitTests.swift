@@ -6,8 +6,9 @@ import Records
 import Support
 import Testing
 
-@testable import Gateway
+@testable import Daemon
 @testable import Host
+@testable import Intake
 
 @Suite struct IntakeWaitTests {
     /// Runs `put` with a pipe as its input, on its own thread.

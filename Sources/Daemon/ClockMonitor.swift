@@ -1,0 +1,328 @@
+// Watches the wall clock: whether it is synced, and whether it jumps.
+import CLinux
+import Host
+import Queue
+import Records
+import Status
+import StatusBoard
+
+/// Stores pairs of boot time and wall time in the queue's clock map.
+///
+/// It stores one at the start, at each step, when the clock becomes synced, and every ten minutes.
+/// An entry is synced only if the kernel vouches for the clock at that moment or, if it does not, a
+/// GNSS receiver behind gpsd.
+final class ClockMonitor: Sendable {
+    /// The time between two entries.
+    private static let pause = Duration.seconds(600)
+    /// Milliseconds by which a GNSS receiver may differ from an NTP client without a contradiction.
+    ///
+    /// A receiver may not know the leap seconds for a while (18 s).
+    private static let leapSeconds: UInt64 = 20_000
+
+    /// Publishes each change.
+    let board = Publisher<ClockState>()
+    private let queue: Queue
+    private let clock: any HostClock
+    private let vouches: @Sendable (_ stepped: WallTime?) -> Bool
+    private let contradicted: @Sendable (ClockContradiction) -> Void
+    private let known: StateBox<Known>
+    private let wakeup: Wakeup
+
+    fileprivate struct Known: Sendable {
+        var state: ClockState
+        /// Both clocks at the last check.
+        var seen: Stamp
+        var wasVouchedFor: Bool
+        var steppedTo: WallTime?
+        /// When the last entry was written; nil while one still has to be written.
+        var notedAt: BootInstant?
+        var anchor: ClockMap.Anchor?
+        /// The database that the entry was written to.
+        var generation: Int
+        /// A GNSS receiver's time that still has to be stored, with its boot time.
+        var receiver: Stamp?
+        var dispute = ClockDispute()
+    }
+
+    /// `contradicted` is called for each contradiction that is reported as an event.
+    init(
+        queue: Queue,
+        clock: any HostClock,
+        vouches: @escaping @Sendable (_ stepped: WallTime?) -> Bool =
+            ClockEvidence.systemVouches(stepped:),
+        contradicted: @escaping @Sendable (ClockContradiction) -> Void = { _ in }
+    ) throws {
+        self.queue = queue
+        self.clock = clock
+        self.contradicted = contradicted
+        self.vouches = vouches
+        wakeup = try Wakeup()
+        let isVouchedFor = vouches(nil)
+        let stamp = clock.steadyStamp()
+        let isSynced = isVouchedFor && stamp.wall >= .release
+        let generation = queue.generation
+        // If the disk rejects the write, the entry is written later.
+        let noted = try? queue.perform { writer in
+            let before = writer.clockAnchor()
+            try writer.noteClock(stamp, synced: isSynced)
+            let isKnown = writer.clockSyncedThisBoot()
+            return (isSynced: isKnown, anchor: writer.clockAnchor(), before: before)
+        }
+        known = StateBox(
+            Known(
+                state: ClockState(isSynced: noted?.isSynced ?? isSynced, steppedSeconds: 0),
+                seen: stamp,
+                wasVouchedFor: isSynced,
+                notedAt: noted == nil ? nil : stamp.boot,
+                anchor: noted?.anchor,
+                generation: generation
+            )
+        )
+        if isSynced { compare(stamp, by: .kernel, with: noted?.before) }
+        board.loaded(current)
+    }
+
+    var current: ClockState { known.value.state }
+
+    /// Publishes the state again after the clock's thread has stopped hanging.
+    func isBack() { board.loaded(current) }
+
+    /// Asks the clock's thread for a check; never blocks.
+    func check() { wakeup.signal() }
+
+    /// Receives a GNSS receiver's time with its boot time; never blocks.
+    func receiver(said stamp: Stamp) {
+        let wantsLook = known.update { known in
+            if known.wasVouchedFor { return known.judge(stamp, Self.leapSeconds) }
+            guard known.isNews(stamp, Self.leapSeconds) else { return false }
+            known.receiver = stamp
+            // While the disk rejects writes, the next check is soon enough.
+            return known.notedAt != nil
+        }
+        if wantsLook { wakeup.signal() }
+    }
+
+    /// Checks the clock at each step that the kernel reports and when asked; blocks until `stop`.
+    func run(until stop: StopSignal) {
+        while !stop.isRaised {
+            // Armed before the check, so that no step in between is missed. Without a timer
+            // (-errno, which poll ignores) steps are seen when somebody asks.
+            let timer = Descriptor(owning: waypost_watch_clock_steps())
+            // Storing an entry waits for the writer, which has a heartbeat of its own.
+            stop.life.rests()
+            look()
+            var entries = [
+                PollEntry(timer.number), PollEntry(wakeup.descriptor), PollEntry(stop.descriptor),
+            ]
+            while !entries[0].isReady, !stop.isRaised {
+                _ = stop.wait(for: &entries)
+                guard entries[1].isReady else { continue }
+                wakeup.clear()
+                stop.life.rests()
+                look()
+            }
+        }
+    }
+
+    /// Checks the clocks once and stores the entries that are due; on one thread at a time.
+    func look() {
+        let before = current
+        defer { if current != before { board.loaded(current) } }
+        let wasVouchedFor = known.value.wasVouchedFor
+        let steppedTo = known.value.steppedTo
+        var isVouchedFor = vouches(steppedTo)
+        let stamp = clock.steadyStamp()
+        let step = known.update { $0.look(at: stamp) }
+        if let step {
+            queue.accept(
+                Event(
+                    .clockStep,
+                    source: "clock",
+                    detail: [("seconds", .number(step))],
+                    stamp: stamp
+                )
+            )
+        }
+        // Read once more: somebody may have set the clock by hand after the kernel vouched for it.
+        // The release date excludes an NTP server without a valid time, such as a router.
+        isVouchedFor =
+            isVouchedFor && stamp.wall >= .release && vouches(known.value.steppedTo)
+        known.update { $0.wasVouchedFor = isVouchedFor }
+        let last = known.value
+        let isDue =
+            last.notedAt.map { stamp.boot - $0 >= Self.pause } ?? true
+            || last.generation != queue.generation
+        if step != nil || isDue || isVouchedFor && !wasVouchedFor {
+            note(stamp, synced: isVouchedFor, by: .kernel)
+        }
+        known.update { $0.settle(at: stamp.boot) }
+        guard let receiver = known.update({ $0.takeReceiver() }) else { return }
+        guard isVouchedFor else { return note(receiver, synced: true, by: .gpsd) }
+        if known.update({ $0.isOff(receiver, Self.leapSeconds) }) {
+            tell(
+                ClockContradiction(
+                    believed: .kernel,
+                    time: stamp.wall,
+                    other: .gpsd,
+                    otherTime: receiver.wall(at: stamp.boot)
+                ),
+                at: stamp
+            )
+        }
+    }
+
+    /// Reports a stored time that contradicts the one before it in this boot.
+    private func compare(_ stamp: Stamp, by source: ClockSource, with anchor: ClockMap.Anchor?) {
+        guard let anchor else { return }
+        let boottime = stamp.boot.milliseconds
+        let limit = Self.leapSeconds + ClockMap.tolerance(boottime &- anchor.boottime)
+        guard anchor.deviation(of: stamp.wall.milliseconds, at: boottime) > limit else { return }
+        tell(
+            ClockContradiction(
+                believed: source,
+                time: stamp.wall,
+                other: anchor.source ?? .kernel,
+                otherTime: anchor.stamp.wall(at: stamp.boot)
+            ),
+            at: clock.steadyStamp()
+        )
+    }
+
+    private func tell(_ contradiction: ClockContradiction, at now: Stamp) {
+        let isNews = known.update { known in
+            let isNews = known.dispute.note(contradiction, at: now.boot)
+            known.state.contradiction = known.dispute.contradiction
+            return isNews
+        }
+        guard isNews else { return }
+        queue.accept(
+            Event(.clockSynced, source: "clock", detail: contradiction.detail, stamp: now)
+        )
+        contradicted(contradiction)
+    }
+
+    /// Writes an entry; if that fails, the next check writes one.
+    private func note(_ stamp: Stamp, synced: Bool, by source: ClockSource) {
+        let isFirst = known.update { known in
+            known.notedAt = nil
+            defer { known.state.isSynced = known.state.isSynced || synced }
+            return synced && !known.state.isSynced
+        }
+        if isFirst { tellSync(stamp, by: source) }
+        let generation = queue.generation
+        let before = known.value.anchor
+        if synced { compare(stamp, by: source, with: before) }
+        // In an array, to tell a missing anchor from an error.
+        let written = try? queue.perform { writer in
+            // A new database that replaces a damaged one lacks the anchor of this boot's dates.
+            if let before, writer.clockAnchor() == nil {
+                try writer.noteClock(before.stamp, synced: true, by: before.source ?? .kernel)
+            }
+            try writer.noteClock(stamp, synced: synced, by: source)
+            try writer.pruneClockMap()
+            return [writer.clockAnchor()]
+        }
+        guard let written else { return }
+        let now = clock.now()
+        known.update { known in
+            known.anchor = written[0]
+            known.generation = generation
+            known.notedAt = now
+        }
+    }
+
+    private func tellSync(_ right: Stamp, by source: ClockSource) {
+        var detail: [(key: String, value: EventValue)] = []
+        let now = clock.steadyStamp()
+        switch source {
+        case .kernel: detail = [("by", .text(source.shortName))]
+        case .gpsd:
+            let offset =
+                (right.wall.milliseconds &- now.wall.milliseconds)
+                &+ (now.boot - right.boot).milliseconds
+            detail = [
+                ("by", .text(source.shortName)), ("offset_s", .number(Double(offset) / 1000)),
+            ]
+        }
+        queue.accept(Event(.clockSynced, source: "clock", detail: detail, stamp: now))
+    }
+}
+
+extension ClockMonitor.Known {
+    /// Compares both clocks with the last check; returns the seconds of a step, if there was one.
+    fileprivate mutating func look(at stamp: Stamp) -> Double? {
+        let passed = (stamp.boot - seen.boot).milliseconds
+        let seconds =
+            Double(stamp.wall.milliseconds &- seen.wall.milliseconds &- passed) / 1000
+        // Differences below a tenth of a second are not a step yet; they add up.
+        guard abs(seconds) >= 0.1 else { return nil }
+        seen = stamp
+        steppedTo = stamp.wall
+        state.steppedSeconds += seconds
+        return seconds
+    }
+
+    /// Whether a GNSS receiver's time dates this boot, or dates it better than the present anchor.
+    fileprivate func isNews(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
+        guard let anchor else { return true }
+        let boottime = stamp.boot.milliseconds
+        let distance = boottime &- anchor.boottime
+        let deviation = anchor.deviation(of: stamp.wall.milliseconds, at: boottime)
+        // However old the NTP client's entry is: a board that runs by its crystal is minutes off
+        // after months.
+        guard anchor.source == .gpsd else { return deviation > leapSeconds }
+        return distance >= ClockMap.spacing || deviation > ClockMap.tolerance(distance)
+    }
+
+    /// Whether a GNSS receiver contradicts the clock, for which the kernel vouches.
+    fileprivate func isOff(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
+        let right = seen.wall(at: stamp.boot)
+        return (stamp.wall.milliseconds &- right.milliseconds).magnitude > leapSeconds
+    }
+
+    /// Evaluates a GNSS receiver's time while the kernel vouches for the clock.
+    ///
+    /// Returns true if the clock's thread has to check it.
+    fileprivate mutating func judge(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
+        guard isOff(stamp, leapSeconds) else {
+            dispute.ends()
+            return state.contradiction != nil
+        }
+        guard !dispute.isAbout(.kernel, .gpsd) else {
+            dispute.goesOn(at: stamp.boot)
+            return false
+        }
+        receiver = stamp
+        return true
+    }
+
+    /// Clears a contradiction that is over or was not seen for long.
+    fileprivate mutating func settle(at now: BootInstant) {
+        dispute.check(at: now)
+        state.contradiction = dispute.contradiction
+    }
+
+    fileprivate mutating func takeReceiver() -> Stamp? {
+        defer { receiver = nil }
+        return receiver
+    }
+}
+
+extension ClockMap.Anchor {
+    /// The anchor as boot time and the right wall time.
+    fileprivate var stamp: Stamp {
+        Stamp(
+            boot: BootInstant(nanoseconds: boottime &* 1_000_000),
+            wall: WallTime(milliseconds: wall)
+        )
+    }
+}
+
+extension HostClock {
+    /// Reads both clocks at one moment: again if the thread was interrupted in between.
+    fileprivate func steadyStamp() -> Stamp {
+        var stamp = stamp()
+        for _ in 0..<10 where now() - stamp.boot > .milliseconds(2) { stamp = self.stamp() }
+        return stamp
+    }
+}

@@ -1,0 +1,43 @@
+// The destination that a configuration names.
+import Host
+import HTTP
+import Queue
+import Records
+import Setup
+import Upload
+
+extension DestinationSettings {
+    /// Makes the settings; returns nil without an endpoint or bucket.
+    init?(_ context: ServiceContext, _ configuration: Configuration) {
+        let upload = configuration.upload
+        guard let endpoint = upload.target else { return nil }
+        let environment = context.environment
+        self.init(
+            transport: upload.transport(endpoint, userAgent: "waypost/\(context.version)"),
+            bucket: upload.destination == .s3 ? BucketSettings(region: upload.region) : nil,
+            deviceID: context.deviceID,
+            streamNames: Dictionary(
+                uniqueKeysWithValues: StreamList().streams.map { ($0, configuration.wire(of: $0)) }
+            ),
+            compression: upload.compression
+        ) {
+            switch upload.destination {
+            case .ingest:
+                try Token.read(
+                    file: upload.tokenFile,
+                    environment: environment,
+                    for: endpoint,
+                    onlyBound: upload.isFromCard
+                )
+            case .s3:
+                try StoreKeys.read(
+                    file: upload.credentialsFile,
+                    environment: environment,
+                    for: endpoint,
+                    onlyBound: upload.isFromCard
+                )
+            }
+        }
+        userName = { [queue = context.queue] in queue.streams[$0]?.wire }
+    }
+}

@@ -1,0 +1,129 @@
+// Writes changes of the status board to the log and the list of recent errors.
+import Host
+import Queue
+import Records
+import Status
+import StatusBoard
+import Upload
+
+extension Gateway {
+    /// Subscribes to all states of the board; ends when the result is released.
+    func observe() -> [Subscription] {
+        board.sources.map { tellOpening($0.key, $0.value) }
+            + [tellUploadFailures(), tellSyncs(), tellStorage()]
+    }
+
+    /// Logs each device that a source opens (`debug`).
+    private func tellOpening(
+        _ name: SourceName,
+        _ source: Publisher<SourceReport>
+    ) -> Subscription {
+        let (log, open) = (settings.log, StateBox(""))
+        return source.subscribe { state in
+            switch state {
+            case .unknown: break
+            case .loading, .error: open.update { $0 = "" }
+            case .loaded(let report):
+                let isNews = open.update { open in
+                    defer { open = report.device }
+                    return open != report.device
+                }
+                guard isNews else { return }
+                log.debug(name.rawValue, ["open": report.device, "doing": report.detail])
+            }
+        }
+    }
+
+    /// Logs each sync (`debug`), and stores its dates for the next start.
+    private func tellSyncs() -> Subscription {
+        let (log, isSyncing) = (settings.log, StateBox(false))
+        let (queue, status, board) = (queue, door.status, board)
+        return board.upload.subscribe { state in
+            guard case .loaded(let report) = state else { return }
+            let isOver = isSyncing.update { isSyncing in
+                defer { isSyncing = report.phase == .uploading }
+                return isSyncing && report.phase != .uploading
+            }
+            guard isOver else { return }
+            // The dates are stored with the commit that ends the sync.
+            board.keep(status.report(), in: queue)
+            let uploaded = report.streams.values.reduce(0) { $0 + $1.uploaded }
+            log.debug(
+                "sync",
+                [
+                    "then": report.phase.rawValue, "uploaded since the start": "\(uploaded)",
+                    "bytes since the start": "\(report.bytesSent)",
+                ]
+            )
+        }
+    }
+
+    private func tellUploadFailures() -> Subscription {
+        let (log, errors, clock) = (settings.log, board.errors, clock)
+        let seen = StateBox([Stream: TimedFailure]())
+        return board.upload.subscribe { state in
+            // The uploader itself failed: the supervisor, or the failed start, published why.
+            if case .error(let failure, _) = state { errors.add(failure, at: clock.now()) }
+            for (stream, upload) in state.value?.streams ?? [:] {
+                guard let failure = upload.lastError, seen.value[stream] != failure else {
+                    continue
+                }
+                seen.update { $0[stream] = failure }
+                errors.add(failure.failure, at: failure.at.boot)
+                log.warning(
+                    "upload failed",
+                    ["stream": "\(stream)", "why": failure.failure.description]
+                )
+            }
+        }
+    }
+
+    private func tellStorage() -> Subscription {
+        let (log, errors, clock, queue) = (settings.log, board.errors, clock, queue)
+        let level = StateBox(StorageLevel.ok)
+        let told = StateBox([StorageLevel: BootInstant]())
+        return queue.storage.subscribe { state in
+            switch state {
+            case .error(let failure, _):
+                errors.add(failure, at: clock.now())
+                log.error("storage", ["why": failure.description])
+            case .loaded(let report):
+                let isNews = level.update { last in
+                    defer { last = report.level }
+                    return last != report.level
+                }
+                guard isNews else { return }
+                guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
+                log.warning("storage", ["why": report.detail])
+                if Self.isNew(report.level, in: told, at: clock.now()) {
+                    queue.accept(Self.event(report, at: clock.stamp()))
+                }
+                guard report.level != .low else { return }
+                errors.add(Failure(report.detail, code: .storageFull), at: clock.now())
+            case .unknown, .loading: break
+            }
+        }
+    }
+
+    /// Limits events of a level that comes and goes to one per hour.
+    private static func isNew(
+        _ level: StorageLevel,
+        in told: StateBox<[StorageLevel: BootInstant]>,
+        at now: BootInstant
+    ) -> Bool {
+        told.update { told in
+            if let last = told[level], now - last < .seconds(3600) { return false }
+            told[level] = now
+            return true
+        }
+    }
+
+    private static func event(_ report: StorageReport, at stamp: Stamp) -> Event {
+        var detail: [(key: String, value: EventValue)] = [
+            ("level", .text(report.level.rawValue)), ("why", .text(report.detail)),
+            ("free_bytes", .integer(report.room.free)),
+        ]
+        if report.level != .low { detail.append(("code", .text(ErrorCode.storageFull.rawValue))) }
+        return Event(.storageLow, source: "storage", detail: detail, stamp: stamp)
+    }
+}

@@ -1,0 +1,99 @@
+// The threads that the health timer supervises, and the action for each one that hangs.
+import Host
+import Intake
+import Queue
+import Status
+import StatusBoard
+
+extension Gateway {
+    /// Makes the supervisor of all threads that may hang.
+    func supervisor(
+        _ clockThread: StoppableThread,
+        _ reloadThread: StoppableThread,
+        _ sourceWatch: SourceMonitor
+    ) -> Supervisor {
+        let (services, board, intake) = (services, board, intake)
+        let (control, wasEnrolled) = (door.plane, wasEnrolled)
+        var parts = SourceName.allCases.map { services.part($0, board, sourceWatch) }
+        parts += [uploadPart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
+        parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
+        if let control {
+            parts.append(.of(control.thread, "control") { control.ask() })
+        }
+        // The wake-up also retries the start of parts that could not be started.
+        parts.append(.of(reloadThread, "reload") { wasEnrolled.signal() })
+        return Supervisor(
+            parts,
+            patience: settings.patience,
+            interval: healthInterval,
+            clock: clock,
+            errors: board.errors,
+            log: settings.log
+        )
+    }
+
+    /// Threads that are neither restarted nor woken: only the call that they are in is checked.
+    private var partsThatAreOnlyTold: [Supervisor.Part] {
+        let (services, queue, status, aside) = (services, queue, door.status, aside)
+        return [
+            Supervisor.Part(name: "status", word: { status.word }),
+            Supervisor.Part(name: "maintenance", word: { queue.maintenanceWord }),
+            Supervisor.Part(name: "connectivity", word: { services.uploads?.connectivityWord }),
+            Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
+            // The metrics folder may be on any disk, and the gateway works without it.
+            Supervisor.Part(name: "metrics", word: { aside.life.word }, isVital: false),
+        ]
+    }
+
+    private var uploadPart: Supervisor.Part {
+        let (services, board) = (services, board)
+        return Supervisor.Part(
+            name: "upload",
+            word: { services.uploadsWord },
+            failed: { failure, _ in board.upload.failed(failure) },
+            recover: { services.replaceUploads() }
+        )
+    }
+
+    /// The only writer; it cannot be replaced, so a hang is only reported.
+    private var writerPart: Supervisor.Part {
+        let queue = queue
+        return Supervisor.Part(
+            name: "storage",
+            word: { queue.writerWord },
+            ask: { queue.askWriter() },
+            advice: "records wait in memory: look at the disk",
+            failed: { failure, _ in queue.storage.failed(failure) },
+            isBack: { queue.checkStorage() }
+        )
+    }
+
+    private func clockPart(_ thread: StoppableThread) -> Supervisor.Part {
+        let (clockWatch, errors, clock) = (clockWatch, board.errors, clock)
+        var part = Supervisor.Part.of(thread, "clock") { clockWatch.check() }
+        part.failed = { failure, _ in
+            clockWatch.board.failed(failure)
+            errors.add(failure, at: clock.now())
+        }
+        part.isBack = { clockWatch.isBack() }
+        return part
+    }
+}
+
+extension Supervisor.Part {
+    /// Makes a part that is only reported; `wake` makes its thread run its loop once.
+    fileprivate static func of(
+        _ thread: StoppableThread,
+        _ name: String,
+        wake: @escaping @Sendable () -> Void
+    ) -> Self {
+        Self(
+            name: name,
+            word: { thread.life.word },
+            ask: {
+                thread.life.asked()
+                wake()
+            }
+        )
+    }
+}

@@ -1,0 +1,40 @@
+// The settings of a gateway, and the signals between its threads and the main thread.
+import Host
+package import Setup
+package import Status
+
+/// The settings that a gateway is started with.
+package struct GatewaySettings: Sendable {
+    package var configuration: Configuration
+    package var environment: [String: String]
+    package var version: String
+    package var log: Log
+    /// The time without a heartbeat after which a thread counts as hung.
+    ///
+    /// After ten times this, systemd restarts the program.
+    package var patience = Duration.seconds(30)
+
+    package init(
+        configuration: Configuration,
+        environment: [String: String],
+        version: String,
+        log: Log
+    ) {
+        self.configuration = configuration
+        self.environment = environment
+        self.version = version
+        self.log = log
+    }
+}
+
+/// Signals between the main thread and the other threads.
+struct GatewaySignals: Sendable {
+    let wantsReload: Wakeup
+    /// Signalled when all parts were checked and none is lost: the watchdog may be notified.
+    let isWell: Wakeup
+
+    init() throws {
+        wantsReload = try Wakeup()
+        isWell = try Wakeup()
+    }
+}

@@ -1,0 +1,108 @@
+// Reloads the configuration on a separate thread, once per burst of requests.
+import Configuration
+import Host
+import Intake
+import Queue
+import Records
+import Setup
+import Status
+import StatusBoard
+
+/// Reads the configuration again when asked, and applies only the differences.
+struct Reloader: Sendable {
+    /// The time after a request in which further ones are merged with it.
+    private static let burst = Duration.seconds(1)
+
+    let services: Services
+    let intake: IntakeService
+    let queue: Queue
+    let service: ServiceManager
+    let board: GatewayBoard
+    let clock: any HostClock
+    let log: Log
+    /// Reads the configuration; throws its errors.
+    let read: @Sendable () throws -> Configuration
+
+    /// Handles requests until `stop` is raised.
+    ///
+    /// `wasEnrolled` starts the sources that wait for the enrolment.
+    func run(_ wantsReload: Wakeup, _ wasEnrolled: Wakeup, until stop: StopSignal) {
+        while !stop.isRaised {
+            var entries = [
+                PollEntry(stop.descriptor), PollEntry(wantsReload.descriptor),
+                PollEntry(wasEnrolled.descriptor),
+            ]
+            _ = stop.wait(for: &entries)
+            if entries[2].isReady {
+                wasEnrolled.clear()
+                services.apply(services.configuration)
+            }
+            guard entries[1].isReady, !stop.sleep(for: Self.burst) else { continue }
+            wantsReload.clear()
+            service.notify("RELOADING=1")
+            do { take(try read(), stop.life) } catch { refuse(error) }
+            service.notify("READY=1")
+        }
+    }
+
+    private func refuse(_ error: any Error) {
+        let why = "\(error)".replacing(text: "\n", with: "; ")
+        log.error("configuration not reloaded, the old one stays", ["why": why])
+        let failure = Failure("configuration not reloaded, the old one stays: \(why)")
+        board.errors.add(failure, at: clock.now())
+    }
+
+    private func take(_ configuration: Configuration, _ life: Heartbeat) {
+        let before = services.configuration
+        var new = configuration
+        let needRestart = new.keepWhatNeedsRestart(of: before)
+        board.needRestart.update { $0 = needRestart }
+        var changed = changeStorage(before.storage, new.storage)
+        if new.logLevel != before.logLevel {
+            log.set(new.logLevel)
+            changed.append("log")
+        }
+        if new.metricsTextfile != before.metricsTextfile { changed.append("metrics") }
+        if new.userStreams != before.userStreams {
+            declare(new, life)
+            changed.append("stream")
+        }
+        changed += services.apply(new)
+        var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
+        if !needRestart.isEmpty { told["needs a restart"] = needRestart.joined(separator: " ") }
+        log.info("configuration reloaded", told)
+    }
+
+    private func changeStorage(
+        _ before: StorageSettings,
+        _ new: StorageSettings
+    ) -> [String] {
+        guard new != before else { return [] }
+        queue.limit(new.limits)
+        queue.commit(every: new.commitInterval)
+        return ["storage"]
+    }
+
+    private func declare(_ configuration: Configuration, _ life: Heartbeat) {
+        // This waits for the writer's thread, which has a heartbeat of its own.
+        life.rests()
+        queue.declare(configuration.queueStreams)
+        life.returns()
+        do {
+            try intake.declare(configuration.userStreams)
+        } catch {
+            log.error("intake", ["why": "\(error)"])
+        }
+    }
+}
+
+extension Configuration {
+    /// Undoes changes of keys that need a restart; returns those keys.
+    fileprivate mutating func keepWhatNeedsRestart(of before: Self) -> [String] {
+        let changed = Self.table.keys.filter {
+            $0.needsRestart && $0.written(self) != $0.written(before)
+        }
+        for key in changed { key.copy(before, &self) }
+        return changed.map(\.path)
+    }
+}

@@ -1,0 +1,19 @@
+// The objects that the parts of a gateway share.
+import Host
+import Queue
+import Status
+import StatusBoard
+import Upload
+
+/// The shared objects that live longer than a configuration.
+struct ServiceContext: Sendable {
+    let queue: Queue
+    let board: GatewayBoard
+    let budget: DayBudget
+    let clock: any HostClock
+    let clockWatch: ClockMonitor
+    let deviceID: String
+    let version: String
+    let environment: [String: String]
+    let log: Log
+}

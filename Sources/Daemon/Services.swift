@@ -1,0 +1,307 @@
+// Starts, stops and restarts the sources and the uploader as the configuration says.
+import Audio
+import Field
+import Host
+import Queue
+import Records
+import Setup
+import Status
+import StatusBoard
+import Upload
+
+/// The running sources and the uploader; applies a configuration part by part.
+final class Services: Sendable {
+    /// The time that a part has to stop before it is abandoned.
+    static let stopLimit = Duration.seconds(2)
+    /// The time that a change waits for the previous one to end.
+    private static let turnLimit = Duration.seconds(5)
+
+    private struct State: Sendable {
+        var configuration: Configuration
+        var sources: [SourceName: SourceRun] = [:]
+        var uploads: Uploads?
+        /// By part: the threads of earlier runs that were abandoned.
+        var left: [String: [Heartbeat]] = [:]
+        /// The server or bucket that has accepted this device since the start.
+        var acceptedBy: String?
+        /// Why nothing may be collected, as last read from the state directory.
+        var whyNot: String?
+        var isStopped = false
+    }
+
+    private let context: ServiceContext
+    private let state: StateBox<State>
+    /// Held while something is started or stopped: one change at a time.
+    private let turn: Turn
+    private let whenEnrolled: @Sendable () -> Void
+
+    /// Creates the services; nothing runs yet.
+    ///
+    /// `whenEnrolled` must `apply` the configuration again, on a thread that may block.
+    init(
+        _ context: ServiceContext,
+        _ configuration: Configuration,
+        whenEnrolled: @escaping @Sendable () -> Void
+    ) throws {
+        self.context = context
+        turn = try Turn()
+        self.whenEnrolled = whenEnrolled
+        state = StateBox(State(configuration: configuration))
+    }
+
+    // MARK: Questions
+
+    var configuration: Configuration { state.value.configuration }
+    var uploads: Uploads? { state.value.uploads }
+    func source(_ name: SourceName) -> SourceRun? { state.value.sources[name] }
+
+    /// Why nothing is collected yet; nil if collecting is allowed.
+    ///
+    /// Reads memory only, because the health timer asks and the disk may hang.
+    var whyNotCollecting: String? { state.value.whyNot }
+
+    /// Reads from the disk why nothing is collected yet.
+    private static func readWhyNotCollecting(_ state: State) -> String? {
+        if let target = state.configuration.upload.target, state.acceptedBy == target { return nil }
+        return state.configuration.whyNotCollecting
+    }
+
+    /// Makes a source's part for the supervisor.
+    func part(
+        _ name: SourceName,
+        _ board: GatewayBoard,
+        _ watch: SourceMonitor
+    ) -> Supervisor.Part {
+        Supervisor.Part(
+            name: name.rawValue,
+            word: { self.word(name) },
+            ask: { self.source(name)?.check() },
+            advice: "it hangs again and again: unplug it for a moment",
+            failed: { failure, since in
+                board.sources[name]?.failed(failure)
+                watch.isAway(name, since: since)
+            },
+            recover: { self.replace(name) },
+            isBack: { self.source(name)?.outlet.endTrial() }
+        )
+    }
+
+    // MARK: Changes
+
+    /// Starts, stops and restarts the parts whose settings differ; returns their names.
+    ///
+    /// A part that cannot be started shows an error, and the next call retries it.
+    @discardableResult func apply(_ configuration: Configuration) -> [String] {
+        let changed: [String]? = turn.take {
+            guard !state.value.isStopped else { return [] }
+            state.update { $0.configuration = configuration }
+            return (changeUploads() ? ["upload"] : []) + changeSources().map(\.rawValue)
+        }
+        return changed ?? []
+    }
+
+    private func changeUploads() -> Bool {
+        let now = state.value
+        let wanted = now.configuration.upload.target.map { _ in UploadSlice(now.configuration) }
+        guard now.uploads?.slice != wanted else { return false }
+        stopUploads(by: SystemClock().now() + Self.stopLimit)
+        startUploads()
+        // The change may have fixed the failure.
+        if context.board.upload.state.value?.isFailing == true {
+            uploads?.uploader.networkChanged()
+        }
+        return true
+    }
+
+    private func startUploads() {
+        let configuration = state.value.configuration
+        let target = configuration.upload.target
+        if tooManyHang("upload", context.board.upload) { return }
+        attempt("upload", context.board.upload) {
+            let uploads = try Uploads(context, configuration) { [weak self] in
+                self?.state.update { $0.acceptedBy = target }
+                self?.whenEnrolled()
+            }
+            state.update { $0.uploads = uploads }
+        }
+    }
+
+    private func changeSources() -> [SourceName] {
+        let now = state.value
+        let why = Self.readWhyNotCollecting(now)
+        state.update { $0.whyNot = why }
+        context.board.whyNotCollecting.update { $0 = why }
+        var wanted: [SourceName: SourceSlice] = [:]
+        var resting: [SourceName: String] = [:]
+        for name in SourceName.allCases {
+            if let slice = SourceSlice(name, now.configuration) {
+                if let why { resting[name] = why } else { wanted[name] = slice }
+            } else {
+                resting[name] = "disabled in the configuration"
+            }
+        }
+        let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
+        stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
+        context.board.resting.update { [resting] in $0 = resting }
+        // While audio is switched off, missing sound is not a gap.
+        if !now.configuration.audio.isEnabled { context.queue.remember("audio", "off") }
+        let coming = wanted.keys.filter { source($0) == nil }
+        for name in coming { start(wanted[name]) }
+        return SourceName.allCases.filter { leaving.keys.contains($0) || coming.contains($0) }
+    }
+
+    private func start(_ slice: SourceSlice?, isOnTrial: Bool = false) {
+        guard let slice else { return }
+        let board = context.board.sources[slice.name]
+        if tooManyHang(slice.name.rawValue, board) { return }
+        attempt(slice.name.rawValue, board) {
+            let run = try SourceRun(slice, context, isOnTrial: isOnTrial)
+            state.update { $0.sources[slice.name] = run }
+        }
+    }
+
+    /// Starts a part, or publishes why that failed: the board would still show its last state.
+    private func attempt<Value>(
+        _ what: String,
+        _ board: Publisher<Value>?,
+        _ body: () throws -> Void
+    ) {
+        do {
+            try body()
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(what) could not be started: \(error)")
+            if tell(failure, board) { context.log.error(what, ["why": failure.message]) }
+        }
+    }
+
+    /// Publishes a failure once; returns false if the board shows it already.
+    @discardableResult
+    private func tell<Value>(_ failure: Failure, _ board: Publisher<Value>?) -> Bool {
+        if case .error(failure, _)? = board?.state { return false }
+        board?.failed(failure)
+        return true
+    }
+
+    /// Restarts one source, and no other; returns why that failed, or nil.
+    ///
+    /// Waits at most `stopLimit` for the source to release its device.
+    func restart(_ name: SourceName) -> String? {
+        if let why = context.board.resting.value[name] {
+            return "\(name.rawValue) is not running: \(why)"
+        }
+        let isDone = restart(name, within: Self.stopLimit, isOnTrial: false)
+        guard let isDone else {
+            return "another start or stop is in progress and hangs; `waypost status` shows it"
+        }
+        return isDone ? nil : "\(name.rawValue) could not be started; `waypost status` says why"
+    }
+
+    /// Abandons a hung run of a source, and starts another.
+    func replace(_ name: SourceName) { _ = restart(name, within: .zero, isOnTrial: true) }
+
+    /// Restarts a source; returns nil if another change did not end in time.
+    private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool? {
+        turn.take(within: Self.turnLimit) {
+            guard !state.value.isStopped, let run = source(name) else { return false }
+            stop([name], by: SystemClock().now() + limit)
+            start(run.slice, isOnTrial: isOnTrial)
+            return source(name) != nil
+        }
+    }
+
+    /// Abandons a hung uploader, and starts another.
+    func replaceUploads() {
+        turn.take(within: Self.turnLimit) {
+            guard !state.value.isStopped else { return }
+            stopUploads(by: SystemClock().now())
+            startUploads()
+        }
+    }
+
+    // MARK: Stopping
+
+    /// Stops everything for good; returns false if a part hangs and was abandoned.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        // All are asked to stop before this waits for the turn.
+        let now = state.update { state in
+            state.isStopped = true
+            return state
+        }
+        for run in now.sources.values { run.raise() }
+        now.uploads?.raise()
+        let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
+        // The change that has the turn hangs: the sources are stopped anyway, but not in order.
+        return hasEnded ?? (endAll(by: deadline) && false)
+    }
+
+    private func endAll(by deadline: BootInstant) -> Bool {
+        let sourcesEnded = stop(SourceName.allCases, by: deadline)
+        return stopUploads(by: deadline) && sourcesEnded
+    }
+
+    @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
+        let runs = names.compactMap { source($0) }
+        for run in runs { run.raise() }
+        let ended = runs.map { run in
+            let hasEnded = run.stop(by: deadline)
+            if !hasEnded { leave(run.slice.name.rawValue, [run.life]) }
+            return hasEnded
+        }
+        state.update { state in for name in names { state.sources[name] = nil } }
+        return ended.allSatisfy { $0 }
+    }
+
+    @discardableResult private func stopUploads(by deadline: BootInstant) -> Bool {
+        guard let uploads else { return true }
+        let hasEnded = uploads.stop(by: deadline)
+        if !hasEnded { leave("upload", uploads.lives) }
+        state.update { $0.uploads = nil }
+        return hasEnded
+    }
+
+    // MARK: Threads that hang
+
+    /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.
+    private func word(_ name: SourceName) -> Heartbeat.Word? {
+        if let run = source(name) { return run.life.word }
+        return context.board.resting.value[name] == nil ? left(name.rawValue).last?.word : nil
+    }
+
+    /// The heartbeat of the uploader, or of the abandoned one that prevents a new one.
+    var uploadsWord: Heartbeat.Word? {
+        if let uploads { return uploads.word }
+        return configuration.upload.target == nil ? nil : left("upload").last?.word
+    }
+
+    private func leave(_ part: String, _ lives: [Heartbeat]) {
+        let hanging = lives.filter { !$0.hasEnded }
+        state.update { $0.left[part, default: []] += hanging }
+        let calls = hanging.map { "\($0.word.call)" }.joined(separator: ", ")
+        context.log.warning("abandoned, it hangs", ["part": part, "in": calls])
+    }
+
+    /// The heartbeats of abandoned runs of a part that still hang.
+    private func left(_ part: String) -> [Heartbeat] {
+        state.update { state in
+            state.left[part]?.removeAll(where: \.hasEnded)
+            return state.left[part] ?? []
+        }
+    }
+
+    /// Returns true, and publishes why, if too many runs of a part hang to start another.
+    ///
+    /// Each start may leave one more hung thread behind; this limits recoveries, reloads and
+    /// restarts by people together. The health timer retries (`apply`), and the failure is reported
+    /// once.
+    private func tooManyHang<Value>(_ part: String, _ board: Publisher<Value>?) -> Bool {
+        let left = left(part)
+        guard left.count > PartHealth.recoveries, let call = left.last?.word.call else {
+            return false
+        }
+        let failure = Failure(
+            "\(part): not started, \(left.count) earlier starts of it hang, the last in \(call)"
+        )
+        tell(failure, board)
+        return true
+    }
+}

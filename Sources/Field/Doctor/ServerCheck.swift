@@ -1,0 +1,192 @@
+// Checks the server: DNS, connection, certificate, and whether it accepts this device.
+import Configuration
+import Host
+import HTTP
+import Setup
+import Status
+import StatusBoard
+import Upload
+
+struct ServerCheck {
+    /// The timeout for all requests together.
+    private static let patience = Duration.seconds(5)
+    /// Days before the end of a certificate that are a warning; renewal is due a month before.
+    private static let late = 14
+
+    let input: DoctorInput
+    private let deadline = SystemClock().now() + Self.patience
+    private var upload: UploadSettings { input.configuration.upload }
+
+    func look(_ tell: (Finding) -> Void) {
+        guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
+        else {
+            let message = "no server is configured"
+            let next = "`sudo waypost enroll --endpoint URL --token-file FILE`"
+            return tell(
+                upload.isRequired
+                    ? .fail("server", "\(message): nothing is collected", next: next)
+                    : .warn("server", "\(message): records stay on this device", next: next)
+            )
+        }
+        let (token, tokenFinding) = readToken()
+        let (way, end) = reach(target, endpoint)
+        tell(way)
+        guard way.state == .ok else { return tell(tokenFinding) }
+        certificate(target, endpoint, end).forEach(tell)
+        tell(verified(target, token) ?? tokenFinding)
+        input.report.flatMap(Self.waiting).map(tell)
+    }
+
+    /// Returns a finding if uploads wait for quiet hours or a budget, or nil.
+    static func waiting(_ report: StatusReport) -> Finding? {
+        if let end = report.upload.quietUntil {
+            let what = "nothing is sent before \(end) (upload.quiet); `waypost sync` does not wait"
+            return .ok("upload", what)
+        }
+        guard let budget = report.upload.budget else { return nil }
+        let (spentBytes, bytes) = (roughSize(budget.spentBytes), roughSize(budget.bytes))
+        let spent = "\(spentBytes) of \(bytes) of today's budget spent"
+        let held = report.streams.filter { $0.value.waitsFor != nil }.map(\.key).sorted()
+        guard !held.isEmpty else { return .ok("upload", spent) }
+        return .warn(
+            "upload",
+            "\(spent); \(held.joined(separator: ", ")) waits, until \(budget.renewsAt) at most",
+            next: "raise upload.daily_budget, or `waypost sync --over-budget`"
+        )
+    }
+
+    private func settings(_ target: String) -> TransportSettings {
+        var settings = upload.transport(target, userAgent: "waypost/\(input.version)")
+        settings.timeout = max(.milliseconds(100), deadline - SystemClock().now())
+        return settings
+    }
+
+    /// Checks DNS and the connection; returns the certificate's end, which `certificate` verifies.
+    private func reach(_ target: String, _ endpoint: Endpoint) -> (Finding, WallTime?) {
+        let settings = settings(target)
+        let proxy = ServerProbe.proxy(
+            of: settings,
+            host: endpoint.host,
+            isEncrypted: endpoint.isEncrypted,
+            environment: input.environment
+        )
+        if let proxy { return reach(endpoint.host, through: proxy, settings) }
+        do {
+            let addresses = try ServerProbe.addresses(of: endpoint.host)
+            let end = try ServerProbe.connect(settings, isVerified: false)
+            let message = "\(endpoint.host) (\(addresses.first ?? "")) can be reached"
+            return (.ok("server", message), end)
+        } catch {
+            let next =
+                "check the network (`ip route`, `resolvectl query \(endpoint.host)`) and upload.endpoint"
+            return (.fail("server", "\(error)", next: next), nil)
+        }
+    }
+
+    /// Checks the connection through a proxy, which does the DNS lookup.
+    private func reach(
+        _ host: String,
+        through proxy: ServerProbe.Proxy,
+        _ settings: TransportSettings
+    ) -> (Finding, WallTime?) {
+        let path = "through the proxy \(proxy.address.blanked) (\(proxy.variable) of the gateway)"
+        do {
+            let end = try ServerProbe.connect(settings, isVerified: false)
+            return (.ok("server", "\(host) can be reached \(path)"), end)
+        } catch {
+            let next = "check the proxy, and \(proxy.variable) in `systemctl edit waypost`"
+            return (.fail("server", "\(host) \(path): \(error)", next: next), nil)
+        }
+    }
+
+    private func certificate(
+        _ target: String,
+        _ endpoint: Endpoint,
+        _ end: WallTime?
+    ) -> [Finding] {
+        guard endpoint.isEncrypted else { return [] }
+        let date = end.map { String($0.rfc3339.prefix(10)) } ?? "an unknown date"
+        do {
+            _ = try ServerProbe.connect(settings(target))
+        } catch {
+            return [
+                .fail(
+                    "certificate",
+                    "\(error) (good until \(date))",
+                    next:
+                        "renew it on the server, put its authority into upload.ca_file, or set the clock"
+                )
+            ]
+        }
+        let left =
+            end.map { ($0.milliseconds - SystemClock().wall().milliseconds) / 86_400_000 } ?? 999
+        guard left > Self.late else {
+            return [
+                .warn(
+                    "certificate",
+                    "good until \(date), \(left) days more",
+                    next: "renew it on the server"
+                )
+            ]
+        }
+        return [.ok("certificate", "verified, good until \(date)")]
+    }
+
+    /// Reads the secret; returns it with the finding about its file.
+    private func readToken() -> (String?, Finding) {
+        do {
+            switch upload.destination {
+            case .ingest:
+                let token = try Token.read(
+                    file: upload.tokenFile,
+                    environment: input.environment,
+                    for: upload.endpoint,
+                    onlyBound: upload.isFromCard
+                )
+                return (token, .ok("token", "there, and only its owner may read it"))
+            case .s3:
+                _ = try StoreKeys.read(
+                    file: upload.credentialsFile,
+                    environment: input.environment,
+                    for: upload.bucketURL,
+                    onlyBound: upload.isFromCard
+                )
+                return (
+                    nil, .ok("keys", "there, and only their owner may read them; a sync tries them")
+                )
+            }
+        } catch {
+            let isHidden = error.message.contains(text: "must belong to the user")
+            guard !isHidden else {
+                return (nil, .warn("token", "\(error)", next: "`sudo waypost doctor` may look"))
+            }
+            return (
+                nil,
+                .fail(
+                    "token",
+                    "\(error)",
+                    next: "`sudo waypost enroll --endpoint URL --token-file FILE`"
+                )
+            )
+        }
+    }
+
+    private func verified(_ target: String, _ token: String?) -> Finding? {
+        guard let token else { return nil }
+        do {
+            let settings = settings(target)
+            switch try Enrolment.verify(settings, token: token, until: StopSignal()) {
+            case .accepted: return .ok("token", "the server knows this device")
+            case .cannotBeAsked:
+                return .ok("token", "present; the server cannot verify it, uploads will show")
+            }
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(error)")
+            let next =
+                failure.code == .tokenRefused
+                ? "put a valid token into upload.token_file"
+                : "check upload.endpoint, and the server's log"
+            return .fail("token", "\(failure)", next: next)
+        }
+    }
+}

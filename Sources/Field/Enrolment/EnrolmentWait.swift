@@ -1,0 +1,126 @@
+// Waits until the endpoint accepts the device.
+package import Host
+import HTTP
+package import Queue
+import Records
+package import Status
+import StatusBoard
+package import Upload
+
+/// Asks the endpoint once per interval, and sooner after failures other than a refusal.
+///
+/// If the endpoint cannot be asked, the first events that it accepts count.
+package struct EnrolmentWait: Sendable {
+    let destination: DestinationSettings
+    let mark: EnrolmentMark
+    let interval: Duration
+    /// Signalled to retry now.
+    let wakeup: Wakeup
+    let board: GatewayBoard
+    let queue: Queue
+    let budget: DayBudget
+    let clock: any HostClock
+    let log: Log
+
+    package init(
+        destination: DestinationSettings,
+        mark: EnrolmentMark,
+        interval: Duration,
+        wakeup: Wakeup,
+        board: GatewayBoard,
+        queue: Queue,
+        budget: DayBudget,
+        clock: any HostClock,
+        log: Log
+    ) {
+        self.destination = destination
+        self.mark = mark
+        self.interval = interval
+        self.wakeup = wakeup
+        self.board = board
+        self.queue = queue
+        self.budget = budget
+        self.clock = clock
+        self.log = log
+    }
+
+    private var endpoint: String { destination.transport.endpoint }
+
+    /// Blocks until the device is accepted; false when stopped first.
+    package func run(until stop: StopSignal) -> Bool {
+        let start = clock.now()
+        var events: Subscription?
+        // Retry often: nothing is collected until then, and an interval may be days.
+        var retry = Retry([10, 30, 60, 120, 300, 900, 3600].map { min(.seconds($0), interval) })
+        while !stop.isRaised {
+            var pause = interval
+            if events != nil, hasSentEvents(since: start) { return accepted() }
+            do {
+                let answer = try destination.verify(until: stop) { traffic in
+                    // Suspends the heartbeat: this thread blocks on the writer, which has its own.
+                    stop.life.rests()
+                    try? queue.perform { try $0.note(traffic) }
+                    budget.spend(traffic)
+                }
+                switch answer {
+                case .accepted: return accepted()
+                case .cannotBeAsked where events == nil: events = followEvents()
+                case .cannotBeAsked: break
+                }
+            } catch {
+                // A stop also aborts a request.
+                if stop.isRaised { return false }
+                tell(error)
+                if (error as? Failure)?.code != .tokenRefused { pause = retry.next() }
+            }
+            var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
+            _ = stop.wait(for: &entries, timeout: pause)
+            // A change may be the first of several: reset the backoff to retry soon.
+            if entries[1].isReady { retry.succeeded() }
+            wakeup.clear()
+        }
+        return false
+    }
+
+    private func accepted() -> Bool {
+        do {
+            try mark.write(endpoint)
+        } catch {
+            tell(error)
+        }
+        log.info("enrolled", ["endpoint": endpoint])
+        return true
+    }
+
+    private func tell(_ error: any Error) {
+        let failure = (error as? Failure) ?? Failure("\(error)")
+        board.errors.add(failure, at: clock.now())
+        log.warning("enrolment", ["why": failure.description])
+    }
+
+    /// Queues an event, and wakes this thread once the server has accepted it.
+    private func followEvents() -> Subscription {
+        log.info(
+            "the server cannot verify this device: it is enrolled once the server accepts its events",
+            ["endpoint": endpoint]
+        )
+        queue.accept(
+            Event(
+                .started,
+                source: "gateway",
+                detail: [("reason", .text("a new endpoint"))],
+                stamp: clock.stamp()
+            )
+        )
+        let (wakeup, start) = (wakeup, clock.now())
+        return board.upload.subscribe { state in
+            let sent = state.value?.streams[.events]?.lastSuccessAt
+            if let sent, sent.boot > start { wakeup.signal() }
+        }
+    }
+
+    private func hasSentEvents(since start: BootInstant) -> Bool {
+        let sent = board.upload.state.value?.streams[.events]?.lastSuccessAt
+        return sent.map { $0.boot > start } ?? false
+    }
+}

@@ -1,0 +1,272 @@
+// Exports local data: reads the database, with or without a running gateway, and changes nothing.
+import Audio
+import AudioFiles
+import Glibc
+package import Host
+import Queue
+import Records
+package import Setup
+import Upload
+
+/// The options of an export.
+package struct ExportRequest: Sendable {
+    /// The stream's own name or its wire name.
+    package var stream: String
+    package var format: ExportFormat
+    package var since: WallTime?
+    /// Excluded.
+    package var until: WallTime?
+    /// A file, or a folder for audio files; nil: standard output.
+    package var output: String?
+    /// The path of a quarantined database; nil: the live one.
+    package var database: String?
+
+    package init(stream: String, format: ExportFormat) {
+        self.stream = stream
+        self.format = format
+    }
+}
+
+/// The counts of an export.
+package struct ExportOutcome: Sendable, Equatable {
+    package var records = 0
+    /// Unreadable records.
+    package var unreadable = 0
+    /// Audio files written in their recorded format instead of the requested one.
+    package var asRecorded = 0
+}
+
+/// Runs one export; not thread-safe.
+package final class Export {
+    /// The number of records looked up at a time.
+    private static let page: Int64 = 1024
+
+    private let request: ExportRequest
+    private let configuration: Configuration
+    private let reader: Reader
+    private let stream: Stream
+    private let bounds: ClosedRange<Int64>?
+    private let progress: (_ records: Int, _ share: Double) -> Void
+    private var outcome = ExportOutcome()
+
+    /// Opens the database; throws a Failure if the stream or its format does not exist.
+    ///
+    /// `progress` is called regularly with the records and the share of the stream done.
+    package init(
+        _ request: ExportRequest,
+        _ configuration: Configuration,
+        progress: @escaping (_ records: Int, _ share: Double) -> Void = { _, _ in }
+    ) throws {
+        self.request = request
+        self.configuration = configuration
+        self.progress = progress
+        let path = request.database ?? configuration.databasePath
+        do {
+            reader = try Reader(path: path)
+            let wanted = request.stream
+            let kinds = StreamList().streams
+            let named = kinds.first { configuration.wire(of: $0) == wanted }?.name
+            let own = configuration.userStreams.first { $0.wire == wanted }?.name
+            let found =
+                try reader.stream(named: wanted) ?? reader.stream(named: named ?? own ?? "")
+                ?? reader.stream(onWire: wanted)
+            guard let found else {
+                let known = (kinds.map(\.name) + configuration.userStreams.map(\.name))
+                    .joined(separator: ", ")
+                throw Failure("no stream \"\(wanted.prefix(64))\": \(known)")
+            }
+            stream = found
+            bounds = try reader.bounds(of: found)
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            if let refusal = DatabaseRights.refusal(path, after: error) { throw refusal }
+            let isMissing = access(path, F_OK) != 0 && errno == ENOENT
+            let missing = "the file does not exist; the gateway makes it when it first runs"
+            throw Failure("\(path): \(isMissing ? missing : "\(error)")")
+        }
+        try Self.check(request.format, stream)
+    }
+
+    private static func check(_ format: ExportFormat, _ stream: Stream) throws {
+        let special: Stream
+        switch format {
+        case .ndjson, .csv: return
+        case .gpx, .geojson: special = .location
+        case .wav, .ogg: special = .audio
+        }
+        guard stream != special else { return }
+        let others = [Stream.location: ", gpx, geojson", .audio: ", wav, ogg"][stream] ?? ""
+        throw Failure(
+            "\(format.rawValue) is for \(special); export \(stream) as ndjson, csv\(others)"
+        )
+    }
+
+    /// Writes all records that exist at the start.
+    ///
+    /// A file appears only once it is complete.
+    package func run() throws -> ExportOutcome {
+        switch request.format {
+        case .wav, .ogg:
+            try writeSounds()
+        case .ndjson: try write(LinesWriter())
+        case .csv: try write(TableWriter(columns: try columns()))
+        case .gpx: try write(TrackWriter(name: configuration.wire(of: stream)))
+        case .geojson: try write(PointsWriter())
+        }
+        if let path = request.output, path != "-" { try ExportFile.sync(path) }
+        return outcome
+    }
+
+    // MARK: Records
+
+    private func write(_ writer: some ExportWriter) throws {
+        var writer = writer
+        let file = try ExportFile(request.output)
+        file.keep(Array(writer.begin().utf8))
+        // Written between pages, because a reader such as a pager may block for hours.
+        try eachRecord(between: { try file.pour() }) { json in
+            file.keep(writer.record(json))
+            outcome.records += 1
+        }
+        try file.write(Array(writer.end().utf8))
+        try file.close()
+    }
+
+    /// Returns the names of all members of any record, in a first pass.
+    private func columns() throws -> [String] {
+        var names: [String] = []
+        var seen: Set<String> = []
+        try eachRecord { json in
+            for (name, _) in RecordMembers(json).all where seen.insert(name).inserted {
+                names.append(name)
+            }
+        }
+        outcome = ExportOutcome()
+        return names
+    }
+
+    /// Calls `body` with each record in the requested time.
+    ///
+    /// Audio is inline as base64, or a file name in a table.
+    ///
+    /// `between` may block: no read transaction is open then, which would stop WAL checkpoints.
+    private func eachRecord(
+        between: () throws -> Void = {},
+        _ body: ([UInt8]) throws -> Void
+    ) throws {
+        let source = try RecordSource(
+            reader: reader,
+            clockMap: .max,
+            sound: request.format == .csv ? .named : .inline
+        )
+        try eachRun { run, done in
+            try source.forEach(stream, run, between: between) { sequence, json in
+                if isWanted(json) { try body(json) }
+                done(sequence)
+                return true
+            }
+        }
+    }
+
+    /// Returns whether a record's time is in the requested range; true if it has none.
+    private func isWanted(_ json: [UInt8]) -> Bool {
+        guard request.since != nil || request.until != nil else { return true }
+        let members = RecordMembers(json)
+        let time = ["timestamp", "timestamp_start", "start"].lazy.compactMap { members.text($0) }
+        guard let wall = time.first.flatMap({ WallTime(rfc3339: $0) }) else { return true }
+        return isWanted(wall)
+    }
+
+    private func isWanted(_ wall: WallTime) -> Bool {
+        request.since.map { wall >= $0 } ?? true && request.until.map { wall < $0 } ?? true
+    }
+
+    /// Calls `body` with runs of existing records; `body` calls `done` with each handled one.
+    ///
+    /// Skips records that the gateway purges during the export, and counts unreadable ones.
+    private func eachRun(
+        _ body: (_ run: ClosedRange<Int64>, _ done: (Int64) -> Void) throws -> Void
+    ) throws {
+        guard let bounds else { return }
+        var next = bounds.lowerBound
+        while next <= bounds.upperBound {
+            do {
+                guard try eachOfAPage(from: &next, bounds, body) else { return }
+            } catch let missing as RecordMissing {
+                let found = try? reader.present(stream, from: missing.sequence, limit: 1)
+                let isGone = found.map { $0.first?.lowerBound != missing.sequence } ?? false
+                if !isGone { outcome.unreadable += 1 }
+                next = max(next, missing.sequence + 1)
+            } catch let error where Reader.isUnreadable(error) {
+                // Later records may be readable.
+                outcome.unreadable += 1
+                next += 1
+            }
+        }
+    }
+
+    /// Calls `body` with the runs of the next page of records; false at the end.
+    private func eachOfAPage(
+        from next: inout Int64,
+        _ bounds: ClosedRange<Int64>,
+        _ body: (_ run: ClosedRange<Int64>, _ done: (Int64) -> Void) throws -> Void
+    ) throws -> Bool {
+        let runs = try reader.present(stream, from: next, limit: Self.page)
+        guard let first = runs.first, first.lowerBound <= bounds.upperBound else { return false }
+        for run in runs where run.lowerBound <= bounds.upperBound {
+            let run = run.lowerBound...min(run.upperBound, bounds.upperBound)
+            next = run.lowerBound
+            try body(run) { next = $0 + 1 }
+            next = run.upperBound + 1
+            let share = Double(next - bounds.lowerBound) / Double(bounds.count)
+            progress(outcome.records, share)
+        }
+        return true
+    }
+
+    // MARK: Audio
+
+    private func writeSounds() throws {
+        guard let folder = request.output else {
+            throw Failure("audio is exported as one file per chunk: give a folder, --output FOLDER")
+        }
+        if mkdir(folder, 0o755) != 0, errno != EEXIST {
+            throw Failure("\(SystemError.last("mkdir", on: folder))")
+        }
+        let source = try RecordSource(reader: reader, clockMap: .max, sound: .named)
+        try eachRun { run, done in
+            for sequence in run {
+                for stored in try source.chunks(sequence...sequence)
+                where isWanted(source.start(of: stored)) {
+                    try write(stored, source, folder)
+                    outcome.records += 1
+                }
+                done(sequence)
+            }
+        }
+    }
+
+    private func write(_ stored: Stored<Chunk>, _ source: RecordSource, _ folder: String) throws {
+        let name = try source.fileName(of: stored)
+        let codec = stored.record.codec
+        if codec == .opus, request.format == .wav {
+            let base = name.dropLast(codec.format.count)
+            let file = try ExportFile("\(folder)/\(base)wav")
+            let chunk = stored.record
+            try file.write(WaveFile.header(rate: chunk.rate, frames: chunk.frames))
+            try OpusSamples.decode(stored, reader) { samples in
+                try file.write(samples.flatMap { littleEndian($0) })
+            }
+            return try file.close()
+        }
+        if codec.format != request.format.rawValue { outcome.asRecorded += 1 }
+        let file = try ExportFile("\(folder)/\(name)")
+        try source.file(of: stored) { try file.write($0) }
+        try file.close()
+    }
+
+    private func littleEndian(_ sample: Int16) -> [UInt8] {
+        [UInt8(truncatingIfNeeded: sample), UInt8(truncatingIfNeeded: sample >> 8)]
+    }
+}

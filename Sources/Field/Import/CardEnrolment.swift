@@ -1,0 +1,120 @@
+// The part of an import that needs the network: exchanges a code and verifies the token.
+import Configuration
+import Glibc
+package import Host
+import HTTP
+import Setup
+package import Status
+import StatusBoard
+import Upload
+
+/// Asks the server that a card named, once; the systemd unit that runs it retries.
+package struct CardEnrolment {
+    package struct Outcome: Sendable, Equatable {
+        /// A code was exchanged for a token, which the service needs.
+        package var hasNewToken = false
+        /// Why the server does not know the device; nil if it does, or if nothing was to be asked.
+        package var problem: CardProblem?
+        /// A retry may succeed without a person.
+        package var isLater = false
+    }
+
+    private let places: ImportPlaces
+    private let version: String
+    private let clock: any HostClock
+    private let journal: ImportJournal
+    private let report: CardReport
+
+    package init(
+        _ places: ImportPlaces,
+        version: String,
+        clock: any HostClock = SystemClock()
+    ) {
+        self.init(places, version: version, clock: clock, files: StepFiles())
+    }
+
+    init(_ places: ImportPlaces, version: String, clock: any HostClock, files: StepFiles) {
+        (self.places, self.version, self.clock) = (places, version, clock)
+        let owner = ServiceOwner(stateDirectory: places.state)
+        journal = ImportJournal(places: places, files: files, owner: owner)
+        report = CardReport(places: places, files: files, owner: owner)
+    }
+
+    /// Exchanges and verifies what was imported; reports problems on `card`, a folder, too.
+    ///
+    /// Throws a SystemError if the device's own disk fails, ConfigurationErrors for a bad file.
+    package func run(on card: String?) throws -> Outcome {
+        guard let mark = journal.unverified else { return Outcome() }
+        let configuration = try inForce()
+        var outcome = Outcome()
+        do {
+            try journal.noteVerified(try ask(configuration, mark, &outcome))
+        } catch let failure as Failure {
+            outcome.isLater = failure.code != .tokenRefused && failure.code != nil
+            let name = configuration.upload.endpoint ?? ""
+            outcome.problem = problem("\(name): \(failure)", failure.code)
+        }
+        let card = card.flatMap { access($0, F_OK) == 0 ? $0 : nil }
+        let told = outcome.problem.map { [$0] } ?? []
+        // A stick may be imported now: the lock guards reading, changing and writing the report.
+        _ = try journal.locked { try report.tell(server: told, on: card) }
+        return outcome
+    }
+
+    /// Returns the configuration in force; one from a card cannot change the service's directories.
+    private func inForce() throws -> Configuration {
+        let path = places.configuration
+        var values = try Configuration.load(path: path, environment: [:]).values
+        if Configuration.inForce(path) != path {
+            (values.stateDirectory, values.runtimeDirectory) = (places.state, places.runtime)
+        }
+        return values
+    }
+
+    /// Returns the mark that was verified, or cannot be; throws if the server refuses the device.
+    private func ask(
+        _ configuration: Configuration,
+        _ imported: ImportJournal.Mark,
+        _ outcome: inout Outcome
+    ) throws -> ImportJournal.Mark {
+        var mark = imported
+        let upload = configuration.upload
+        // The gateway itself verifies a bucket.
+        guard upload.destination == .ingest, let endpoint = upload.endpoint else { return mark }
+        let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
+        if let waiting = SmallText.read(places.code) {
+            let code = try BoundSecret(Array(waiting.utf8)).secret(
+                for: endpoint,
+                onlyBound: upload.isFromCard
+            )
+            let text = trimmed(String(decoding: code, as: UTF8.self))
+            try journal.tryToStore()
+            let token = try Onboarding.exchange(text, configuration, journal.owner, transport)
+            mark = try journal.store(token: token, for: upload.server, after: mark)
+            AskedToken(configuration: configuration).forget()
+            outcome.hasNewToken = true
+        }
+        let token = try Token.read(
+            file: upload.tokenFile,
+            environment: ["CREDENTIALS_DIRECTORY": places.credentials],
+            for: endpoint,
+            onlyBound: upload.isFromCard
+        )
+        _ = try Enrolment.verify(transport, token: token, until: StopSignal())
+        return mark
+    }
+
+    private func problem(_ what: String, _ code: ErrorCode?) -> CardProblem {
+        // Without a set clock, certificates are not yet valid.
+        let isDated = clock.wall() > .release
+        let remedy =
+            switch code {
+            case .tokenRefused: "ask whoever runs the server for another one, or for its address"
+            case nil: "give it a token or an enrolment code"
+            case _ where isDated:
+                "it is tried again every minute; check the network, and upload.endpoint"
+            case _: "the device does not know the date yet: it is tried again when it does"
+            }
+        return CardProblem(file: "", what, remedy)
+    }
+}

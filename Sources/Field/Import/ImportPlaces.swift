@@ -1,0 +1,160 @@
+// The paths of an import, and the owner of the files that it makes.
+import CLinux
+import Configuration
+import Glibc
+import Host
+import HTTP
+import Setup
+
+/// The files and folders that an import reads and writes.
+package struct ImportPlaces: Sendable {
+    /// `/etc/waypost`.
+    let folder: String
+    /// The configuration that a person edits on the device; an imported one lies beside it.
+    let configuration: String
+    /// systemd's store of credentials (systemd.exec(5), LoadCredential=).
+    let credentials: String
+    /// The gateway's runtime directory, where `status` finds problems with a card.
+    let runtime: String
+    /// The gateway's state directory, as in its unit.
+    let state: String
+    /// Lists the folders that should be mounted.
+    var fstab = "/etc/fstab"
+    /// Exists if a card's initramfs found no data partition: everything written is in memory.
+    var notKept = "/run/waypost-not-kept"
+    /// The board's own number (Devicetree Specification, 2.3: `serial-number` of the root).
+    var boardSerial = "/proc/device-tree/serial-number"
+    /// Differs after each boot.
+    var bootID = "/proc/sys/kernel/random/boot_id"
+    /// Returns the table of mounted file systems.
+    var mounts: @Sendable () -> String = currentMounts
+    /// Returns whether a folder is on another file system than its parent.
+    var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
+
+    package init(
+        configuration: String,
+        credentials: String,
+        runtime: String,
+        state: String = "/var/lib/waypost"
+    ) {
+        self.configuration = configuration
+        folder = Host.folder(ofPath: configuration)
+        (self.credentials, self.runtime, self.state) = (credentials, runtime, state)
+    }
+
+    var imported: String { "\(folder)/\(Configuration.importedName)" }
+
+    /// The folder that only the import itself reads.
+    var journal: String { "\(folder)/import" }
+
+    /// The file of a code that waits for the network.
+    var code: String { "\(journal)/\(CardFile.code.rawValue)" }
+
+    /// A file that exists while an import is not verified by the server.
+    var unverified: String { "\(journal)/unverified" }
+
+    var token: String { "\(credentials)/\(Token.credential)" }
+
+    var keys: String { "\(credentials)/\(StoreKeys.credential)" }
+
+    /// The folder of committed files that are not all in place yet.
+    var pending: String { "\(journal)/pending" }
+
+    /// A file that exists from before an import comes into force until the service is restarted.
+    ///
+    /// It survives if this program is killed in between. In the runtime directory, because a boot
+    /// starts the service anyway.
+    private var behind: String { "\(runtime)/import-not-told" }
+
+    /// True if the service still runs with the previous files and all new ones are in place.
+    package var isServiceBehind: Bool { access(behind, F_OK) == 0 && access(pending, F_OK) != 0 }
+
+    /// Called before an import comes into force.
+    func noteServiceIsBehind(_ owner: ServiceOwner) {
+        makeRuntime(owner)
+        // Without the file the service is restarted all the same, unless this program is killed.
+        try? SmallFile.replace(behind, [], mode: 0o644, owner: owner.ids, isSynced: false)
+    }
+
+    /// Called when the service is restarted, or is about to be.
+    package func noteServiceRestarted() { unlink(behind) }
+
+    func makeRuntime(_ owner: ServiceOwner) {
+        if mkdir(runtime, 0o755) == 0 { owner.own(runtime) }
+    }
+
+    /// Returns the path of a stored secret; nil for the configuration.
+    func secret(_ file: CardFile) -> String? {
+        switch file {
+        case .configuration: nil
+        case .token: token
+        case .code: code
+        case .keys: keys
+        }
+    }
+
+    /// Returns whether an imported file is still stored; true for the configuration.
+    ///
+    /// A code counts as stored while its token is. A deleted configuration does not come back by
+    /// itself.
+    func has(_ file: CardFile) -> Bool {
+        let files = file == .code ? [code, token] : secret(file).map { [$0] } ?? []
+        return files.isEmpty || files.contains { access($0, F_OK) == 0 || errno != ENOENT }
+    }
+
+    /// Returns whether fstab(5) lists a mount point.
+    func isListed(_ path: String) -> Bool {
+        mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
+    }
+
+    /// True if the folder is in memory, so that a power cut loses every import.
+    var isInMemory: Bool { isOverlayInMemory(folder, mounts()) }
+
+    /// Returns whether a stick is part of the system's own disk, as on a device booted from USB.
+    func isOwnDisk(_ path: String) -> Bool {
+        let device = "/dev/" + (path.split(separator: "/").last ?? "")
+        return mountTable(mounts()).contains { $0[0] == device && isListed(String($0[1])) }
+    }
+
+    static func isMounted(_ path: String) -> Bool {
+        var (own, above) = (stat(), stat())
+        guard stat(path, &own) == 0 else { return false }
+        return stat(Host.folder(ofPath: path), &above) != 0 || own.st_dev != above.st_dev
+    }
+}
+
+/// The user that the service runs as, and that must own its files.
+struct ServiceOwner: Sendable {
+    private(set) var ids: FileOwner?
+
+    /// Finds the owner of the state directory, or the user `waypost`; nil unless run by root.
+    ///
+    /// The service has not used a directory that root owns yet, such as a new partition.
+    init(stateDirectory: String) {
+        guard geteuid() == 0 else { return }
+        var figures = stat()
+        if stat(stateDirectory, &figures) == 0, figures.st_uid != 0 {
+            ids = FileOwner(user: figures.st_uid, group: figures.st_gid)
+        } else if let user = getpwnam("waypost") {
+            ids = FileOwner(user: user.pointee.pw_uid, group: user.pointee.pw_gid)
+        }
+    }
+
+    /// Makes the service's directories and gives them to the service's user.
+    func prepare(_ configuration: Configuration) throws {
+        try configuration.prepareDirectories()
+        own(configuration.stateDirectory)
+        own(configuration.runtimeDirectory)
+    }
+
+    /// Gives a directory that root owns to the service's user.
+    ///
+    /// Opens it without following a symbolic link: the folder above may be another user's.
+    func own(_ directory: String) {
+        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+        guard let ids, let folder = try? Descriptor(opening: directory, flags) else { return }
+        var figures = stat()
+        guard fstat(folder.number, &figures) == 0, figures.st_uid == 0 else { return }
+        try? folder.give(to: ids, directory)
+    }
+}

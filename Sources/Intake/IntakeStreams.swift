@@ -1,0 +1,117 @@
+// The declared user streams and their limits.
+import Host
+import JSON
+import Records
+import Setup
+import Status
+
+/// A token bucket with one token per record; allows a burst of one second's records.
+struct RecordRate: Sendable {
+    private let perSecond: Double
+    private let burst: Double
+    private var tokens: Double
+    private var filled: BootInstant
+
+    init(perSecond: Double, now: BootInstant) {
+        self.perSecond = perSecond
+        burst = max(10, perSecond)
+        tokens = burst
+        filled = now
+    }
+
+    /// Takes a token and returns nil; without a token, returns the time until there is one.
+    mutating func delay(at now: BootInstant) -> Duration? {
+        if now > filled {
+            tokens = min(burst, tokens + (now - filled).inSeconds * perSecond)
+            filled = now
+        }
+        guard tokens >= 1 else {
+            // At most a year, because a larger number might overflow Int64 and trap.
+            let milliseconds = min(1000 * (1 - tokens) / perSecond, 365 * 86_400_000).rounded(.up)
+            return .milliseconds(max(1, Int64(milliseconds)))
+        }
+        tokens -= 1
+        return nil
+    }
+}
+
+/// Checks lines against the declared streams and their limits.
+struct IntakeStreams {
+    private struct Declared {
+        var stream: UserStream
+        var rate: RecordRate
+    }
+
+    private var declared: [String: Declared] = [:]
+    private var names = ""
+    /// Bytes of the longest line that any stream accepts.
+    private(set) var longestLine = 0
+
+    init(_ streams: [UserStream], now: BootInstant) {
+        declare(streams, now: now)
+    }
+
+    /// Replaces the declared streams; one with the same `max_rate` keeps its token bucket.
+    package mutating func declare(_ streams: [UserStream], now: BootInstant) {
+        let before = declared
+        declared = [:]
+        for stream in streams {
+            let known = before[stream.name].flatMap { known in
+                known.stream.maxRate == stream.maxRate ? known.rate : nil
+            }
+            let rate = known ?? RecordRate(perSecond: stream.maxRate, now: now)
+            declared[stream.name] = Declared(stream: stream, rate: rate)
+        }
+        names = streams.map(\.name).joined(separator: ", ")
+        longestLine = (streams.map(\.maxRecordBytes).max() ?? 0) + IntakeLine.envelope
+    }
+
+    /// Returns the record of a line, or throws the reason.
+    mutating func record(of bytes: [UInt8], _ clock: any HostClock) throws(IntakeRefusal)
+        -> UserRecord
+    {
+        let line = try IntakeLine(bytes)
+        guard let stream = declared[line.stream]?.stream else { throw undeclared(line.stream) }
+        let size = line.members.count + 2
+        guard size <= stream.maxRecordBytes else {
+            throw IntakeRefusal(
+                "too long: \(size) bytes, stream \(stream.name) takes \(stream.maxRecordBytes) "
+                    + "(stream.\(stream.name).max_record_bytes)"
+            )
+        }
+        let stamp = clock.stamp()
+        if let delay = declared[line.stream]?.rate.delay(at: stamp.boot) {
+            throw IntakeRefusal(
+                "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records per second "
+                    + "(stream.\(stream.name).max_rate); send it again later",
+                retryAfter: delay
+            )
+        }
+        return UserRecord(
+            stream: stream.name,
+            stamp: stamp,
+            given: line.given,
+            members: line.members
+        )
+    }
+
+    /// The refusal of a line that exceeds the buffer.
+    var tooLong: IntakeRefusal {
+        IntakeRefusal(
+            "too long: a line takes \(longestLine) bytes at most, by the largest max_record_bytes declared"
+        )
+    }
+
+    private func undeclared(_ name: String) -> IntakeRefusal {
+        let shown = JSONCursor.shown(Array(name.utf8))
+        let known = names.isEmpty ? "no stream is declared" : "declared: \(names)"
+        let table =
+            UserStream.problem(withName: name) == nil
+            ? "; [stream.\(name)] in the configuration declares it" : ""
+        return IntakeRefusal("stream \"\(shown)\" is not declared (\(known))\(table)")
+    }
+
+    private static func shown(_ rate: Double) -> String {
+        rate == rate.rounded() ? "\(Int(rate))" : "\(rate)"
+    }
+}

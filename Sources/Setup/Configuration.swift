@@ -1,0 +1,224 @@
+// All settings of the gateway.
+package import Audio
+package import Beacons
+package import Configuration
+import Glibc
+import Host
+package import Location
+package import Queue
+package import Records
+package import Upload
+
+/// All settings, one property per section of the file (waypost.toml(5)).
+package struct Configuration: Configurable {
+    /// `auto`, or the id to use; `DeviceID.resolve` gives the effective one.
+    package var deviceID = "auto"
+    package var stateDirectory = "/var/lib/waypost"
+    package var runtimeDirectory = "/run/waypost"
+    package var upload = UploadSettings()
+    package var beacons = BeaconSettings()
+    package var location = LocationSettings()
+    package var audio = AudioSettings()
+    package var storage = StorageSettings()
+    package var streams = StreamNames()
+    /// Each `[stream.NAME]`, in the order of the file.
+    package var userStreams: [UserStream] = []
+    /// `metrics.textfile`: the path of the metrics for Prometheus.
+    package var metricsTextfile: String?
+    /// `led.name`: the LED that shows the state; `auto`, `off` or a name in /sys/class/leds.
+    package var led = "auto"
+    /// `import.stick`: a stick may bring a configuration and secrets; set only in the device file.
+    package var allowsSticks = true
+    package var logLevel = LogLevel.info
+
+    package init() {}
+
+    /// The lowest severity that is logged.
+    package enum LogLevel: String, Sendable, CaseIterable {
+        case error
+        case warning
+        case info
+        case debug
+    }
+
+    package static let table = KeyTable<Configuration>(UserStream.tables)
+
+    package static var keys: [Key<Self>] {
+        Key("device_id", \.deviceID, .deviceID).fixed()
+            .says("Name of this device at the server; \"auto\" makes a UUID once and keeps it.")
+        Key("state_directory", \.stateDirectory, .path()).fixed(orBy: "STATE_DIRECTORY")
+            .says("Database, device id and snapshot; systemd's $STATE_DIRECTORY wins over it.")
+        Key("runtime_directory", \.runtimeDirectory, .path(limit: 90))
+            .fixed(orBy: "RUNTIME_DIRECTORY")
+            .says("Control socket; systemd's $RUNTIME_DIRECTORY wins over it.")
+        UploadSettings.keys.map { $0.within("upload", \.upload) }
+        BeaconSettings.keys.map { $0.within("beacons", \.beacons) }
+        LocationSettings.keys.map { $0.within("location", \.location) }
+        AudioSettings.keys.map { $0.within("audio", \.audio) }
+        StorageSettings.keys.map { $0.within("storage", \.storage) }
+        StreamNames.keys.map { $0.within("streams", \.streams) }
+        Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
+            .says("Figures for Prometheus, written every few seconds; the service must be able to.")
+        Key("led.name", \.led, .led)
+            .says("LED that shows how the gateway is; \"auto\" is a Raspberry Pi's activity LED.")
+        Key("import.stick", \.allowsSticks, .boolean).onlyOnDevice()
+            .says(
+                "A USB stick may bring a configuration; only waypost.toml on the device can set it."
+            )
+            .onCard("take the line out, and set it in /etc/waypost/waypost.toml on the device")
+        Key("log.level", \.logLevel, .choice()).says("Least grave message that is logged.")
+    }
+
+    private static let exampleTextfile = "/var/lib/prometheus/node-exporter/waypost.prom"
+
+    package var violations: [Violation] {
+        upload.violations.map { $0.within("upload") }
+            + beacons.violations.map { $0.within("beacons") }
+            + audio.violations.map { $0.within("audio") }
+            + storage.violations.map { $0.within("storage") }
+            + streams.violations.map { $0.within("streams") } + sharedWireNames
+    }
+
+    /// Returns the wire name of any stream, including those of users.
+    package func wire(of stream: Stream) -> String {
+        userStreams.first { $0.name == stream.name }?.wire ?? streams[stream.name]
+    }
+
+    // MARK: From the file
+
+    /// Reads and checks a file, or the imported one that replaces it, together with the
+    /// environment.
+    ///
+    /// Throws all errors at once.
+    package static func load(
+        path asked: String,
+        environment: [String: String]
+    ) throws(ConfigurationErrors) -> LoadedConfiguration {
+        let path = inForce(asked)
+        let file: SmallFile
+        do {
+            file = try SmallFile.read(path, limit: KeyTable<Self>.largestFile, wait: true)
+        } catch {
+            var errors = ConfigurationErrors([unreadable(path, error)])
+            errors.isUnread = error.code == EIO
+            throw errors
+        }
+        var loaded = try check(file.bytes, file: path, environment: environment)
+        if path != asked {
+            loaded.values.upload.isFromCard = true
+            let own = StickPermission(file: asked)
+            loaded.values.allowsSticks = own.isGiven
+            loaded.origins[StickPermission.key] = own.origin
+            if var fault = own.fault {
+                fault.message += "; no stick is used until this is corrected"
+                loaded.warnings.append(fault)
+            }
+            if own.fileSetsOthers {
+                let message =
+                    "is not read, except for \(StickPermission.key): \(path), which came from a card, "
+                    + "replaces it"
+                loaded.warnings.append(ConfigurationProblem(place: asked, message: message))
+            }
+        }
+        // Keys from the environment are not in the file.
+        if case .environment = loaded.origins["beacons.bindkeys"] { return loaded }
+        if !loaded.values.beacons.bindkeys.isEmpty, file.mode & 0o007 != 0 {
+            let name = printable(path, limit: 4096)
+            let message =
+                "holds beacons.bindkeys, and every user may read it; "
+                + "`sudo chown root:waypost \(name)`, `sudo chmod 640 \(name)`"
+            loaded.warnings.append(ConfigurationProblem(place: name, message: message))
+        }
+        return loaded
+    }
+
+    /// Checks the bytes of a file with the environment; `file` is its name in messages.
+    ///
+    /// Throws all errors at once. `isFromCard`: also rejects keys that a card or stick cannot set.
+    package static func check(
+        _ bytes: [UInt8],
+        file: String,
+        environment: [String: String],
+        isFromCard: Bool = false
+    ) throws(ConfigurationErrors) -> LoadedConfiguration {
+        try table.read(
+            bytes,
+            file: file,
+            environment: environment,
+            isFromCard: isFromCard
+        ) { configuration in
+            guard configuration.upload.target == nil else { return configuration.budgetAdvice }
+            return "upload.endpoint is not set: nothing is uploaded"
+                + (configuration.upload.isRequired
+                    ? " and nothing collected; set it, or upload.required = false" : "")
+        }
+    }
+
+    /// Returns the valid parts of an invalid or unreadable file, enough to find a running gateway.
+    ///
+    /// nil if none runs.
+    package static func ofRunningGateway(
+        path: String,
+        environment: [String: String]
+    ) -> Self? {
+        let file = try? SmallFile.read(inForce(path), limit: KeyTable<Self>.largestFile, wait: true)
+        let parts = table.rightParts(of: file?.bytes ?? [], environment: environment)
+        guard case .running = DaemonPresence(stateDirectory: parts.stateDirectory) else {
+            return nil
+        }
+        return parts
+    }
+
+    private static func unreadable(_ path: String, _ error: SystemError) -> ConfigurationProblem {
+        let message =
+            switch error.code {
+            case ENOENT:
+                "the file does not exist; `waypost config default > \(path)` makes one"
+            case EACCES:
+                "cannot be read: \(error.reason); run as root or as a member of the group waypost"
+            default: "cannot be read: \(error.reason)"
+            }
+        return ConfigurationProblem(place: path, message: message)
+    }
+
+    // MARK: As text
+
+    /// The file that `waypost config default` prints: every key, its default and allowed values.
+    package static var defaultText: String {
+        """
+        # Configuration of Waypost. Each key is listed with its default; a key without one is
+        # commented out. Check a change with `waypost config check`.
+        # The environment overrides a key: WAYPOST_UPLOAD_ENDPOINT is upload.endpoint.
+
+        """ + table.commented
+    }
+
+    /// The list of keys in waypost.toml(5), in scdoc(5) format.
+    package static var manual: String { table.manual }
+}
+
+package typealias LoadedConfiguration = Loaded<Configuration>
+
+extension Loaded<Configuration> {
+    /// The output of `waypost config show`: the effective values as TOML, each with its origin.
+    package var shown: String { Configuration.table.shown(self) }
+}
+
+extension ValueFormat where Value == String {
+    fileprivate static let led = ValueFormat.text(
+        "\"auto\", \"off\", or a name in /sys/class/leds",
+        parse: { text in
+            LEDName.isName(text)
+                ? .success(text)
+                : .failure(Mismatch("\"\(printable(text))\" is not a valid LED name"))
+        },
+        written: { $0 }
+    )
+    fileprivate static let deviceID = ValueFormat.text(
+        "\"auto\", or 1 to 64 of the characters A-Z a-z 0-9 . _ -, no dot first",
+        parse: { text in
+            DeviceID.problem(text).map { .failure(Mismatch($0)) } ?? .success(text)
+        },
+        written: { $0 }
+    )
+}

@@ -1,0 +1,102 @@
+// The part of the status that survives a restart of the program.
+import Host
+import JSON
+
+/// Sync dates, errors with their totals, and the sources' counters, stored in the queue's database.
+package struct PersistedState: Codable, Sendable, Equatable {
+    /// The name under which the queue stores it.
+    package static let memo = "past"
+
+    package struct Attempts: Codable, Sendable, Equatable {
+        package var attempt: String?
+        package var success: String?
+        package var error: StatusReport.ErrorAt?
+    }
+
+    package struct Counters: Codable, Sendable, Equatable {
+        package var records: Int
+        package var dropped: Int
+        package var restarts: Int
+        package var last: String?
+    }
+
+    package var upload = Attempts()
+    package var streams: [String: Attempts] = [:]
+    package var sources: [String: Counters] = [:]
+    /// Newest first.
+    package var errors: [StatusReport.RecentError] = []
+    package var totals: [String: Int] = [:]
+
+    package init() {}
+
+    /// Takes the state from a report, which includes the state before this start.
+    package init(_ report: StatusReport) {
+        let dates = report.upload
+        upload = Attempts(attempt: dates.lastAttemptAt, success: dates.lastSuccessAt)
+        streams = report.streams.mapValues {
+            Attempts(attempt: $0.lastAttemptAt, success: $0.lastSuccessAt, error: $0.lastError)
+        }
+        sources = report.sources.mapValues {
+            Counters(
+                records: $0.records,
+                dropped: $0.dropped,
+                restarts: $0.restarts,
+                last: $0.lastRecordAt
+            )
+        }
+        errors = report.recentErrors
+        totals = report.errorTotals
+    }
+
+    /// Parses a stored `text`; empty for any other text.
+    package init(text: String?) {
+        let read = text.flatMap {
+            try? JSONInput.decode(Self.self, from: Array($0.utf8), snakeCase: true)
+        }
+        self = read ?? Self()
+    }
+
+    package var text: String { String(decoding: encodedJSON(self), as: UTF8.self) }
+
+    // MARK: Into a report
+
+    /// Adds this state to a report that covers the time since the start.
+    package func add(to report: inout StatusReport) {
+        report.upload.lastAttemptAt = report.upload.lastAttemptAt ?? upload.attempt
+        report.upload.lastSuccessAt = report.upload.lastSuccessAt ?? upload.success
+        for (name, before) in streams {
+            guard var stream = report.streams[name] else { continue }
+            add(before, to: &stream)
+            report.streams[name] = stream
+        }
+        for (name, before) in sources where report.sources[name] != nil {
+            // Audio records are chunks, which the queue counts across restarts.
+            if name != SourceName.audio.rawValue { report.sources[name]?.records += before.records }
+            report.sources[name]?.dropped += before.dropped
+            report.sources[name]?.restarts += before.restarts
+            if report.sources[name]?.lastRecordAt == nil {
+                report.sources[name]?.lastRecordAt = before.last
+            }
+        }
+        add(errorsTo: &report.recentErrors)
+        report.errorTotals.merge(totals) { $0 + $1 }
+    }
+
+    private func add(_ before: Attempts, to stream: inout StatusReport.StreamFigures) {
+        // The newest failure counts until a batch succeeds.
+        if stream.lastError == nil, stream.lastSuccessAt == nil { stream.lastError = before.error }
+        stream.lastAttemptAt = stream.lastAttemptAt ?? before.attempt
+        stream.lastSuccessAt = stream.lastSuccessAt ?? before.success
+    }
+
+    private func add(errorsTo recent: inout [StatusReport.RecentError]) {
+        for error in errors {
+            let known = recent.firstIndex { $0.code == error.code && $0.message == error.message }
+            if let known {
+                recent[known].count += error.count
+            } else if recent.count < ErrorLog.limit {
+                recent.append(error)
+            }
+        }
+    }
+}
