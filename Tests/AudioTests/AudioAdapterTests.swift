@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    /// What is told as missing then begins where the queue's sound ends.
+    /// The reported gap then begins where the queue's audio ends.
     @Test func endThatTheQueueDoesNotTake_isNoPartOfTheRun() throws {
         let recorder = try Recorder(enough: .max, refusing: 1)
         var settings = AudioSettings { $0.devices = ["mic"] }
@@ -196,7 +196,8 @@ import Testing
         }
     }
 
-    /// A board without a clock is told the time while its microphone is unplugged: forward from 1970, or back.
+    /// A device without a clock gets the time while its microphone is unplugged: forward from 1970,
+    /// or back.
     @Test(arguments: [0, 1_895_000_000_000]) func gapOverAStepOfTheClock_isAsLongAsItWas(
         wall: Int64
     ) throws {

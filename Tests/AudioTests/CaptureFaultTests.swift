@@ -16,16 +16,16 @@ import Testing
         try #require(TestALSA.isReady)
     }
 
-    /// A source that runs on a thread of its own until the test is over.
+    /// A source that runs on its own thread until the test ends.
     final class Source: Sendable {
         let microphone: Microphone
         let recorder: Recorder
         let board = Publisher<SourceReport>()
-        /// Each failure that the board was told of: some are over within milliseconds.
+        /// Each failure reported to the status board: some last only milliseconds.
         private let told = Mutex([String]())
-        /// What it was said to do since the first of them.
+        /// Each state reported since the first failure.
         let claims = Mutex([String]())
-        /// In place of `/`.
+        /// Takes the place of `/`.
         private let temporary = TemporaryFolder()
         private var root: String { temporary.path }
 
@@ -88,10 +88,10 @@ import Testing
             return failure.description
         }
 
-        /// Failures that were told of.
+        /// The number of reported failures.
         var count: Int { told.withLock { $0.count } }
 
-        /// A failure with these words was told of.
+        /// Returns true if a failure with these words was reported.
         func hasTold(_ words: String = "") -> Bool {
             told.withLock { $0.contains { words.isEmpty || $0.contains(words) } }
         }
@@ -99,15 +99,15 @@ import Testing
         var runs: Int { recorder.all.runs.count }
     }
 
-    /// What is wrong with the sound that was kept: each run is an unbroken ramp (or silence in its place), and
-    /// between two runs as much is missing as the events say.
+    /// Lists what is wrong with the stored audio: each run is an unbroken ramp (or silence in its
+    /// place), and between two runs as much is missing as the events say.
     private func problems(_ all: Recorder.Content, tolerance: Int = 800) -> [String] {
         let gaps = all.events.filter { $0.kind == .gap }
         guard gaps.count == all.runs.count - 1 else {
             return ["\(gaps.count) gaps, \(all.runs.count) runs"]
         }
         var found: [String] = []
-        // Where the ramp stood last, and how much has been told of since.
+        // The ramp's last value, and the frames reported as lost since.
         var last: (value: Int, since: Int)?
         for (number, run) in all.runs.enumerated() {
             if number > 0 { last?.since += lostFrames(gaps[number - 1]) }

@@ -60,7 +60,7 @@ final class SoundRig {
                 queue.accept(segment.dated(run: run, start.advanced(by: moment)))
                 frames += segment.frames
             }
-            // What a real microphone never does: faster than the writer.
+            // Waits for the writer, because this source is faster than any microphone.
             try queue.perform { _ in }
         }
         for from in stride(from: 0, to: sound.count, by: 1600) {
@@ -119,7 +119,7 @@ extension EncodedSegment {
 
 /// Programs that play or check a file.
 enum Player {
-    /// What ffmpeg decodes, at the file's own rate unless one is given.
+    /// Returns what ffmpeg decodes, at the file's rate unless one is given.
     static func ffmpeg(_ file: ChunkFile, rate: Int? = nil) throws -> [Int16] {
         let resampling = rate.map { ["-ar", "\($0)"] } ?? []
         let data = try run(

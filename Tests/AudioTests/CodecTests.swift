@@ -122,7 +122,7 @@ import Testing
             #expect(
                 try Player.ffmpeg(file) == Array(sound[file.first...].prefix(file.chunk.frames))
             )
-            // No checksum over all samples stands in the header, and flac would say so.
+            // The header has no checksum over all samples, as flac reports.
             try Player.run("flac", ["-t", "-s", "FILE"], file, expecting: "cannot check MD5")
         }
     }

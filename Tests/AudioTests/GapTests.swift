@@ -1,4 +1,4 @@
-// What gaps cost, and how they are told, where a device fails again and again.
+// Gaps of a device that fails repeatedly: their cost and their reports.
 import Host
 import Queue
 import Records

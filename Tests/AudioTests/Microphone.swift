@@ -6,9 +6,9 @@ import Testing
 
 @testable import Audio
 
-/// One microphone, plugged in until told otherwise; its file goes with it.
+/// One microphone, plugged in until `Mode` says otherwise; deletes its control file at the end.
 final class Microphone: Sendable {
-    /// What it does, by its number in `struct control`.
+    /// Its behaviour, by the number in `struct control`.
     enum Mode: Int64 {
         case fine
         case zeros

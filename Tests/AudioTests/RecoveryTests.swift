@@ -1,4 +1,4 @@
-// What is done about which fault, step by step.
+// The recovery steps for each fault.
 import Host
 import Testing
 

@@ -1,4 +1,4 @@
-// What is said of a microphone by its samples: dead, clipping, too slow; and a level that knows no DC.
+// A microphone judged by its samples: dead, clipping, too slow; and a level without DC.
 import Configuration
 import Foundation
 import Host
@@ -45,7 +45,7 @@ import Testing
         return state
     }
 
-    /// Zeros, and a line that stands at -12 dBFS: both are recorded, and neither is well.
+    /// Zeros, and a constant -12 dBFS: both are recorded, and neither is healthy.
     @Test(arguments: [0, 8192] as [Int16])
     func aDeadMicrophone_isAnErrorAfterFiveMinutes(value: Int16) throws {
         let still = [Int16](repeating: value, count: 16_000)

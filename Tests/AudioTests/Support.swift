@@ -22,7 +22,7 @@ func bytes(_ samples: some Sequence<Int16>) -> [UInt8] {
     samples.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
 }
 
-/// Keeps what the adapter hands over; raises `stop` once it has enough segments.
+/// Stores what the adapter hands over; raises `stop` once it has enough segments.
 final class Recorder: Sendable {
     struct Content {
         var runs: [AudioRun] = []
@@ -31,7 +31,7 @@ final class Recorder: Sendable {
         var refused: Segment?
         var ended: [Int64] = []
         var events: [Event] = []
-        /// What no event of its own tells of.
+        /// Losses without an event.
         var losses: [Loss] = []
     }
 

@@ -200,7 +200,7 @@ private final class FloodingController: Sendable {
         #expect(adapter.isFinished)
     }
 
-    /// Reports without a pause: the board is told of them, and a stop is obeyed all the same.
+    /// Reports without a pause: the status board still gets them, and a stop still works.
     @Test func controllerThatNeverPauses_delaysNeitherBoardNorStop() throws {
         let flood = try FloodingController()
         defer { flood.end() }

@@ -1,4 +1,4 @@
-// What is kept: patterns, rates, and the intake that applies both.
+// Filters by pattern and rate, and the intake that applies both.
 import Configuration
 import Host
 import Queue
@@ -279,7 +279,7 @@ extension String {
         var intake = SightingIntake(settings)
         var kept = 0
         for tenth in 0..<100 {
-            // The wall clock is set back and forth meanwhile.
+            // The wall clock is set back and forth in each round.
             clock.stepWall(to: WallTime(milliseconds: tenth % 2 == 0 ? 0 : 4_000_000_000_000))
             intake.take(report(Sample.iBeacon), at: clock.stamp()) { _ in kept += 1 }
             clock.advance(by: .milliseconds(100))

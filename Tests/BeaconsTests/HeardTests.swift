@@ -1,4 +1,4 @@
-// What is kept of each beacon: so many sightings a second, and each of its measurements once.
+// The rate limit per beacon: so many sightings per second, and each measurement once.
 import Host
 import Queue
 import Records
@@ -248,7 +248,7 @@ extension HeardBeacons {
         )
     }
 
-    /// The device itself goes on meanwhile, so its counter was not reset.
+    /// The device itself continues, so its counter was not reset.
     @Test func recordingPlayedBesideItsDevice_isNotBelieved() {
         let verdicts = take([
             (.counter(5000), 1, 10), (.counter(300), 2, 20), (.counter(5001), 3, 25),
@@ -315,7 +315,7 @@ extension HeardBeacons {
             let late = at(Int64(number) * 1000 + 20)
             #expect(heard.take(air, .longSequence(number), telemetry, at: late) == .tooOften)
         }
-        // What is never kept of E1 makes no reading of format 6 a repeated one.
+        // Format E1, which is never stored, does not turn a reading of format 6 into a repeat.
         #expect(!verdicts.contains(.kept(.repeated)))
         #expect(verdicts.count { $0 == .kept(.new) } == 100 - 5 * 5)
     }

@@ -1,4 +1,4 @@
-// What the kernel says on its sockets, byte for byte: adapters, users, management, rfkill.
+// Messages of the kernel's sockets, byte for byte: adapters, users, management, rfkill.
 import CBlueZ
 import Glibc
 import Host

@@ -182,7 +182,7 @@ struct SocketPair: ~Copyable {
         #expect(KernelLink.drops(of: receiver.number) == sent - received)
     }
 
-    /// Whatever this machine has, number 999 is not there; the words say which of it is the matter.
+    /// No machine has adapter 999; the message says which of the causes applies.
     @Test func kernel_withoutTheAdapter_saysWhatToDo() {
         let words = [
             "no such Bluetooth adapter", "this kernel has no Bluetooth", "CAP_NET_RAW",

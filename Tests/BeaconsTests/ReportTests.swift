@@ -142,7 +142,7 @@ import Testing
         #expect(reports.map { Array($0.data) } == [Sample.iBeacon + [0x1B, 0xFF, 0x99]])
     }
 
-    /// The tail of data that was given up must not be read as data of its own.
+    /// The tail of abandoned data must not be read as data of its own.
     @Test func overlong_isCountedAndGivenUpToItsEnd() {
         var parser = ReportParser()
         let piece = Event.extended(Event.extendedReport(Array(long.prefix(200)), status: 1))
@@ -150,7 +150,7 @@ import Testing
         let last = Event.extended(Event.extendedReport(Sample.iBeacon))
         #expect(parser.parse(last[...]) == [])
         #expect(parser.malformed == 1)
-        // What comes after is whole again.
+        // The next report is complete again.
         #expect(parser.parse(last[...]).count == 1)
     }
 

@@ -81,7 +81,7 @@ private let features: [UInt8] = [0xFF, 0x10, 0, 0, 0, 0, 0, 0]
         )
     }
 
-    /// The CYW43455 of a Raspberry Pi says that it is of Bluetooth 5.0; bit 12 tells of extended advertising.
+    /// The CYW43455 of a Raspberry Pi claims Bluetooth 5.0; bit 12 means extended advertising.
     @Test(
         arguments: [([0xFF, 0x10], true), ([0xFF, 0xEF], false), ([], true)] as [([UInt8], Bool)]
     )
@@ -129,7 +129,7 @@ private let features: [UInt8] = [0xFF, 0x10, 0, 0, 0, 0, 0, 0]
         #expect(result.error == "the controller refused LE Set Scan Enable with status 0x0c")
     }
 
-    /// What is heard while a command is under way is as good as any other.
+    /// Advertisements received during a command count like any other.
     @Test func eventsBetweenAnswers_arePassedOn() throws {
         let pair = try SocketPair(SOCK_STREAM)
         let near = pair.near

@@ -7,9 +7,9 @@ import Synchronization
 
 @testable import Beacons
 
-/// A controller that answers each command by a rule, on a socket of its own.
+/// A controller that answers each command by a rule, on its own socket.
 final class ScriptedController: Sendable {
-    /// What comes back for a command: a status with values, a bare Command Status, or nothing.
+    /// The answer to a command: a status with values, a bare Command Status, or nothing.
     enum Answer {
         case complete(UInt8, [UInt8] = [])
         case status(UInt8)

@@ -56,7 +56,7 @@ private final class Machine: Sendable {
         .complete(0, opcode == 0x1002 ? supported(extended: false) : [])
     }
 
-    /// What the kernel tells of the adapter.
+    /// Sends the kernel's notification of a change of the adapter.
     func tell(_ kind: AdapterChange.Kind) {
         state.withLock { $0.isThere = kind != .removed }
         let packet = bytes("04FD06 0100 0\(kind.rawValue)00 0900")
@@ -113,7 +113,7 @@ private final class Machine: Sendable {
 @Suite struct SessionTests {
     private let report = Event.legacy(Event.legacyReport(Sample.iBeacon))
 
-    /// A source that scans already.
+    /// Starts a source and waits until it scans.
     private func run(_ machine: Machine) throws -> RunningAdapter {
         let running = try RunningAdapter(
             BeaconSettings { $0.source = .adapter(9) },
@@ -175,7 +175,7 @@ private final class Machine: Sendable {
                 running.board.loadedDetail == "\(silent) 3 min, the controller answers"
             }
         )
-        // A quiet place is no error, and is left alone for a while.
+        // A quiet place is not an error; recovery waits for a while.
         pass(240, machine, running)
         #expect(
             eventually {
@@ -234,7 +234,7 @@ private final class Machine: Sendable {
         #expect(
             running.board.failure?.message == "hci9: no such Bluetooth adapter; plug it in"
         )
-        // It waits to be told; asked for health it looks, too.
+        // It waits for a notification; a health check makes it look, too.
         let before = machine.opened.count
         running.adapter.checkHealth()
         #expect(eventually { machine.opened.count == before + 1 })
@@ -244,7 +244,7 @@ private final class Machine: Sendable {
         #expect(eventually { running.collector.sightings.count == 1 })
     }
 
-    /// What comes of the same beacon first is whole: it must not be read behind what was begun.
+    /// The beacon's next report is complete and must not be appended to the unfinished one.
     @Test func reportThatTheControllerLeavesHalf_isNoPartOfTheNext() throws {
         let machine = try Machine(.h4)
         let running = try run(machine)
@@ -371,7 +371,7 @@ private final class Machine: Sendable {
         #expect(running.board.state.value?.dropped == 1)
     }
 
-    // MARK: What is done at the end
+    // MARK: Cleanup at the end
 
     @Test(arguments: [(true, true, false), (true, false, true), (false, true, true)])
     func scan_isSwitchedOffAtTheEnd_unlessItWasOnAndOthersAreThere(

@@ -115,12 +115,12 @@ final class Collector: Sendable {
 
 /// An adapter on its own thread, stopped and joined by `stop`.
 final class RunningAdapter: Sendable {
-    /// What its thread says of itself.
+    /// The heartbeat of its thread.
     var life: Heartbeat { signal.life }
     let collector = Collector()
     let board = Publisher<SourceReport>()
     let adapter: BeaconAdapter
-    /// What was told to be lost.
+    /// The reported losses.
     let losses = Tally()
     private let signal: StopSignal
     private let finished = Flag()

@@ -99,7 +99,7 @@ final class BaselinePlan {
     }
 }
 
-/// What C hands back when it has warmed up.
+/// Receives C's callback after its warm-up.
 private final class WarmUp {
     var stopwatch: Stopwatch?
     var rows = 0

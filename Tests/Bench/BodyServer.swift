@@ -9,7 +9,7 @@ struct BodyServer {
 
     private static let nginx = "/usr/sbin/nginx"
 
-    /// Debian's, where it is not there and may be installed.
+    /// Installs Debian's nginx if it is missing.
     static func installNginx() throws {
         guard access(nginx, X_OK) != 0 else { return }
         Output.progress("installing nginx-light")
@@ -21,7 +21,7 @@ struct BodyServer {
 
     /// Removes a folder and what a server left in it.
     static func remove(_ folder: String) {
-        // What stays behind is seen by whoever looks for room.
+        // Errors are ignored: leftovers only take space.
         try? run(["rm", "-rf", folder])
     }
 

@@ -10,7 +10,7 @@ struct FleetCommand: ParsableCommand {
         abstract: "Simulate a fleet before, during and after an outage of its server.",
         discussion: """
             Runs the gateway's own pacing (grid, backoff, Retry-After, portions of a backlog) on a virtual \
-            clock and counts requests a second at the server. Exit status: 0 when no outage is followed by \
+            clock and counts requests per second at the server. Exit status: 0 when no outage is followed by \
             more than twice the steady rate, 1 otherwise.
             """
     )

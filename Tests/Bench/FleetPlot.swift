@@ -81,7 +81,7 @@ struct FleetPlot: Drawing {
             + text(
                 20,
                 middle,
-                "requests a second (mean of a minute)",
+                "requests per second (mean of a minute)",
                 "text-anchor=\"middle\" transform=\"rotate(-90 20 \(middle))\""
             )
     }

@@ -1,9 +1,9 @@
-// What a server saw of a fleet: rates before, during and after an outage, as a table, as JSON, as a plot.
+// A fleet's request rates before, during and after an outage: as a table, JSON and a plot.
 import Host
 import Queue
 import Records
 
-/// Requests a second of one part of the time.
+/// Requests per second in one part of the time.
 struct FleetRate: Sendable {
     var mean: Double
     /// The busiest window.
@@ -14,7 +14,7 @@ struct FleetRate: Sendable {
 struct FleetReport: Sendable {
     /// Seconds over which a peak is taken: shorter ones show chance more than the fleet.
     static let window = 30
-    /// What the server may see at most after an outage, compared with normal running.
+    /// The highest rate allowed after an outage, as a multiple of the normal rate.
     static let limit = 2.0
 
     let plan: FleetPlan
@@ -59,7 +59,7 @@ struct FleetReport: Sendable {
         guard let plan = reports.first?.plan else { return "" }
         var text =
             "\(plan.gateways) gateways, one sync every \(plan.interval.milliseconds / 1000) s, "
-            + "\(plan.outage.milliseconds / 60_000) min of outage; requests a second\n"
+            + "\(plan.outage.milliseconds / 60_000) min of outage; requests per second\n"
             + "(peaks over \(window) s; after/steady: the busiest \(window) s after, to the mean before)\n\n"
         text += row(["OUTAGE", "STEADY", "DURING", "PEAK", "AFTER", "PEAK", "AFTER/STEADY", ""])
         for report in reports {

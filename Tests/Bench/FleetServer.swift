@@ -27,7 +27,7 @@ enum OutageKind: String, CaseIterable, Codable, Sendable {
     }
 }
 
-/// What one request meets.
+/// The server's answer to one request.
 enum SimulatedAnswer: Sendable {
     case accepted
     /// The sync ends; the server asked for `after`.

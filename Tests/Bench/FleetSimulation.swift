@@ -3,7 +3,7 @@ import Daemon
 import Host
 import Upload
 
-/// What is simulated.
+/// The fleet, the outage and the times of one simulation.
 struct FleetPlan: Sendable {
     var gateways = 1000
     var interval = Duration.seconds(300)

@@ -74,7 +74,7 @@ struct GrowthCommand: ParsableCommand {
     }
 }
 
-/// What was measured, by size.
+/// The measured figures, by size.
 struct GrowthReport {
     struct Size {
         var rows: Int

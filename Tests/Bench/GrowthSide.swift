@@ -1,4 +1,4 @@
-// What each step of the queue costs in a database of a size.
+// The cost of each step of the queue in a database of a given size.
 import Configuration
 import Glibc
 import Host
@@ -8,9 +8,9 @@ import Records
 import SQLite
 import Upload
 
-/// One size: so many rows that wait, of so many beacons.
+/// One size: a number of pending rows of a number of beacons.
 struct GrowthPoint {
-    /// What is looked at, and in which unit.
+    /// The measured figures and their units.
     static let figures: [(name: String, unit: String)] = [
         ("ingest", "CPU us/row"), ("start", "ms"), ("status", "ms"), ("batch", "CPU us/record"),
         ("retention", "CPU us/row"),
@@ -88,7 +88,7 @@ struct GrowthPoint {
         } while Usage.now().cpu - before >= 0.01
     }
 
-    /// What was uploaded goes; ends when it is gone.
+    /// Purges the uploaded rows and returns when they are deleted.
     private func delete(through last: Int64, _ queue: Queue) throws {
         let connection = try Connection(path: path, access: .readOnly)
         queue.purge(retention: .zero)

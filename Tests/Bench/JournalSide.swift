@@ -52,7 +52,7 @@ private final class ReaderLoop: Sendable {
     }
 }
 
-/// Looks at a file's size a thousand times a second.
+/// Samples a file's size a thousand times per second.
 private final class JournalWatch: Sendable {
     private let path: String
     private let isStopped = Atomic(false)

@@ -1,4 +1,4 @@
-// What the figures were measured on: processor, file system, kind of disk.
+// The machine of the measurement: processor, file system, kind of disk.
 import Glibc
 import Queue
 import Records

@@ -58,7 +58,7 @@ struct MonthCommand: ParsableCommand {
         _ month: Month
     ) -> [Row] {
         let days = Double(days)
-        // What a day's records take in the file while none is deleted.
+        // The space of a day's records while none are deleted.
         let stored = sizes[0]
         var rows = [
             Row("written to the disk", "MB a day", written / days / 1e6),
@@ -144,7 +144,7 @@ private struct Month {
         queue.close()
         let connection = try Connection(path: path, access: .readOnly)
         let left = try connection.integer("SELECT count(*) FROM sightings") ?? 0
-        // What is kept, and an hour more: an upload each five minutes, and then the purge's pace.
+        // The retention and an hour more: an upload every five minutes, then the pace of the purge.
         let kept = (retention + .seconds(3600)).components.seconds * 10
         guard left <= kept else {
             throw BenchFailure("\(path): \(left) sightings are left, \(kept) are kept")

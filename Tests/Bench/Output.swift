@@ -1,4 +1,4 @@
-// What the bench prints, and what it fails with.
+// Output and errors of the bench.
 import Glibc
 import Host
 

@@ -15,7 +15,7 @@ struct QueueCommand: ParsableCommand {
 
     @Option(help: "Sightings at 100 a commit; five times as many at full speed.")
     var rows = 200_000
-    @Option(help: "Rounds of which the median is taken.")
+    @Option(help: "Rounds; the result is their median.")
     var rounds = 3
     @Option(help: "Pending sightings in the backlog, 0 for none. (default: 25 times the rows)")
     var backlog: Int?
@@ -126,7 +126,7 @@ struct QueueCommand: ParsableCommand {
 }
 
 extension Side {
-    /// What it does, for a person.
+    /// Its name in the table.
     var title: String {
         switch self {
         case .queue: "Waypost, sightings into the queue"

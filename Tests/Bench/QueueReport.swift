@@ -1,4 +1,4 @@
-// What `waypost-bench queue` found: a table for people, an object for programs.
+// The result of `waypost-bench queue`: a table for people, an object for programs.
 import Queue
 import Records
 

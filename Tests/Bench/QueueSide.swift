@@ -11,7 +11,7 @@ import StatusBoard
 import Synchronization
 import Upload
 
-/// What a side is to do.
+/// The work of one side.
 struct SideTask: Sendable {
     var database: String
     var rows: Int

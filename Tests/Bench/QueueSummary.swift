@@ -1,4 +1,4 @@
-// What `waypost-bench queue` is about, in few rows.
+// The main figures of `waypost-bench queue`, in a few rows.
 
 extension QueueReport {
     var summary: [Row] {

@@ -100,7 +100,7 @@ struct ReceiverCommand: ParsableCommand {
             text += Self.padded(name, 10) + cells.joined() + "\n"
         }
         return text
-            + "receiver / nginx, batches a second: \((ratio(sides) * 1000).rounded() / 1000)\n"
+            + "receiver / nginx, batches per second: \((ratio(sides) * 1000).rounded() / 1000)\n"
     }
 
     private static func padded(_ text: String, _ width: Int) -> String {

@@ -3,7 +3,7 @@ import Queue
 import Records
 
 struct Row {
-    /// What must hold: of the figure itself, or of its ratio to what was measured beside it.
+    /// A limit for the figure itself or for its ratio to the figure measured beside it.
     struct Goal {
         var limit: Double
         var isOfRatio = false
@@ -57,7 +57,7 @@ struct Row {
         }
     }
 
-    /// What is promised, of some rows: for people.
+    /// Returns a table of the rows that have a goal, for people.
     static func table(_ rows: [Row]) -> String {
         rows.filter { $0.goal != nil }.reduce(
             QueueReport.line("goal", "measured", "limit", "met")
@@ -73,7 +73,7 @@ struct Row {
         }
     }
 
-    /// What a command prints with `--json`: one object on one line, `more` of it before its rows.
+    /// Returns the output of `--json`: one object on one line, with `more` before its rows.
     static func report(
         _ bench: String,
         _ rows: [Row],

@@ -55,7 +55,7 @@ enum SinkSide {
         /// Of the request that is coming in: when it began, and how much of it came.
         private var began = 0.0
         private var bytes = 0
-        /// What has come of the next request's head.
+        /// The bytes received of the next request's head.
         private var head: [UInt8] = []
 
         init(socket: consuming Descriptor, link: Int) {

@@ -5,9 +5,11 @@ import Queue
 import Records
 
 enum SiteSide {
-    /// Ten sightings a second at moments drawn at random, of the bench's forty beacons; asked for fixes, one each ten seconds.
+    /// Stores ten sightings per second of the bench's forty beacons at random times; if asked for
+    /// fixes, also one every ten seconds.
     ///
-    /// Signals go up and down by some dB, readings and the place wander; a chip's noise is what compresses worst.
+    /// Signal strength varies by some dB, readings and position drift. The sensors' noise compresses
+    /// worst.
     static func fill(_ task: SideTask) throws -> Figures {
         let cycle = try Workload.sightings()
         let queue = try task.queue()

@@ -25,9 +25,9 @@ struct UploadCommand: ParsableCommand {
     var compression: [String] = []
     @Option(help: "Megabytes of a body before compression, 1 to 1000.")
     var batch = 8
-    @Option(help: "Megabits a second of the line to the server, 0 for loopback as it is.")
+    @Option(help: "Megabits per second of the line to the server, 0 for plain loopback.")
     var link = 0
-    @Option(help: "Rounds of which the median is taken.")
+    @Option(help: "Rounds; the result is their median.")
     var rounds = 3
     @Option(help: "Where the databases and the bodies are made.")
     var directory = "/var/tmp"
@@ -136,6 +136,6 @@ struct UploadCommand: ParsableCommand {
 }
 
 extension Stream {
-    /// What its records are called, several of them.
+    /// The plural name of its records.
     var unit: String { self == .audio ? "chunks of sound" : "sightings" }
 }

@@ -1,4 +1,4 @@
-// What `waypost-bench upload` found: a table for people, an object for programs.
+// The result of `waypost-bench upload`: a table for people, an object for programs.
 import HTTP
 import Queue
 import Records
@@ -49,7 +49,7 @@ struct UploadResult {
     var rounds: Int
     /// MiB of a body before compression.
     var batch: Int
-    /// Megabits a second of the line to the server; 0: loopback as it is.
+    /// Megabits per second of the line to the server; 0: plain loopback.
     var link: Int
     var cases: [Case] = []
 

@@ -18,7 +18,7 @@ enum UploadSide {
             var random = SeededRandom(seed: 1)
             // Each chunk shares its first segment with the one before.
             for index in 0...(task.rows * (run.chunkSegments - run.overlapSegments)) {
-                // What one transaction holds is bounded: a microphone gives no more.
+                // Bounds a transaction to what a microphone delivers.
                 if index % 100 == 99 { try queue.perform { _ in } }
                 let start = Workload.start.advanced(by: .seconds(2 * index))
                 queue.accept(segment(of: run, at: start, &random))
@@ -32,7 +32,7 @@ enum UploadSide {
         }
     }
 
-    /// Sound in chunks of thirty seconds, two of which are shared with the one before.
+    /// Begins audio in chunks of thirty seconds; each shares two seconds with the one before.
     static func beginRun(_ queue: Queue) -> AudioRun {
         let run = AudioRun(
             id: queue.newRunID(),

@@ -1,4 +1,4 @@
-// What a process has used: time, CPU, bytes written, memory.
+// Resource usage of a process: time, CPU, bytes written, memory.
 import Glibc
 import Host
 import Records
@@ -51,7 +51,7 @@ enum Resident {
     }
 }
 
-/// What the disk below a folder was asked to write, by whomever.
+/// Counts the bytes that the disk below a folder was asked to write, by any process.
 struct DiskCounter {
     private let device: DeviceNumber
 
@@ -132,7 +132,7 @@ struct Figures {
         }
     }
 
-    /// What `work` used for each of `rows` rows, from the stopwatch's start on.
+    /// Returns the usage of `work` per row, from the stopwatch's start on.
     static func measure(rows: Int, _ work: (Stopwatch) throws -> Void) rethrows -> Figures {
         Resident.forgetPeak()
         let stopwatch = Stopwatch()

@@ -5,7 +5,7 @@ import Queue
 import Records
 import Upload
 
-/// What a worker measures.
+/// The cases that a worker measures.
 enum Side: String, ExpressibleByArgument, CaseIterable {
     case queue
     case path

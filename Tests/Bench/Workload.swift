@@ -12,7 +12,7 @@ enum Workload {
     static let beacons = 40
     /// Sightings made ready beforehand; sides that need no more bytes go through them again and again.
     static let cycle = 4000
-    /// Between two sightings: each beacon is heard about 3.6 times a second, below the default limit.
+    /// The time between two sightings: about 3.6 per second and beacon, below the default limit.
     static let interval = Duration.milliseconds(7)
     /// The first sighting's time.
     static let start = Stamp(

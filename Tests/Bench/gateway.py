@@ -111,7 +111,7 @@ class Bench:
 
 
 def unit_environment():
-    """What the service sets for the gateway."""
+    """The environment that the service sets for the gateway."""
     lines = (ROOT / "deploy/systemd/waypost.service").read_text().splitlines()
     return dict(line.split("=", 2)[1:] for line in lines if line.startswith("Environment="))
 

@@ -100,7 +100,7 @@ def air(part):
 
 
 def boards(figures):
-    """What a board would need: the machine's figures by how much slower 7-Zip is there."""
+    """Estimates a board's needs: the machine's figures, scaled by how much slower 7-Zip is there."""
     parts = figures["parts"]
     pace, opus = figure(parts["queue"], "CPU of the whole path, at a site"), figure(parts["audio"], "an hour of sound as opus")
     both = figure(parts["upload"], "CPU in and out")

@@ -1,4 +1,4 @@
-"""What the benches written in Python give to `waypost-bench all`: rows as those of Row.swift."""
+"""The rows that benches written in Python give to `waypost-bench all`, as those of Row.swift."""
 import json
 
 

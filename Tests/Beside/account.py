@@ -1,4 +1,4 @@
-"""What a producer was promised, what the sink has, and what came of it: lost and doubled."""
+"""Compares the records promised to a producer with those in the sink: lost and doubled."""
 import array
 import pathlib
 import time

@@ -81,7 +81,7 @@ class OrderedFile(diskimage.File):
     """
 
     def after_cut(self, random, share, sure=0):
-        """What was changed before `sure` in the log is there."""
+        """Returns the content after a power cut; changes before `sure` in the log are kept."""
         content = bytearray(self.durable)
         safe = sum(1 for entry in self.pending if entry.at < sure)
         known = random.randint(safe, len(self.pending))
@@ -172,7 +172,7 @@ class Journalled(diskimage.Disk):
 
 
 def unmount_below(folder):
-    """What a run that was broken off has left."""
+    """Unmounts what an aborted run left mounted."""
     for line in reversed(pathlib.Path("/proc/mounts").read_text().splitlines()):
         place = line.split()[1]
         if place.startswith(f"{folder}/"):

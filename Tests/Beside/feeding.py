@@ -69,7 +69,7 @@ class Storage(Stream):
 
 
 class Relp(Stream):
-    """RELP, of which rsyslog's documentation says that no message is lost: each has an answer (imrelp)."""
+    """RELP, which answers each message; rsyslog's documentation says that it loses none (imrelp)."""
 
     def open(self):
         offer = b"relp_version=0\nrelp_software=waypost-bench\ncommands=syslog"

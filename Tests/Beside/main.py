@@ -71,7 +71,7 @@ class Run:
         return path
 
     def attempt(self, name, phase, work):
-        """Figures of one peer and phase; what broke is told with the others' figures."""
+        """Measures one peer and phase; a failure is reported with the others' figures."""
         try:
             self.results[name][phase] = work()
         except Missing as why:

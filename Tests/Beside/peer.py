@@ -1,4 +1,4 @@
-"""What all peers have in common: a folder that lasts, processes, a start that waits, a kill."""
+"""The base of all peers: a lasting folder, processes, a start that waits, a kill."""
 import os
 import pathlib
 import signal
@@ -35,7 +35,7 @@ class Peer:
     """One peer over one folder; `work` is for what need not last: sockets, configuration, logs."""
 
     name = title = protocol = sink_kind = ""
-    # What an answer of it says, for the notes below the table.
+    # What its answer promises, for the notes below the table.
     promise = ""
     # Between two of Waypost's uploads, so that some are under way when it is killed; its speed is that of the default.
     interval = "300ms"
@@ -47,7 +47,7 @@ class Peer:
         self.processes, self.sink, self.feeder = [], None, None
         self.arrivals, self.acknowledged = self.work / "arrivals", self.work / "acknowledged"
 
-    # MARK: What a peer says of itself
+    # MARK: Overridden by each peer
 
     def configure(self):
         """Writes its configuration."""

@@ -1,4 +1,4 @@
-// What a quiet gateway does all day, in plain C with the same libraries: the floor for its memory and its wake-ups.
+// The work of a quiet gateway in plain C with the same libraries: the floor for its memory and wake-ups.
 //
 //   cc -O2 -o plain plain.c -lasound -lcurl -lopus -lsqlite3
 //   plain DATABASE URL PCM

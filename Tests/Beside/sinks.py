@@ -47,7 +47,7 @@ class Arrivals:
 
 
 class Connection:
-    """What one client sends, read as it comes."""
+    """Reads what one client sends, as it arrives."""
 
     def __init__(self, client, arrivals):
         self.client, self.arrivals, self.rest = client, arrivals, b""
@@ -78,7 +78,7 @@ class Connection:
         return data[:count]
 
     def head(self):
-        """An HTTP request's fields; a client that waits to be told to go on is told."""
+        """Returns an HTTP request's fields; answers `Expect: 100-continue`."""
         lines = self.until(b"\r\n\r\n").lower().split(b"\r\n")
         fields = dict(line.split(b": ", 1) for line in lines[1:] if b": " in line)
         if b"expect" in fields:
@@ -127,7 +127,7 @@ class Sightings(Connection):
 
 
 class Journal(Connection):
-    """What systemd-journal-upload posts: entries one after the other for as long as it has some."""
+    """A request of systemd-journal-upload: entries one after the other for as long as it has some."""
 
     def serve(self):
         while True:

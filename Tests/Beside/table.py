@@ -1,4 +1,4 @@
-"""What was measured as one table, and where another is ahead of Waypost."""
+"""The measured figures as one table, and where another program is ahead of Waypost."""
 from rows import row
 
 # Name in the figures, heading, how it is shown, whether less is better.

@@ -9,7 +9,7 @@ import time
 ENDS_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 # Where parts/card-image puts the FAT partition.
 FAT_OFFSET = 4 << 20
-# What the firmware of a Pi would do: kernel, initramfs and command line of the FAT partition.
+# Does the firmware's part: kernel, initramfs and command line of the FAT partition.
 VIRT = ["-machine", "virt", "-cpu", "cortex-a72", "-smp", "2", "-m", "1024", "-accel", "tcg,thread=multi"]
 RASPI = ["-machine", "raspi3b"]
 
@@ -89,7 +89,7 @@ class Board:
                  "-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.ssh_port}-:22", "-device", "virtio-net-pci,netdev=net,romfile=",
                  # A Pi has no clock that runs without power.
                  "-rtc", "base=2000-01-01T00:00:00",
-                 # A real one would start the machine anew; on a busy PC the guest stands still longer than that.
+                 # A real watchdog would restart the machine; on a busy PC the guest pauses longer than its limit.
                  "-device", "i6300esb", "-action", "watchdog=none"]
         for number, place in enumerate(self.serial):
             words += ["-chardev", f"socket,id=port{number},{place},reconnect=1", "-device", f"pci-serial,chardev=port{number}"]

@@ -28,7 +28,7 @@ CARD_SIZE = 8 << 30
 LOCATION, AUDIO, BEACONS, EVENTS = 1, 2, 3, 4
 # A boot takes a minute or two; a PC that does other things at the same time must not fail it.
 BOOT_LIMIT, DATA_LIMIT = 1200, 900
-# What a console has between the words.
+# Escape sequences between the words of a console.
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -54,7 +54,7 @@ class Bench:
         print(f"{self.board.age:5.0f} s  {text}" if self.board.process else f"         {text}", flush=True)
 
     def write_card(self):
-        """What the person with the card does, on Windows."""
+        """Writes the settings as a person on Windows does."""
         self.card.write("rpi-preseed.toml", "\r\n".join([
             'config_version = "1.0"', "[system]", 'hostname = "lake-7"', "[user]", f'name = "{USER}"', 'groups = ["sudo"]',
             "[ssh]", "enabled = true", "password_authentication = false", "authorized_keys = [", f'  "{self.shell.public}",', "]",
@@ -107,7 +107,7 @@ class Bench:
         return records.received(self.server.data)
 
     def lost(self):
-        """What events tell of records that no disk took."""
+        """Returns the details of events that report records that no disk stored."""
         details = [event["detail"] for event in self.received().get(EVENTS, []) if event.get("detail")]
         return [detail for detail in details if detail.get("kind") == "dropped"]
 
@@ -125,7 +125,7 @@ class Bench:
 
 
 def look(shell):
-    """What the image promises, asked in the running system: name, what was found, whether it is right."""
+    """Checks the image's promises in the running system: name, what was found, whether it is right."""
     def ask(command):
         return shell.run(command, check=False).stdout.strip()
     rows = [
@@ -166,7 +166,7 @@ def cut_boots(bench, count):
     for number in range(count):
         bench.board.start()
         if number < count // 3:
-            # Some ten seconds; what is not whole when the power goes off, the next start makes anew.
+            # Some ten seconds; the next start makes again whatever is not complete at the power cut.
             bench.board.speaks("Running /scripts/local-bottom", BOOT_LIMIT)
             instant = bench.board.age + bench.random.uniform(0, 10)
         else:

@@ -1,4 +1,4 @@
-"""What a board is plugged into: a GNSS receiver that walks, a Bluetooth controller with beacons about it, a microphone."""
+"""The devices around a board: a GNSS receiver that walks, a Bluetooth controller with beacons, a microphone."""
 import pathlib
 import socket
 import subprocess
@@ -36,12 +36,12 @@ class Receiver:
         while True:
             time.sleep(1 - time.time() % 1)
             start = datetime.now(timezone.utc).replace(microsecond=0)
-            # The walk begins anew each hour, the time is the real one.
+            # The walk restarts each hour; the time is the real one.
             second = start.minute * 60 + start.second
             lines = route.epoch(start - timedelta(seconds=second), second)
             try:
                 client.send("".join(map(route.sentence, lines)).encode())
-                # What gpsd writes to find out about the receiver is taken and not understood.
+                # gpsd probes the GNSS receiver; its bytes are read and ignored.
                 while client.recv(4096):
                     pass
                 return

@@ -33,7 +33,7 @@ mount_data || { echo "not mounted"; do_without; }
 
 class DataTests(unittest.TestCase):
     def boot(self, found, refusals=0, card=16_000_000, check=0, repair=0):
-        """What is done at a boot with this table, which the card refuses to give at first."""
+        """Returns the steps of a boot with this table, which the card refuses to give at first."""
         functions = SCRIPT.read_text().split("modprobe -q overlay")[0]
         asked = subprocess.run(["mktemp"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
         self.addCleanup(pathlib.Path(asked).unlink)

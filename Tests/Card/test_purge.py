@@ -18,7 +18,7 @@ rm() {
 
 class PurgeTests(unittest.TestCase):
     def purge(self, commands):
-        """What is left, and the exit status."""
+        """Returns the remaining files and the exit status."""
         with tempfile.TemporaryDirectory() as folder:
             root, script = pathlib.Path(folder), SCRIPT.read_text()
             for name in ("etc", "run", "var"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the card's settings become, and what is said about wrong ones. Run by deploy/test; needs neither root nor a card."""
+"""The effects of the card's settings, and the messages for wrong ones. Run by deploy/test, without root or a card."""
 import base64
 import contextlib
 import errno
@@ -230,7 +230,7 @@ class WirelessTests(unittest.TestCase):
 
 
 class RestTests(unittest.TestCase):
-    """What is done last."""
+    """The last settings: time zone and SSH."""
 
     def set_rest(self, zone):
         """The commands that are run, and the files that are written."""

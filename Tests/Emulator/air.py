@@ -53,7 +53,7 @@ class Radio:
 
 
 class Ear(beacons.Ear):
-    """What was asked of it: a real one tells nobody."""
+    """Records the commands that it receives, which a real one does not show."""
 
     scans = []
 

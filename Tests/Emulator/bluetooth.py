@@ -198,7 +198,7 @@ class Scenarios:
             switch.unlink()
             row.recovered = gateway.collects(120)
             row.check(row.recovered is not None, f"not collecting after it: {gateway.words()}")
-            # A run that was started anew is believed after a minute.
+            # A restarted run counts as recovered after a minute.
             well = wait_for(lambda: gateway.is_well, 120)
             row.check(well is not None, f"not well after it: {gateway.words()}")
             gateway.finish(row)

@@ -32,7 +32,7 @@ class Gateway(Bench):
         super().start(limit=limit)
 
     def report(self):
-        """What it says of the source; empty while nothing answers."""
+        """Returns the state of the source; empty while nothing answers."""
         return ((self.status() or {}).get("sources") or {}).get(self.source) or {}
 
     @property

@@ -20,7 +20,7 @@ GROUPS = {"bluetooth": "bluetooth", "sound": "soundcard", "service": "service"}
 
 
 class Guest:
-    """What every scenario is given; the same names as the settings of deploy/torture, whose bench it uses."""
+    """The settings of every scenario, named as those of deploy/torture, whose bench it uses."""
 
     faults = ""
     folder = pathlib.Path("/run/waypost-bench")

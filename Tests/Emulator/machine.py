@@ -43,7 +43,7 @@ UNITS = {
     "emulator.service": "[Unit]\nWants=systemd-udevd.service dbus.socket\nAfter=systemd-udevd.service dbus.socket\n"
                         "[Service]\nType=oneshot\nTimeoutStartSec=infinity\nExecStart=/bin/sh /bench/start\n",
 }
-# What is enabled on this machine is no matter, and looking at the devices of the guest takes a minute.
+# Services of this machine do not matter here, and probing the guest's devices takes a minute.
 MASKED = """
     apparmor.service bluetooth.service e2scrub_reap.service kmod-static-nodes.service systemd-binfmt.service
     systemd-hwdb-update.service systemd-modules-load.service systemd-pstore.service systemd-random-seed.service

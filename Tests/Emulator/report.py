@@ -1,4 +1,4 @@
-"""What a scenario came to, and the table of them."""
+"""The result of a scenario, and the table of results."""
 import dataclasses
 
 

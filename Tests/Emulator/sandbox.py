@@ -1,4 +1,4 @@
-"""What the unit leaves to the service: each of it is taken away once. And a clock that is wrong at the start."""
+"""The rights that the unit leaves to the service, each removed once; and a clock that is wrong at the start."""
 import ctypes
 import socket
 import time
@@ -75,7 +75,7 @@ class Sandbox:
             self.card.unload()
 
     def start_with(self, drop_in):
-        """Starts it anew; the adapter is down, as it is after a boot."""
+        """Restarts it; the adapter is down, as after a boot."""
         self.guest.run("systemctl", "stop", "waypost", limit=90)
         self.guest.run("hciconfig", "hci0", "down", check=False)
         self.service.drop_in(drop_in)

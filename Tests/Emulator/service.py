@@ -64,7 +64,7 @@ class Receiver:
         guest.run("modprobe", "dummy_hcd")
 
     def properties(self):
-        """What udev's rules made of it."""
+        """Returns the properties that udev's rules set."""
         return self.guest.run("udevadm", "info", "-q", "property", "/dev/ttyACM0")
 
     def plug(self):
@@ -83,7 +83,7 @@ class Receiver:
             while not self.unplugged.wait(1):
                 line.write("".join(map(route.sentence, route.epoch(start, second))).encode())
                 second = round((datetime.now(timezone.utc) - start).total_seconds())
-                # What gpsd asks of it: unread, it would hold gpsd up as the line is closed.
+                # gpsd's queries: unread, they would block gpsd when it closes the line.
                 while line.read(4096):
                     pass
 

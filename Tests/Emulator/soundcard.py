@@ -47,7 +47,7 @@ class Scenarios:
         self.guest.run("rmmod", "-f", "snd_aloop")
 
     def play(self, row, gateway):
-        """Plays the tone until it stands in a chunk."""
+        """Plays the tone until it is in a chunk."""
         self.mute()
         # The end that opens first chooses the rate: the gateway, and the player converts.
         self.player = subprocess.Popen(["aplay", "-q", "-D", "plughw:CARD=Loopback,DEV=0", str(self.tone)],

@@ -12,8 +12,8 @@
 //
 // The metronome makes the time: each of its beats lets at most `GRANT` of the kernel's time count. It comes after all
 // others, so where the machine stands still or has too much to do, this time does, too, and no program is late for it.
-// Debian's libfaketime begins anew with each start of a program, lacks some of these waits, cannot tell of a step of the
-// clock, and goes on while the machine stands still.
+// Debian's libfaketime restarts with each program, lacks some of these waits, cannot report a step of the clock, and
+// goes on while the machine is stopped.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -153,7 +153,7 @@ static struct timespec spec(int64_t ns) {
 }
 
 static int64_t whole(const struct timespec *t) {
-    // What is farther away than a century stays there.
+    // Times more than a century away are capped.
     if (t->tv_sec > 6000000000) return 6000000000 * SECOND;
     return (int64_t)t->tv_sec * SECOND + t->tv_nsec;
 }
@@ -170,7 +170,7 @@ static struct timespec moment(clockid_t clock, int64_t at) {
 // The end of a wait of a length, in fast time; 0: never.
 static int64_t end_of(const struct timespec *limit) { return limit ? fast(CLOCK_MONOTONIC) + whole(limit) : 0; }
 
-// What is left of a wait; 0 where it has no end.
+// The rest of a wait; 0 where it has no end.
 static const struct timespec *rest(int64_t end, struct timespec *wait) {
     if (!end) return 0;
     *wait = span(end - fast(CLOCK_MONOTONIC));
@@ -179,7 +179,7 @@ static const struct timespec *rest(int64_t end, struct timespec *wait) {
 
 static int is_over(int64_t end) { return end && fast(CLOCK_MONOTONIC) >= end; }
 
-// MARK: What time it is
+// MARK: The current time
 
 int clock_gettime(clockid_t clock, struct timespec *t) {
     clockid_t plain = coarse(clock);
@@ -214,7 +214,7 @@ int adjtimex(struct timex *state) {
 
 // MARK: Waits of a length. One that the kernel ends before the metronome is there is waited for again.
 
-// Of timers that expired before their moment: set again, and nobody is told. Whether one was.
+// Sets timers that expired too early again, without reporting them. Returns true if there was one.
 static int set_early_timers(struct pollfd *entries, nfds_t count) {
     int found = 0;
     for (nfds_t n = 0; n < count; n++) {

@@ -46,7 +46,7 @@ struct entry {
     uint64_t inode;
     uint64_t offset;  // of the data; the new size for a truncation
     uint64_t length;  // bytes of data that follow the paths (for 'a': bytes allocated, no data follows)
-    uint64_t covers;  // 's': size of the log when the sync began: it makes durable what stands before that
+    uint64_t covers;  // 's': size of the log when the sync began: it makes everything before that durable
     uint64_t began;   // 's': ns on CLOCK_BOOTTIME when the sync began
     uint32_t paths;   // length of the first path, and of the second in the upper half
     uint8_t kind;     // o open, w write, t truncate, a allocate, s sync, r rename, l link, u unlink
@@ -76,7 +76,7 @@ REAL(adjtimex); REAL(timerfd_settime);
 
 static uint64_t boottime(void) {
     struct timespec t;
-    // The system call: our own clock_gettime stands in the way.
+    // The system call, because our own clock_gettime would be called.
     syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
@@ -125,7 +125,7 @@ static uint64_t inode(int fd) {
     return fd >= 0 && fd < FILES ? __atomic_load_n(&inodes[fd], __ATOMIC_RELAXED) : 0;
 }
 
-// The lock is held: what stands in the log is in the order in which it was done.
+// The lock is held: the log has the order in which things were done.
 static void note(struct entry e, const char *path, const char *other, const void *data) {
     if (log_file < 0) return;
     size_t first = path ? strlen(path) : 0, second = other ? strlen(other) : 0;

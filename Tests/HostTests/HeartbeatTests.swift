@@ -26,7 +26,7 @@ import Testing
         #expect(life.word.due == nil)
     }
 
-    /// A pause of an hour is as planned, whoever asks meanwhile.
+    /// An announced pause of an hour is not a hang, whoever asks.
     @Test func threadThatSaidWhenItIsBack_isNotExpectedEarlier() throws {
         let life = Heartbeat()
         life.enters("poll", for: .seconds(3600))

@@ -1,4 +1,5 @@
-// What is written and read as JSON, beside Foundation's, whose words these formats were once written with.
+// JSON as written and read here, compared with Foundation's, which these formats were first
+// written with.
 import Foundation
 import Testing
 

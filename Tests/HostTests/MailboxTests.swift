@@ -1,7 +1,7 @@
 import Host
 import Testing
 
-/// What wakes the reader of a mailbox, and what waits for company.
+/// Which elements wake the reader of a mailbox, and which wait for others.
 @Suite struct MailboxTests {
     private static let long = Duration.seconds(60)
 

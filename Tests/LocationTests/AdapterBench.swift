@@ -10,7 +10,7 @@ import Support
 
 final class AdapterBench {
     let fixes = Locked([Fix]())
-    /// What it found to be the time.
+    /// The times that it reported.
     let evidence = Locked([Stamp]())
     let board = Publisher<SourceReport>()
     private let adapter: LocationAdapter

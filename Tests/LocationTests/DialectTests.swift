@@ -1,4 +1,4 @@
-// What gpsd sends in other releases than libgps, through the whole source.
+// Lines of other gpsd releases than libgps, through the whole source.
 import Host
 import Records
 import StatusBoard
@@ -8,7 +8,7 @@ import Testing
 @testable import Location
 
 @Suite struct DialectTests {
-    /// What the source makes of these lines.
+    /// Runs a source over these lines.
     private func fixes(
         _ lines: [String],
         until isDone: (AdapterBench) -> Bool = { !$0.fixes.value.isEmpty }

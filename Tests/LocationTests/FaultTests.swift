@@ -10,7 +10,7 @@ import Testing
 @testable import Location
 
 @Suite(.serialized) struct LocationFaultTests {
-    /// A source that follows a gpsd whose receiver reports ten times a second.
+    /// A source connected to a gpsd whose GNSS receiver reports ten times per second.
     private final class Field {
         let daemon: GPSDaemon
         let clock = ShiftedClock()
@@ -144,7 +144,7 @@ import Testing
         let hole = try BlackHole()
         let bench = try AdapterBench(port: hole.port)
         defer { bench.finish() }
-        try waitUntil("the failure is told") {
+        try waitUntil("the failure is reported") {
             bench.reason?.contains("Connection timed out; is it running?") == true
         }
     }

@@ -97,7 +97,7 @@ import Testing
         let port = freePort()
         let bench = try Bench(port: port)
         defer { bench.finish() }
-        try waitUntil("the failure is told") { bench.failure != nil }
+        try waitUntil("the failure is reported") { bench.failure != nil }
         #expect(bench.failure?.message.hasPrefix("gpsd at 127.0.0.1:\(port): ") == true)
         #expect(bench.failure?.message.contains("systemctl status gpsd") == true)
     }

@@ -105,7 +105,7 @@ final class GPSDaemon: Sendable {
         gpsdctl.waitUntilExit()
     }
 
-    /// What the receiver says; false when the line takes no more.
+    /// Writes the GNSS receiver's bytes; returns false when the line is full.
     @discardableResult
     func feed(_ bytes: [UInt8]) -> Bool { put(bytes[...]) == bytes.count }
 

@@ -175,7 +175,7 @@ import Testing
                 position.time = at.wall
                 position.latitude = bench.mode > 1 ? latitude : nil
                 position.longitude = bench.mode > 1 ? 6 : nil
-                // What one says of the height must not come with the place of the other.
+                // The altitude of one must not be combined with the position of the other.
                 position.altitude = bench.mode > 2 ? latitude * 10 : nil
                 position.horizontalAccuracy = bench.error
                 session.take(.position(position), from: path, at: stamp)

@@ -179,7 +179,7 @@ import Testing
         #expect(source.told == "GNSS receiver found, no report yet")
     }
 
-    /// gpsd was told of a path where nothing is plugged in.
+    /// gpsd was given a path where nothing is plugged in.
     @Test func receiverThatNeverWas_isNotSaidToBeLost() {
         let source = Source()
         for line in [

@@ -12,7 +12,7 @@ import Testing
 @Suite(.serialized) struct RecordingTests {
     private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/gpsd")
 
-    /// What a fix says, its time without what a rollover changes: releases of gpsd mend that differently.
+    /// The values of a fix, its time without the rollover, which gpsd releases correct differently.
     private struct Kept: Equatable, CustomStringConvertible {
         var time: Int64
         var mode: Int
@@ -94,7 +94,7 @@ import Testing
         }
         try waitUntil("\(name) was taken in") { isDone(bench) }
         daemon.kill()
-        try waitUntil("the end of gpsd is told") { bench.reason != nil }
+        try waitUntil("the end of gpsd is reported") { bench.reason != nil }
         bench.finish()
         return bench
     }

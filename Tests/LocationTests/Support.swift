@@ -1,4 +1,4 @@
-// What the tests of the location source share.
+// Helpers of the location source's tests.
 import CLinux
 import Foundation
 import Glibc
@@ -34,7 +34,7 @@ final class LineServer: Sendable {
                     rest = rest.dropFirst(count)
                 }
                 shutdown(client, Int32(SHUT_WR))
-                // What the client still says is read, so that closing does not reset what it has not read yet.
+                // Reads what the client still sends, so that closing does not reset unread data.
                 var block = [UInt8](repeating: 0, count: 512)
                 while recv(client, &block, block.count, 0) > 0 {}
                 Glibc.close(client)

@@ -154,7 +154,7 @@ class Check:
         return f"{pending} were pending; {took:.1f} s in all; {len(places)} arrived, none twice, none missing"
 
     def kept(self):
-        """What no upgrade may change."""
+        """Returns what no upgrade may change."""
         return [path.read_bytes() for path in
                 (CONFIGURATION / "waypost.toml", CONFIGURATION / "token", STATE / "device_id")]
 
@@ -228,7 +228,7 @@ class Check:
         return "files as before it was installed, no user, no group"
 
 
-# What apt, dpkg, logs and any run of a system leave.
+# Files of apt, dpkg, logs and any run of a system.
 OTHERS = "/(var/(lib/(dpkg|apt|misc|systemd/timers)|cache|log|tmp)|tmp|run|proc|sys|dev|root|check|packages|tests)"
 
 

@@ -118,7 +118,7 @@ class Browser:
         return self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)["result"].get("value")
 
     def tab(self):
-        """What the Tab key reaches first."""
+        """Returns what the Tab key reaches first."""
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
         return self.run("document.activeElement.textContent || document.activeElement.name")
@@ -152,7 +152,7 @@ def addresses(events):
 
 
 def barriers(browser):
-    """What axe-core finds; None where it is not installed."""
+    """Returns what axe-core finds; None where it is not installed."""
     if not AXE:
         return None
     browser.run(AXE[0].read_text())

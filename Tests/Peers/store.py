@@ -37,7 +37,7 @@ ERRORS = {"503": ("503 Slow Down", "SlowDown", "Please reduce your request rate.
           "portal": ("200 OK", "Welcome", "Log in here.")}
 
 
-# What is printed; a test that reads none of it stops nobody.
+# Printed lines; a test that does not read them blocks nothing.
 LINES = queue.SimpleQueue()
 
 

@@ -82,7 +82,7 @@ import Testing
     func salvage(_ queue: Queue) throws -> [String: Any] {
         let reader = try queue.reader()
         var found: [String: Any]?
-        try waitUntil("the salvage is told") {
+        try waitUntil("the salvage is reported") {
             try reader.events(1...10_000) { _, kind, _, detail in
                 guard kind == "database_salvaged" else { return }
                 found =
@@ -201,7 +201,7 @@ import Testing
 
         let queue = try folder.queue()
         queue.accept(testSighting(1))
-        try waitUntil("the rest is given up") {
+        try waitUntil("the rest is counted as lost") {
             try queue.flushed().pending(.beacons)?.database == 0
         }
         for stream in queue.streams.streams { #expect(try queue.nextReady(stream) == nil) }

@@ -270,7 +270,7 @@ import Testing
         try file.write(contentsOf: Data(repeating: 0xA5, count: Int(size)))
         try file.close()
         queue = try folder.queue()
-        try waitUntil("the salvage is told") {
+        try waitUntil("the salvage is reported") {
             try queue.flushed().losses().contains { $0.stream == .events && $0.kind == .corrupt }
         }
         #expect(try queue.losses().filter { $0.kind == .corrupt }.map(\.records) == [1])

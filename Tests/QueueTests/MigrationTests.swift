@@ -47,7 +47,7 @@ import Support
         try Connection(path: folder.database, access: .readOnly).integer("PRAGMA user_version")
     }
 
-    /// What a reader finds: each sighting under its id, each segment, the key of each batch.
+    /// Returns what a reader finds: each sighting with its id, each segment, each batch's key.
     private func content(_ folder: TemporaryFolder) throws -> [String] {
         let reader = try Reader(path: folder.database)
         var found: [String] = []

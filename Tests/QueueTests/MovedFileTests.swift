@@ -167,7 +167,7 @@ import Testing
         try tick(queue, after: before)
         try accept(queue, 10..<13)
         #expect(try beacons(queue).pending == 3)
-        try waitUntil("the loss is entered") { queue.newLosses.isEmpty }
+        try waitUntil("the loss is recorded") { queue.newLosses.isEmpty }
         let loss = try #require(try queue.losses().first)
         #expect(loss.kind == .corrupt)
         #expect(loss.records == 10)

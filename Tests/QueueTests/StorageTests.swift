@@ -298,7 +298,7 @@ import Testing
             return !queue.newLosses.isEmpty
         }
         isHeld.withLock { $0 = false }
-        try waitUntil("the loss is entered") { queue.newLosses.isEmpty }
+        try waitUntil("the loss is recorded") { queue.newLosses.isEmpty }
         let losses = try queue.flushed().losses()
         #expect(losses.map(\.kind) == [.overrun])
         #expect(losses.first?.stream == .beacons)
@@ -320,7 +320,7 @@ import Testing
         let stamp = SystemClock().stamp()
         queue.note(Loss(.missed, .beacons, records: 3, from: stamp, to: stamp))
         queue.note(Loss(.missed, .beacons, records: 4, from: stamp, to: stamp))
-        try waitUntil("the loss is entered") { queue.newLosses.isEmpty }
+        try waitUntil("the loss is recorded") { queue.newLosses.isEmpty }
         let losses = try queue.flushed().losses()
         #expect(losses.map(\.kind) == [.missed])
         #expect(losses.map(\.records) == [7])

@@ -2,7 +2,7 @@
 import CSQLite
 import SimulatedDisk
 
-/// What SQLite said.
+/// SQLite's error.
 struct SQLFailure: Error, Equatable {
     var code: Int32
 

@@ -3,7 +3,8 @@ import SimulatedDisk
 
 /// Several lives of one database, each ended by a power cut.
 ///
-/// What the database may say is a function of the number of its last transaction: the model keeps the answers.
+/// The content that the database may have depends only on its last transaction; the model keeps it
+/// for each.
 final class History {
     /// Rows by the transaction that they are of.
     private typealias State = [Int64: Int64]
@@ -28,7 +29,7 @@ final class History {
         disk.trace = { [weak self] in self?.log.append($0) }
     }
 
-    /// What was found wrong; nil where nothing was.
+    /// Returns what is wrong, or nil.
     func run(lives: Int) -> String? {
         for life in 0..<lives {
             live()

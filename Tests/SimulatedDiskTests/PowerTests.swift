@@ -2,7 +2,7 @@ import CSQLite
 import SimulatedDisk
 import Testing
 
-/// What a power cut leaves: all that was synced, and of the rest what chance decides.
+/// A power cut keeps everything synced, and of the rest what chance decides.
 @Suite struct PowerTests {
     @Test func committed_survivesEveryCrash() {
         var commits = 0

@@ -7,7 +7,7 @@ import Testing
 @testable import Simulation
 @testable import Records
 
-/// A commit that is told as failed and is on the disk all the same, in a database that is then set aside.
+/// A commit that is reported as failed but is on the disk, in a database that is then quarantined.
 @Suite struct CommitMarkTests {
     private let start = Stamp(
         boot: BootInstant(nanoseconds: 5_000_000_000),
@@ -39,7 +39,7 @@ import Testing
         while queue.turnMaintenance() {}
     }
 
-    /// What goes out of the live database and of those set aside.
+    /// Returns what is uploaded from the live database and the quarantined ones.
     private func readAll<Value>(
         _ queue: Queue,
         _ stream: Records.Stream,
@@ -119,7 +119,7 @@ import Testing
         #expect(try queue.losses().isEmpty)
     }
 
-    /// What a failed commit entered as lost is entered with the next one, and stands in both databases.
+    /// Losses of a failed commit are recorded with the next one, and are in both databases.
     @Test func lossesOfAFailedCommit_areEnteredOnce() throws {
         let disk = SimulatedDisk(seed: 1)
         let queue = try queue(disk)

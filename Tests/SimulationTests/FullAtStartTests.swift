@@ -6,7 +6,7 @@ import Testing
 @testable import Simulation
 @testable import Records
 
-/// A disk without room for a new database: at the first start, or after one was set aside.
+/// A disk without room for a new database: at the first start, or after one was quarantined.
 @Suite struct FullAtStartTests {
     private let clock = ManualClock(
         Stamp(
@@ -45,7 +45,7 @@ import Testing
         queue.close()
     }
 
-    /// What a try leaves of a database that it could not make is no damaged one.
+    /// The remains of a failed try to create a database do not count as a damaged one.
     @Test(arguments: [0, 600, 1100, 3000, 20_000, 60_000])
     func triesOfAFullDisk_leaveNoDatabasesBehind(room: Int64) throws {
         let disk = SimulatedDisk(seed: 1)

@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    /// The sound that goes out, of the database that was set aside first.
+    /// Returns the audio that is uploaded, that of the quarantined database first.
     private func soundSent() throws -> [UInt8] {
         while queue.turnMaintenance() {}
         var sound: [UInt8] = []

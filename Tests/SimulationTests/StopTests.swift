@@ -6,7 +6,7 @@ import Testing
 @testable import Simulation
 @testable import Records
 
-/// A stop while the disk refuses: what memory holds is lost, and that is told.
+/// A stop while the disk refuses: the content of memory is lost, and that is reported.
 @Suite struct StopTests {
     private let start = Stamp(
         boot: BootInstant(nanoseconds: 5_000_000_000),
@@ -89,7 +89,7 @@ import Testing
         #expect(queue.close().first { $0.stream == .audio }?.records == 5)
     }
 
-    // MARK: Events that tell of a loss
+    // MARK: Events that report a loss
 
     /// Ten minutes of sound that was never made.
     private var gap: Event {
@@ -129,7 +129,7 @@ import Testing
         #expect(queue.close().isEmpty)
     }
 
-    /// Sound that is entered as lost is no part of the gap until the next start.
+    /// Audio that is recorded as lost does not count in the gap until the next start.
     @Test func gapAfterAStopOnADiskThatRefuses_beginsBehindWhatWasLost() throws {
         let disk = SimulatedDisk(seed: 1)
         let clock = ManualClock(start)
@@ -164,7 +164,7 @@ import Testing
         queue.close()
     }
 
-    /// Memory has room for two of five; `status` tells of the others while the disk refuses.
+    /// Memory has room for two of five; `status` reports the others while the disk refuses.
     @Test func lossesWithoutADisk_areToldBeforeItIsBack() throws {
         let disk = SimulatedDisk(seed: 1)
         let clock = ManualClock(start)

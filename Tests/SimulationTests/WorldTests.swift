@@ -20,14 +20,15 @@ import Testing
         }
     }
 
-    /// What longer histories found.
+    /// Seeds of longer histories that found a fault.
     ///
-    /// A read that fails during the check at the start, then a rollback to before it; sound of a damaged database whose
-    /// segment before cannot be read; ids made of another random number; a table with other columns; a ledger that
-    /// was set aside with its database; a segment that memory had no room for at a stop; a boot that a torn page
-    /// holds twice; a disk that fails for a moment; sound before the first chunk; a page that only the journal knows of;
-    /// a frozen record with a page that is missing; a disk that refuses to set a database aside, or has no room for the
-    /// next; a sync that failed as the program ended.
+    /// A read that fails during the check at the start, then a rollback to before it; audio of a
+    /// damaged database whose previous segment cannot be read; ids made of another random number; a
+    /// table with other columns; a ledger that was quarantined with its database; a segment that
+    /// memory had no room for at a stop; a boot that a torn page holds twice; a disk that fails
+    /// briefly; audio before the first chunk; a page that only the WAL knows; a frozen record with
+    /// a missing page; a disk that refuses to quarantine a database, or has no room for the next; a
+    /// sync that failed as the program ended.
     @Test(
         arguments: [
             1847, 1063, 621, 53854, 54321, 50406, 51786, 54999, 56177, 6980, 8442, 20258, 52761,
@@ -39,18 +40,18 @@ import Testing
         #expect(found?.0.words == nil)
     }
 
-    /// A header, a batch, an index and a schema whose bytes were changed; a disk
-    /// that failed for long, and then had no room for all that waited; an eviction whose commit failed and landed; a
-    /// journal that was cut; numbers that contradict each other after a disk was full for long; sound of which the pages
-    /// before it are damaged, and sound that went on in a page of another table; an index of the batches that was older than they are; a journal that an
-    /// eviction left; a sighting that went on in the half of a page that was never written; a
-    /// page that refers to one beyond all numbers, which SQLite calls a full disk; a database that lost half a page after
-    /// all of it was read; sound that memory had no room for before there was none on the disk, either; a
-    /// frozen batch that is dated by entries of the clock which are not there; sound before a page that is not there, in no
-    /// chunk yet.
+    /// A header, a batch, an index and a schema whose bytes were changed; a disk that failed for
+    /// long, and then had no room for everything pending; an eviction whose commit failed but
+    /// landed; a truncated WAL; numbers that contradict each other after a long time with a full
+    /// disk; audio behind damaged pages, and audio that continued in a page of another table; an
+    /// index of the batches that was older than they are; a WAL that an eviction left; a sighting
+    /// that continued in the half of a page that was never written; a page that refers to one
+    /// beyond all numbers, which SQLite reports as a full disk; a database that lost half a page after all
+    /// of it was read; audio that had no room in memory before the disk was full, too; a frozen
+    /// batch dated by missing clock entries; audio before a missing page, in no chunk yet.
     ///
-    /// 13101167 and 17000188, and 53854, 51786 and 56177 above, began with a database of an earlier schema when they were
-    /// found; they begin with an empty one now.
+    /// 13101167 and 17000188, and 53854, 51786 and 56177 above, began with a database of an earlier
+    /// schema when they were found; now they begin with an empty one.
     @Test(
         arguments: [
             10201, 12817, 58821, 58533, 4375, 58776, 222397, 324968, 1058765, 2008707, 2011844,

@@ -63,7 +63,7 @@ class Sum:
             self.problems.append(f"{arrived.unread} lines at the receiver are no records")
         accounts = Accounts(database)
         self.problems += accounts.problems
-        # What the stop itself tells of waits for the next start.
+        # The stop's own events wait for the next start.
         self.waiting = accounts.waiting
         connection = sqlite3.connect(database)
         try:
@@ -88,7 +88,7 @@ class Sum:
         for begin, end in zip(starts, starts[1:]):
             if begin >= end:
                 continue
-            # All of a start are told apart by their last forty bits alone.
+            # Ids of one start differ only in their last forty bits.
             id = seeds.id(stream, begin).replace("-", "")
             bits, base = self.arrived.rows.get(id[:22].encode(), b""), int(id[22:], 16)
             for row in range(base, base + end - begin):

@@ -32,7 +32,7 @@ class FastClock:
         return struct.unpack_from("<q", self.control, 8 * number)[0]
 
     def environment(self, *libraries):
-        """What a program is started with to have this time; `libraries` are loaded before it."""
+        """The environment that gives a program this time; `libraries` are loaded before it."""
         return {"LD_PRELOAD": " ".join([*libraries, str(self.library)]), "FASTCLOCK_CONTROL": str(self.path)}
 
     def passed_ns(self):

@@ -1,4 +1,4 @@
-"""What happens in a month beside collecting: drawn once from a seed, at moments of the fast clock."""
+"""The events of a month beside collecting: drawn once from a seed, at times of the fast clock."""
 import heapq
 import itertools
 import signal
@@ -7,7 +7,7 @@ import threading
 DAY, HOUR, MINUTE = 86400, 3600, 60
 # How often a day each kind is drawn, at least once in each soak.
 DRAWN = {"silent": 0.6, "unplug": 3, "step": 0.3, "reload": 1, "command": 12}
-# Those that begin a series of memory anew: spread over the time, so that the lives between them are long.
+# Faults that restart a series of memory: spread over the time, so that the lives between them are long.
 SPREAD = {"kill": 6, "gone": 8}
 COMMANDS = (["status"], ["status", "--json"], ["quarantine", "list"], ["survey", "list"], ["doctor"],
             ["sync", "--wait", "5"])
@@ -108,7 +108,7 @@ class Faults:
             except Exception as error:
                 self.problems.append(f"waypost {' '.join(arguments)}: {error!r}")
                 return
-            # What a command may say of a site where something is wrong just then.
+            # A command may fail while something is wrong at the site, but not crash.
             if code < 0 or code == signal.SIGABRT + 128:
                 self.problems.append(f"waypost {' '.join(arguments)} fell: {code} {words[-300:]}")
 

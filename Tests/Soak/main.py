@@ -93,7 +93,7 @@ class Soak:
     def settle(self):
         """Everything out, and the sum of it all."""
         site = self.site
-        # Whatever is still away comes back.
+        # Brings back everything that is still away.
         site.hold_receiver(False)
         if site.receiver.process.poll() is not None:
             site.begin_receiver()
@@ -118,12 +118,12 @@ class Soak:
             self.check_status(status)
 
     def check_status(self, status):
-        """What the gateway says of itself must be what its database says."""
+        """Compares the gateway's status with its database."""
         numbered = ("evicted", "discarded", "corrupt")
         told = sum(count for name, count in self.losses.items() if name.split(", ")[1] in numbered)
         if told != self.sum.told:
             self.problem(f"{told} records lost in status, {self.sum.told} in the database")
-        # What `put` had an answer for was on the disk, whatever was killed after it.
+        # Records that `put` got an answer for were on the disk, regardless of later kills.
         putter, put = self.site.putter, status["streams"]["tide"]["uploaded"]
         if not putter.acknowledged <= put <= putter.given:
             self.problem(f"{putter.acknowledged} records put of {putter.given} were acknowledged, {put} arrived")

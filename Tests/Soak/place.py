@@ -88,7 +88,7 @@ class Site:
     def is_running(self):
         return self.gateway.daemon is not None and self.gateway.daemon.poll() is None
 
-    # What goes away, and comes back.
+    # Parts that go away and come back.
 
     def set_sound(self, is_there):
         if self.microphone:

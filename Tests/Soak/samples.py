@@ -1,4 +1,4 @@
-"""What is looked at each hour of the fast clock, and how it went on."""
+"""The samples taken each hour of the fast clock, and their series."""
 import os
 
 from process import cpu, memory
@@ -12,15 +12,15 @@ class Series:
 
     def __init__(self, name, unit="", noise=0.0, life="", is_judged=True, share=0.01):
         self.name, self.unit, self.is_judged = name, unit, is_judged
-        # What it may grow by in a soak without being called a growth: so much, or this share of its median.
+        # The growth in a soak that is tolerated: an amount, or a share of the median.
         self.noise, self.share = noise, share
-        # The program whose each start begins it anew; "": it goes on for ever.
+        # The program whose start resets it; "": it is never reset.
         self.life = life
         self.points = []
 
 
 def figures(pid):
-    """What /proc says of a process: None when it is not there."""
+    """Returns the figures of a process from /proc; None if it is not there."""
     try:
         private, resident = memory(pid)
         return dict(private=private, resident=resident, descriptors=len(os.listdir(f"/proc/{pid}/fd")),
@@ -95,7 +95,7 @@ class Samples:
         self.status(site.gateway.status())
 
     def status(self, status):
-        """What `waypost status --json` says."""
+        """Adds the figures of `waypost status --json`."""
         if not status:
             self.missed += 1
             return

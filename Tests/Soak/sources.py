@@ -1,4 +1,4 @@
-"""What a gateway hears for a month: a controller with a hundred beacons around it, a gpsd with a receiver."""
+"""The sources of a gateway for a month: a controller with a hundred beacons around it, a gpsd with a GNSS receiver."""
 import json
 import random
 import select
@@ -34,7 +34,7 @@ class Pluggable(Listening):
 
     def serve(self, client):
         try:
-            # What waits for an answer to the packet before (Nagle) would be half a minute late.
+            # Packets that wait for an answer to the one before (Nagle) would be half a minute late.
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if not self.is_out:
                 self.talk(client)
@@ -70,7 +70,7 @@ class Controller(Pluggable):
             if since is not None:
                 due = int((self.clock.seconds() - since) * self.rate)
                 if due > done:
-                    # What a busy machine kept us from comes at once, but not without end.
+                    # Sends what a busy machine delayed at once, but with a limit.
                     self.note_delay((due - done) / self.rate)
                     for first in range(done, due, 200):
                         client.sendall(b"".join(self.report() for _ in range(min(200, due - first))))

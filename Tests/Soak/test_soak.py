@@ -80,7 +80,7 @@ CREATE TABLE surveys(id INTEGER PRIMARY KEY);
 
 
 class SumTests(unittest.TestCase):
-    """Ten thousand sightings of two starts of the program, of which three are told as lost."""
+    """Ten thousand sightings of two starts of the program; three are reported as lost."""
 
     def summed(self, change=lambda lines: lines, told=3):
         with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ LEAST = 1
 
 
 class Verdict:
-    """What became of a series after its warm-up; `words` for people."""
+    """The verdict on a series after its warm-up; `words` for people."""
 
     def __init__(self, series, warm_up):
         self.series = series
@@ -40,12 +40,12 @@ class Verdict:
             middle = statistics.median(rest)
             residuals += [abs(value - middle) for value in rest]
         noise = max(self.series.noise, self.series.share * abs(self.middle), 2 * statistics.median(residuals))
-        # What grew once and then stayed (a file as long as the longest outage made it) does not grow.
+        # A series that grew once and then stayed (a file as long as the longest outage made it) does not grow.
         half = (lives[0][0][0] + lives[-1][-1][0]) / 2
         late = slope([rest for life in lives if len(rest := [point for point in life if point[0] >= half]) > 1])
         is_growing = (self.series.is_judged and self.low > 0 and self.slope * days > noise
                       and (late is None or late[1] > 0))
-        # What a program takes in its first hours is no growth yet.
+        # Memory that a program takes in its first hours is not yet growth.
         self.grows = is_growing and days >= LEAST
         grown = f"grows by {amount(self.slope)} {self.series.unit}".rstrip() + " a day"
         calm = "too short to tell" if is_growing else "flat" if self.series.is_judged else "by design"

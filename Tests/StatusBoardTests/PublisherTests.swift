@@ -1,4 +1,4 @@
-// The board: what a subscriber can rely on, from one thread and from many.
+// The status board: guarantees to subscribers, on one thread and on many.
 import Foundation
 import Host
 import Synchronization
@@ -6,7 +6,7 @@ import Testing
 
 @testable import StatusBoard
 
-/// What a handler was given, and a condition that others can wait for.
+/// Records the states that a handler received, as text.
 private final class Heard: Sendable {
     private let states = Mutex<[String]>([])
 
@@ -29,7 +29,7 @@ private final class Heard: Sendable {
     }
 }
 
-/// Where a thread waits until another says go; gives up after half a minute.
+/// A gate where a thread waits for another; fails after half a minute.
 private final class Gate: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 

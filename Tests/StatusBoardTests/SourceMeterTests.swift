@@ -31,7 +31,7 @@ import Testing
         #expect(reason == nil)
         feed(&meter, 60..<62)
         #expect(reason == "useless")
-        // Whatever it reports of itself.
+        // This holds whatever the source reports.
         meter.working("still working", now: at(62))
         meter.failed(Failure("gone"))
         #expect(reason == "gone")

@@ -3,7 +3,7 @@ import records
 
 
 class Accounts:
-    """What a database says has become of each stream's records."""
+    """The counts in a database of what became of each stream's records."""
 
     def __init__(self, path):
         self.problems = []
@@ -21,7 +21,7 @@ class Accounts:
         def one(sql, *values):
             return connection.execute(sql, values).fetchone()[0] or 0
 
-        # Of this database alone: nothing was set aside where accounts are settled.
+        # This database alone: no database was quarantined where accounts are settled.
         live = "database=0 AND stream=?"
         uploaded = self.uploaded[stream] = one(f"SELECT uploaded FROM sequences WHERE {live}", stream)
         evicted = self.evicted[stream] = one(f"SELECT evicted FROM sequences WHERE {live}", stream)
@@ -79,7 +79,7 @@ def check_status(row, accounts, status):
 
 
 def settle(row, bench):
-    """What stands in the files of a gateway that was stopped; None when they cannot be read."""
+    """Reads the files of a stopped gateway; None if they cannot be read."""
     path = bench.state / "queue.sqlite"
     try:
         content = records.Content(path, "integrity_check")

@@ -11,7 +11,7 @@ import zlib
 
 from listening import Listening
 
-# What is done to a request. Those in STORED happen after the receiver has stored the batch.
+# Faults of a request. Those in STORED happen after the receiver has stored the batch.
 FAULTS = ("refuse", "hang up", "reset before", "cut the request", "stall", "portal", "error", "token", "endpoint",
           "too large", "busy", "garbage", "cut in the header", "cut in the body")
 STORED = ("stored, hang up", "stored, reset", "stored, cut in the header", "stored, cut in the body",
@@ -48,7 +48,7 @@ class BadNetwork(Listening):
         self.receiver = receiver
         self.random = random.Random(seed)
         self.on_kill = on_kill
-        # What the next request will meet; None: nothing.
+        # The fault of the next request, or None.
         self.next_fault = None
         self.done = collections.Counter()
         self.requests = 0

@@ -13,12 +13,12 @@ import tempfile
 import time
 
 TOKEN = "torture-token"
-# What we start ends with us, however we end.
+# Child processes end with us, however we end.
 ENDS_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 
 
 class Settings:
-    """What every family of faults is given."""
+    """The settings that every family of faults gets."""
 
     def __init__(self, programs, faults, seconds, seed, progress):
         self.programs = pathlib.Path(programs)
@@ -171,7 +171,7 @@ class Bench:
         self.starts.append(time.monotonic() - began)
 
     def status(self, timeout=5.0):
-        """What the gateway says of itself over its socket; None when nothing answers."""
+        """Returns the gateway's status from its socket; None if nothing answers."""
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(timeout)
         try:
@@ -190,7 +190,7 @@ class Bench:
             client.close()
 
     def last_status(self, row):
-        """What the gateway left behind when it stopped; None, and a problem, without that."""
+        """Returns the status that the stopped gateway left; None, and a problem, without one."""
         try:
             return json.loads((self.state / "status.json").read_text())
         except (OSError, ValueError) as error:

@@ -86,7 +86,7 @@ class Clocks:
     def finish(self, name, bench, receiver, count):
         """Sends all and looks at what arrived."""
         code, output = bench.command("sync", "--wait", "60")
-        # Records came in meanwhile, so that "nothing pending" need not be true at its end.
+        # Records came in during the sync, so "nothing pending" need not be true at its end.
         if code not in (0, 1):
             self.row.problem(f"{name}: sync: {output.strip()}")
         if bench.stop() != 0:

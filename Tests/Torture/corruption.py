@@ -12,12 +12,12 @@ from report import Row
 from server import Receiver
 
 MOST_BYTES = 400
-# What of a record at the receiver makes it the same record: what dates it may come out otherwise.
+# The members that make records at the receiver the same; their dates may differ.
 CONTENT = {1: ("latitude", "longitude"), 2: ("duration", "sample_rate"), 3: ("kind", "beacon_id", "telemetry", "rssi"),
            4: ("kind", "source", "detail"), 5: ("name",)}
 
 
-# What SQLite says of a damaged database may quote its bytes, which need be no text.
+# SQLite's messages about a damaged database may quote its bytes, which may not be text.
 UNREADABLE = (records.sqlite3.Error, UnicodeDecodeError)
 
 
@@ -66,7 +66,7 @@ class Truth:
         for stream, ids in self.ids.items():
             if ids - set(self.content[stream]):
                 raise RuntimeError(f"{records.NAMES[stream]}: not all records arrive without damage")
-        # The sound that no chunk has yet is one more record of a database that is set aside.
+        # Audio that is not yet in a chunk is one more record of a quarantined database.
         self.tail = self.seeds.id(2, before.last[2] + 1)
 
 

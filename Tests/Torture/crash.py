@@ -36,7 +36,7 @@ class Crashes:
     def life(self):
         """One start, a random while, one kill."""
         random = self.settings.random
-        # A replay without a pace makes tens of thousands of records a second: one in ten, and short.
+        # A replay without a pace makes tens of thousands of records per second: one in ten, and short.
         flood = random.random() < 0.1
         self.configure(flood)
         if random.random() < 0.15:
@@ -56,7 +56,7 @@ class Crashes:
         self.look()
 
     def look(self):
-        """What is committed now, from a copy of the files; all that was before must still be there."""
+        """Reads the committed records from a copy of the files; all earlier ones must still be there."""
         if not (self.bench.state / "queue.sqlite").exists():
             return
         try:

@@ -48,7 +48,7 @@ class File:
         self.pending = []
 
     def settle(self, covers):
-        """A sync has made durable what stands before `covers` in the log."""
+        """A sync has made everything before `covers` in the log durable."""
         count = 0
         for count, entry in enumerate(self.pending, 1):
             if entry.at >= covers:
@@ -147,7 +147,7 @@ class Disk:
             names.update(change_of_names)
         share = random.choice((0.0, 0.1, 0.5, 0.9, 1.0))
         for path, file in names.items():
-            # What is shared between processes is in memory only.
+            # The shared memory file is in memory only.
             if file is None or not path.startswith(self.folder + "/") or path.endswith("-shm"):
                 continue
             target = pathlib.Path(to) / os.path.relpath(path, self.folder)

@@ -58,7 +58,7 @@ class FullDisk:
                 and status["sources"]["audio"]["state"] == "loaded")
 
     def judge(self, seen):
-        """What must have been said while the disk was full."""
+        """Checks the reports made while the disk was full."""
         if not any(status["sources"]["audio"]["code"] == "E004" for status in seen):
             self.row.problem("sound did not stop with E004 on a full disk")
         if not any(status["state"] == "critical" for status in seen):
@@ -88,7 +88,7 @@ class FullDisk:
         self.end_round(restarts)
 
     def restart(self, filler):
-        """kill -9 and a start on the full disk, which nobody else writes to meanwhile."""
+        """kill -9 and a start on the full disk; nothing else writes to it then."""
         os.killpg(filler.pid, signal.SIGSTOP)
         self.bench.kill()
         try:
@@ -140,7 +140,7 @@ class FullDisk:
 
 
 class OwnLimit:
-    """More records than storage.max_size holds; what is left must arrive, what is gone must be told."""
+    """More records than storage.max_size holds: the rest must arrive, the evicted must be reported."""
 
     def __init__(self, settings):
         self.settings = settings

@@ -1,4 +1,4 @@
-"""A gpsd that fails in every way under the real gateway: what is told, after how long, and what it cost."""
+"""A gpsd that fails in every way under the real gateway: the report, its delay, and the cost."""
 import os
 import pty
 import signal
@@ -88,7 +88,7 @@ class Daemon:
         self.process.send_signal(number)
 
     def tell(self, action, path):
-        """What udev does when a receiver comes or goes."""
+        """Does what udev does when a GNSS receiver comes or goes."""
         subprocess.run(["/usr/sbin/gpsdctl", action, path], env={"GPSD_SOCKET": self.control, "PATH": "/usr/sbin:/usr/bin"},
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=20)
 

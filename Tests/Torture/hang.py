@@ -1,5 +1,5 @@
-"""Library calls that never return, at the start and later: what is told, after how long, and what it cost; in real time,
-some six minutes."""
+"""Library calls that never return, at the start and later: the report, its delay, and the cost; in real time, some six
+minutes."""
 import collections
 import json
 import os
@@ -21,9 +21,9 @@ from server import Receiver
 from silent import Silent
 from sound import Sounds
 
-# What is promised (Sources/decisions/0011), in s.
+# The promised limits (Sources/decisions/0011), in s.
 TOLD, ANSWERED, STOPPED = 60, 1.0, 5.0
-# A part that was started anew is believed after a minute, at a tick of the health timer; and a busy machine. A server is
+# A restarted part counts as recovered after a minute, at a tick of the health timer; and a busy machine. A server is
 # asked again after 120 s at most where two tries failed.
 RECOVERED, ASKED_AGAIN = 60 + 15 + 25, 120 + 30
 # Sightings that each gateway hears beside it all, and how many a second.
@@ -42,7 +42,7 @@ class Hang:
     def problem(self, text):
         self.problems.append(f"{self.name}: {text}")
 
-    # What stands around it.
+    # The surroundings.
 
     def prepare(self):
         case = self.case
@@ -124,7 +124,7 @@ class Hang:
             time.sleep(3)
             return
         if self.case.call == "snd_pcm_open" and self.bench.status():
-            # Only a device that is opened anew hangs there.
+            # Only a device that is reopened hangs there.
             threading.Thread(target=self.bench.command, args=("restart", "audio"), daemon=True).start()
         wait(f"{self.name}: the call", self.hangs, 120)
         self.began = max(self.began, self.mark.stat().st_mtime - time.time() + time.monotonic())
@@ -138,10 +138,10 @@ class Hang:
         time.sleep(0.2)
         return self.mark.exists()
 
-    # What is seen of it.
+    # Observations.
 
     def status(self):
-        """What it says now; how long that took counts."""
+        """Returns the current status; its delay is checked."""
         began = time.monotonic()
         status = self.bench.status()
         took = time.monotonic() - began
@@ -259,7 +259,7 @@ class Hang:
         self.stop()
         self.release()
 
-    # What became of the records.
+    # The fate of the records.
 
     def finish(self):
         """Everything that is left is sent; what was accepted has arrived once, or is in the ledger."""
@@ -268,7 +268,7 @@ class Hang:
         self.launch()
         wait(f"{self.name}: the last start", lambda: self.status() is not None, 30)
         if self.case.part == "audio":
-            # A gap is told once there is sound behind it.
+            # A gap is reported once audio follows it.
             wait(f"{self.name}: sound", lambda: self.status()["sources"]["audio"]["state"] == "loaded", 30)
             time.sleep(8)
         code, output = self.bench.command("sync", "--wait", "60", limit=90)

@@ -1,4 +1,4 @@
-"""The calls that are made to hang, what is expected to be told of each, and the table of what was seen."""
+"""The calls that are made to hang, the expected report of each, and the table of results."""
 import dataclasses
 
 # Parts whose hang holds up every record.
@@ -16,7 +16,7 @@ class Case:
     # Part of a reason in `status`.
     words: str
     host: str = ""
-    # When it has to be told; None: as promised for all.
+    # When it has to be reported; None: as promised for all.
     limit: int = None
     # For as long as it lasts nobody feeds the watchdog, after some minutes.
     is_lost: bool = True

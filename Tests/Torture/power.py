@@ -24,7 +24,7 @@ CUTS = 50
 
 
 class Truth:
-    """What the run that was never cut has in the end: each record with its boottime in ms."""
+    """The records of an uncut run: each with its boottime in ms."""
 
     def __init__(self, path):
         connection = sqlite3.connect(path)
@@ -154,7 +154,7 @@ class PowerCuts:
                     f"({len(missing)} records)")
 
     def check_sent(self, content, truth, at):
-        """What the server has been sent must be there under the same ids, or its numbers would be given out twice."""
+        """Checks that everything sent to the server keeps its ids; otherwise numbers would be used twice."""
         numbers = {name: number for number, name in records.NAMES.items()}
         for when, stream, last in self.batches:
             number = numbers[stream]

@@ -1,4 +1,4 @@
-"""Processes: what the system tells of one (proc(5)), and how a program of ours ends."""
+"""Processes: their figures in proc(5), and how a program of ours ends."""
 import os
 import pathlib
 import signal

@@ -101,7 +101,7 @@ class Fault:
 
     def __init__(self, settings, name, limit, inject, lost=0):
         self.settings, self.name, self.limit, self.inject = settings, name, limit, inject
-        # What the ledger must say was missed.
+        # The count that the ledger must record as missed.
         self.lost = lost
         self.problems, self.note, self.records = [], "", 0
         self.seen = []
@@ -123,7 +123,7 @@ class Fault:
         return source["state"] == "loaded" and "nothing heard" not in source["detail"]
 
     def watch(self, until):
-        """What status says, as it changes, until the condition holds; when that was."""
+        """Yields the source's state until the time `until`, and records each change."""
         while time.monotonic() < until:
             source = self.source()
             words = source["detail"] if source["state"] == "loaded" else f"{source['state']}: {source.get('reason')}"

@@ -1,4 +1,4 @@
-"""What a queue holds and what a receiver holds, each read from its own files."""
+"""The content of a queue and of a receiver, each read from its own files."""
 import bisect
 import collections
 import json
@@ -59,7 +59,7 @@ def copy(state, to):
 
 
 class Content:
-    """What a database holds, read once; the file must be nobody else's."""
+    """The content of a database, read once; no other process may use the file."""
 
     def __init__(self, path, check="quick_check"):
         connection = sqlite3.connect(path)
@@ -93,7 +93,7 @@ class Content:
 
 
 def older(path):
-    """What waits in databases that were set aside: by the name of the file and the stream, the numbers.
+    """The numbers pending in quarantined databases, by file name and stream.
 
     In batches that are not sent, in quarantine, or in no batch: all that is not over.
     """

@@ -1,4 +1,4 @@
-"""What each kind of fault came to: rows of the table, problems in words, a line of progress."""
+"""The result of each kind of fault: rows of the table, problems as text, a line of progress."""
 import sys
 import time
 

@@ -124,7 +124,7 @@ class Sounds:
     def finish(self):
         if self.bench.stop() != 0:
             self.row.problem("SIGTERM did not end it with 0")
-        # What the stop left is sent by another start, which records nothing.
+        # Another start, which records nothing, sends what the stop left.
         self.bench.configure(self.bench.upload("%s:%d" % self.receiver.address))
         self.bench.start()
         code, output = self.bench.command("sync", "--wait", "60")

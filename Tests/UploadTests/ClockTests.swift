@@ -113,7 +113,7 @@ import Upload
         try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(86_400))
         queue.note(Loss(.gap, .audio, records: 1, from: first, to: clock.stamp()))
-        try waitUntil("it is told") {
+        try waitUntil("the loss is reported") {
             queue.checkStorage()
             return try queue.flushed().pending(.events) != nil
         }

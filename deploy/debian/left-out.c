@@ -1,7 +1,7 @@
 #include <stdint.h>
 
-// What debian/ld puts in the place of Swift's tables of the names, ages, scripts, words and folded cases of all Unicode
-// characters (0.5 MB). Regular expressions ask for them, and programs by functions that debian/rules looks for.
+// Stubs that debian/ld links in place of Swift's tables of the names, ages, scripts, words and folded cases of all
+// Unicode characters (0.5 MB). Regular expressions ask for them, and programs by functions that debian/rules looks for.
 int64_t __wrap__swift_stdlib_getScalarName(uint32_t scalar, uint8_t *buffer, int64_t capacity) {
     (void)scalar, (void)buffer, (void)capacity;
     return 0;

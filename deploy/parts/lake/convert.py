@@ -122,7 +122,7 @@ class Day:
         self.stream, self.files, self.target = stream, files, target
         self.old = target if before else None
         self.counts = Counts()
-        # What a person should know: broken lines and unreadable files by their names.
+        # Messages for the user: broken lines, and unreadable files by name.
         self.told = []
         self.parts = []
         self.names = ", ".join(column.name for column in shapes.columns(self.shape))
@@ -243,7 +243,7 @@ class Day:
     def _copy(self, query, path, mark):
         options = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880"
         if mark is not None:
-            # What could not be read is tried again at the next run.
+            # The next run retries unreadable files.
             source = "" if self.counts.unreadable else mark
             said = json.dumps({"version": 1, "shape": self.shape, "source": source, **dataclasses.asdict(self.counts)})
             options += f", KV_METADATA {{waypost: {quoted(said)}}}"

@@ -17,7 +17,7 @@ class Column:
     type: str
     # The member that it is read from; None: `made` makes it of other columns.
     member: str | None = None
-    # What it is read as before it becomes `type`: an integer is checked for a fraction first.
+    # The type it is read as before it becomes `type`: an integer is checked for a fraction first.
     read: str = "VARCHAR"
     made: str = ""
 

@@ -18,7 +18,7 @@ class File:
     # Below the source.
     name: str
     size: int
-    # What changes when its bytes do.
+    # A value that changes when the file's bytes change.
     mark: str
 
     @property
