@@ -89,7 +89,7 @@ let fuzzing: [Target] = {
         support,
         .executableTarget(
             name: "waypost-fuzz",
-            dependencies: gateway + receiver,
+            dependencies: gateway + ["Receiver"],
             path: "Tests/Fuzz",
             exclude: [
                 "corpus", "Support", "CorpusTests.swift", "Receiver/ReceiverCorpusTests.swift",
@@ -208,7 +208,6 @@ let package = Package(
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Upload", "HTTP", "CLinux",
             ],
-            exclude: [],
             small: true
         ),
         module(

@@ -2,18 +2,24 @@
 import CLinux
 import Glibc
 
+/// Evidence that the wall clock is right.
 package enum ClockEvidence {
     /// Returns true if the kernel bounds the clock's error below 16 s, the test of
-    /// systemd-timedated.
+    /// systemd-timedated; nil if it may not be asked.
     ///
     /// The kernel sets the bound to 16 s at boot and whenever somebody sets the clock by hand. An
-    /// NTP client lowers it; from there it grows by 1.8 s per hour. `stepped` is the wall time
-    /// after the last clock step seen.
-    package static func systemVouches(stepped: WallTime?) -> Bool {
+    /// NTP client lowers it; from there it grows by 1.8 s per hour.
+    package static func kernelVouches() -> Bool? {
         let bound = waypost_clock_maxerror()
-        if bound >= 0 { return bound < 16_000_000 }
-        // A sandbox may forbid adjtimex; systemd-timesyncd touches a file each time it sets the
-        // clock.
+        return bound >= 0 ? bound < 16_000_000 : nil
+    }
+
+    /// Asks the kernel, or systemd-timesyncd if a sandbox forbids that.
+    ///
+    /// `stepped` is the wall time after the last clock step seen.
+    package static func systemVouches(stepped: WallTime?) -> Bool {
+        if let isSynced = kernelVouches() { return isSynced }
+        // systemd-timesyncd touches a file each time it sets the clock.
         return isFresh("/run/systemd/timesync/synchronized", since: stepped)
     }
 

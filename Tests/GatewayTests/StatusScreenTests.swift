@@ -97,9 +97,13 @@ import Testing
         let why =
             "corrupt database quarantined: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"
         let remedy = "120 records in it wait for upload, leave the file there until then"
-        func screen(_ reasons: [String]) -> String {
+        func screen(_ reasons: [String], errors: Int = 0) -> String {
             var report = report()
             report.reasons = reasons
+            let now = StatusTests.now.rfc3339
+            report.recentErrors = (0..<errors).map {
+                .init(code: "E001", message: "no route to host \($0)", at: now, count: 1)
+            }
             return StatusScreen(report, now: StatusTests.now, isColoured: false).text
         }
         let text = screen(["\(why); \(remedy)"])
@@ -109,6 +113,9 @@ import Testing
         #expect(many.contains("  and 2 more: `waypost status --json`\n"))
         #expect(!many.contains("…"))
         #expect(many.contains("upload    idle"))
+        let failing = screen(Array(repeating: "\(why); \(remedy)", count: 6), errors: 3)
+        #expect(failing.contains("upload    idle"))
+        #expect(!failing.contains("…"))
     }
 
     /// A recent error ends with its remedy, too.

@@ -40,6 +40,21 @@ import Testing
         }
     }
 
+    /// Of a development version; it would take in no batch and could not tell whose ids it has.
+    @Test func indexWithoutDevices_isRefusedAtTheStart() throws {
+        let receiver = try ReceiverProcess()
+        _ = try send(receiver, "d1", ["a"])
+        #expect(receiver.terminate() == 0)
+        try receiver.sql("DROP TABLE records")
+        try receiver.sql("CREATE TABLE records(id TEXT PRIMARY KEY) WITHOUT ROWID")
+        let outcome = try Process.run(
+            Tree.program("waypost-receiver"),
+            ["--listen", "127.0.0.1:0", "--data", receiver.folder]
+        )
+        #expect(outcome.status != 0)
+        #expect(outcome.error.contains("development version; choose another --data"))
+    }
+
     // MARK: The cost of a request
 
     /// A line end in a record costs as much as any other byte.

@@ -99,7 +99,7 @@ private struct Parts {
         }
         #expect(try bench.pending(.location) == 1)
         #expect(message(bench).contains("oops"))
-        #expect(message(bench).contains("waits behind"))
+        #expect(message(bench).contains("sent after the rest of its stream"))
         let figures = try bench.queue.flushed().statistics().first { $0.stream == .location }
         #expect(figures?.quarantined == 0)
         isFaulty.update { $0 = false }

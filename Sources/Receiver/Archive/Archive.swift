@@ -41,7 +41,7 @@ package final class Archive: @unchecked Sendable {
         directory: String,
         bytesPerDay: Int64,
         isClockSynced: @escaping @Sendable () -> Bool = {
-            ClockEvidence.systemVouches(stepped: nil)
+            ClockEvidence.kernelVouches() ?? false
         },
         workLimit: @escaping @Sendable () -> WorkLimit = { .storing },
         tell: (String) -> Void,
@@ -67,6 +67,7 @@ package final class Archive: @unchecked Sendable {
         do {
             index = try Connection(path: database, access: .readWrite)
             try index.execute(Self.schema)
+            try KnownRecords.check(index)
             try Contacts.prepare(index)
             try DeviceLimits.prepare(index)
             try Sequences.prepare(index)

@@ -12,6 +12,13 @@ enum KnownRecords {
         CREATE TABLE IF NOT EXISTS owners(number INTEGER PRIMARY KEY, device TEXT NOT NULL UNIQUE);
         """
 
+    /// Throws a Trouble for an index of a development version, in which ids had no device.
+    static func check(_ index: borrowing Connection) throws {
+        let column = "SELECT count(*) FROM pragma_table_info('records') WHERE name='device'"
+        guard try index.integer(column) == 0 else { return }
+        throw Trouble("the index was made by a development version; choose another --data")
+    }
+
     /// Returns the number of a device, and creates one if needed.
     static func number(of device: String, _ index: borrowing Connection) throws -> Int64 {
         let new = try index.prepare("INSERT OR IGNORE INTO owners(device) VALUES (?)")

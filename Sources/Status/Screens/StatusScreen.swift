@@ -32,7 +32,9 @@ package struct StatusScreen {
 
     private var lines: [String] {
         let blocks = [sources, streams, foot].flatMap { [""] + $0 }
-        let room = max(Self.height - 1 - blocks.count, 4)
+        // The heading of the errors, and how many there are, stay too.
+        let errorLines = report.recentErrors.isEmpty ? 0 : 2
+        let room = max(Self.height - 1 - blocks.count - errorLines, 4)
         let top = [headline] + whole(report.reasons, room: room, atLeast: 1) + blocks
         return top + errors(room: Self.height - top.count)
     }
