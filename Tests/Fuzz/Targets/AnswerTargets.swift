@@ -71,7 +71,9 @@ enum AnswerTargets {
         guard !input.contains(0) else { return }
         let isJSON = FoundationJSON.decode(AnyJSON.self, from: input) != nil
         precondition(whole.form != .json || isJSON)
-        guard let strict = FoundationJSON.decode(StrictJSON.self, from: input) else { return }
+        guard let strict = FoundationJSON.decode(StrictJSON.self, from: input),
+            FoundationJSON.isValid(input)
+        else { return }
         precondition(whole.form == .json)
         precondition((whole.rejected > 0) == (strict.count("rejected") > 0))
         precondition((whole.duplicates > 0) == (strict.count("duplicates") > 0))

@@ -6,6 +6,13 @@ import Foundation
 /// In Swift 6.0, JSONDecoder crashes (`try!`) on a control character or an invalid escape in a
 /// member's name, so strings are checked first.
 enum FoundationJSON {
+    /// Returns whether all of the bytes are JSON.
+    ///
+    /// JSONDecoder does not look at the numbers of a member that is repeated.
+    static func isValid(_ bytes: [UInt8]) -> Bool {
+        (try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)) != nil
+    }
+
     static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
         guard stringsAreSound(bytes) else { return nil }
         return try? JSONDecoder().decode(type, from: Data(bytes))
