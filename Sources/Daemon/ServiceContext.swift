@@ -2,7 +2,6 @@
 import Host
 import Queue
 import Status
-import StatusBoard
 import Upload
 
 /// The shared objects that live longer than a configuration.

@@ -12,7 +12,7 @@ import Upload
 /// The running sources and the uploader; applies a configuration part by part.
 final class Services: Sendable {
     /// The time that a part has to stop before it is abandoned.
-    static let stopLimit = Duration.seconds(2)
+    static let stopLimit = StoppableThread.stopLimit
     /// The time that a change waits for the previous one to end.
     private static let turnLimit = Duration.seconds(5)
 

@@ -129,7 +129,7 @@ package final class IntakeService: Sendable {
     /// Accepts records of exactly these streams from now on.
     package func declare(_ streams: [UserStream]) throws {
         if streams.isEmpty {
-            stop(by: SystemClock().now() + .seconds(2))
+            stop(by: SystemClock().now() + StoppableThread.stopLimit)
             return
         }
         if let running = running.value { return running.server.declare(streams) }

@@ -15,18 +15,6 @@ package struct CardProblems: Codable, Sendable, Equatable {
     /// Start times of imports that have not ended, by medium, in ms since boot.
     package var begun: [String: Int64]?
 
-    package init(
-        card: [CardProblem] = [],
-        server: [CardProblem] = [],
-        asked: Int64? = nil,
-        begun: [String: Int64]? = nil
-    ) {
-        self.card = card
-        self.server = server
-        self.asked = asked
-        self.begun = begun
-    }
-
     /// All problems, except for imports that did not end.
     package var found: [CardProblem] { card + server }
 

@@ -233,14 +233,3 @@ import Testing
         #expect(outcome.error.contains("set --data to a folder"), "\(outcome.error)")
     }
 }
-
-extension [String: String] {
-    /// The files below a folder, by relative path.
-    fileprivate func under(_ folder: String) -> [String: String] {
-        var found: [String: String] = [:]
-        for (key, value) in self where key.hasPrefix(folder) {
-            found[String(key.dropFirst(folder.count))] = value
-        }
-        return found
-    }
-}

@@ -3,6 +3,9 @@ import Synchronization
 
 /// A thread and the signal that stops it.
 package final class StoppableThread: Sendable {
+    /// The time that a part of the gateway has to stop before it is abandoned.
+    package static let stopLimit = Duration.seconds(2)
+
     private struct Slot: ~Copyable {
         var thread: OwnThread?
     }
