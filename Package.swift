@@ -99,6 +99,37 @@ let fuzzing: [Target] = {
     ]
 }()
 
+/// The rooms whose tests are built, of WAYPOST_ROOMS="Queue Upload"; empty: all.
+let rooms = Context.environment["WAYPOST_ROOMS"]?.split(separator: " ").map(String.init) ?? []
+
+/// The benchmarks: built only with WAYPOST_ROOMS=Bench, for no test of the programs needs them.
+let benchmarks: [Target] = [
+    .executableTarget(
+        name: "waypost-bench",
+        dependencies: [
+            "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
+            "Beacons",
+            "Upload", "HTTP", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
+            "CBaseline",
+            .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        ],
+        path: "Tests/Bench",
+        exclude: [
+            "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
+            "gateway.py",
+            "idle", "instructions", "page", "peers", "writes", "rendering.py", "rows.py",
+            "test_figures.py", "Tests",
+        ],
+        swiftSettings: strict
+    ),
+    .testTarget(
+        name: "BenchTests",
+        dependencies: ["waypost", "waypost-bench", "waypost-receiver", "Support"],
+        path: "Tests/Bench/Tests",
+        swiftSettings: strict
+    ),
+]
+
 /// Returns a package dependency; from a local folder if WAYPOST_SOURCES is set (deploy/package).
 ///
 /// `deploy/debian/sources` names the same version with its checksum.
@@ -115,7 +146,6 @@ let package = Package(
     products: [
         .executable(name: "waypost", targets: ["waypost"]),
         .executable(name: "waypost-receiver", targets: ["waypost-receiver"]),
-        .executable(name: "waypost-bench", targets: ["waypost-bench"]),
     ],
     dependencies: [
         fetched("https://github.com/apple/swift-argument-parser", exact: "1.8.2")
@@ -271,29 +301,17 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
-        .executableTarget(
-            name: "waypost-bench",
-            dependencies: [
-                "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
-                "Beacons",
-                "Upload", "HTTP", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
-                "CBaseline",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            path: "Tests/Bench",
-            exclude: [
-                "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
-                "gateway.py",
-                "idle", "instructions", "page", "peers", "writes", "rendering.py", "rows.py",
-                "test_figures.py",
-            ],
-            swiftSettings: strict
-        ),
-
         .target(
             name: "Support",
             dependencies: ["Host", "CLinux"],
             path: "Tests/Support",
+            swiftSettings: strict
+        ),
+
+        .target(
+            name: "QueueSupport",
+            dependencies: ["Queue", "Records", "Host", "Support"],
+            path: "Tests/QueueSupport",
             swiftSettings: strict
         ),
 
@@ -321,11 +339,11 @@ let package = Package(
             swiftSettings: strict
         ),
 
-        tests("Simulation", ["Simulation", "SimulatedDisk", "Queue", "Records", "Host"]),
+        tests("Simulation", ["Simulation", "SimulatedDisk", "QueueSupport", "Queue", "Records", "Host"]),
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host", "JSON"]),
         tests("StatusBoard", ["StatusBoard", "Host"]),
-        tests("Queue", ["Queue", "Records", "SQLite", "Host", "StatusBoard", "CSQLite"]),
+        tests("Queue", ["QueueSupport", "Queue", "Records", "SQLite", "Host", "StatusBoard", "CSQLite"]),
         tests(
             "Beacons",
             [
@@ -340,25 +358,24 @@ let package = Package(
         tests(
             "Audio",
             [
-                "Audio", "Configuration", "Queue", "Records", "Upload", "Host", "StatusBoard",
-                "AudioFiles", "COpus",
+                "Audio", "Configuration", "QueueSupport", "Queue", "Records", "Upload", "Host",
+                "StatusBoard", "AudioFiles", "COpus",
             ]
         ),
         tests("AudioFiles", ["AudioFiles", "COpus", "COgg"]),
         tests(
             "Upload",
             [
-                "Upload", "HTTP", "Configuration", "Queue", "Records", "Host", "StatusBoard",
-                "CZlib",
-                "CZstd", "CLinux",
+                "Upload", "HTTP", "Configuration", "QueueSupport", "Queue", "Records", "Host",
+                "StatusBoard", "CZlib", "CZstd", "CLinux",
             ]
         ),
         tests(
             "Gateway",
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
-                "HTTP", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Host", "StatusBoard", "CLinux",
+                "HTTP", "QueueSupport", "Queue", "Records", "Beacons", "Location", "Audio", "Host",
+                "StatusBoard", "CLinux",
             ]
         ),
         .target(
@@ -377,23 +394,22 @@ let package = Package(
             [
                 "waypost-receiver", "Receiver", "ReceiverSupport", "Setup", "Status", "Intake",
                 "Field", "Daemon", "Configuration",
-                "Upload", "HTTP", "Queue", "Records", "Host", "StatusBoard",
+                "Upload", "HTTP", "QueueSupport", "Queue", "Records", "Host", "StatusBoard",
             ]
         ),
         tests(
             "System",
             [
-                "waypost", "waypost-bench", "waypost-receiver", "Host", "Setup", "Status", "Intake",
-                "Field", "Daemon", "Queue", "Records",
+                "waypost", "waypost-receiver", "Host", "Setup", "Status", "Intake",
+                "Field", "Daemon", "QueueSupport", "Queue", "Records",
             ]
         ),
-    ] + fuzzing,
+    ] + fuzzing + (rooms.contains("Bench") ? benchmarks : []),
     swiftLanguageModes: [.v6]
 )
 
-/// WAYPOST_ROOMS="Queue Upload" keeps only these rooms' tests and their dependencies, for a short
-/// build.
-if let rooms = Context.environment["WAYPOST_ROOMS"]?.split(separator: " "), !rooms.isEmpty {
+// Only these rooms' tests and what they need, for a short build.
+if !rooms.isEmpty {
     var open = rooms.map { "\($0)Tests" }
     var needed: Set<String> = []
     while let name = open.popLast() {

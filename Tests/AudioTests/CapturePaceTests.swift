@@ -19,10 +19,7 @@ import Testing
             deviceRate: 16_000,
             sink: recorder.sink
         )
-        let start = Stamp(
-            boot: BootInstant(nanoseconds: 1_000_000_000_000),
-            wall: WallTime(milliseconds: 1_795_235_407_000)
-        )
+        let start = testStart
         let sound = tone(frames: 16_000 * 12)
         var at = 0
         for read in 0..<10 {

@@ -3,6 +3,7 @@ import Configuration
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -37,15 +38,7 @@ final class SoundRig {
     }
 
     func queue() throws -> Queue {
-        try Queue(
-            settings: QueueSettings(
-                path: folder + "/queue.sqlite",
-                bootID: "boot",
-                commitInterval: .seconds(1),
-                clock: SystemClock(),
-                appVersion: "test"
-            )
-        )
+        try Queue(at: folder + "/queue.sqlite", commitInterval: .seconds(1), clock: SystemClock())
     }
 
     /// Records a run; a cut one is left as a crash leaves it: without its end.

@@ -3,6 +3,7 @@ import Foundation
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import ReceiverSupport
 import Records
 import Support
@@ -49,9 +50,7 @@ import Upload
     }
 
     private func withQueue(in folder: String, _ body: (Queue) throws -> Void) throws {
-        let queue = try Queue(
-            settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
-        )
+        let queue = try Queue(at: folder + "/q.sqlite")
         defer { queue.close() }
         try body(queue)
     }

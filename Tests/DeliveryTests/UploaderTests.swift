@@ -4,6 +4,7 @@ import Foundation
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import ReceiverSupport
 import Records
 import StatusBoard
@@ -16,9 +17,7 @@ import Upload
     private func withQueue(_ count: Int, _ body: (Queue) throws -> Void) throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
-        let queue = try Queue(
-            settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
-        )
+        let queue = try Queue(at: folder + "/q.sqlite")
         defer { queue.close() }
         for number in 0..<count {
             queue.accept(

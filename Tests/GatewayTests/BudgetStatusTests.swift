@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -35,9 +36,7 @@ import Testing
             )
             let path = folder.path + "/q"
             let clock = clock
-            queue = try Queue(
-                settings: QueueSettings(path: path, bootID: "b", clock: clock, appVersion: "t")
-            )
+            queue = try Queue(at: path, clock: clock)
             try queue.perform { try $0.noteClock(clock.stamp(), synced: synced) }
             budget = DayBudget(queue, clock: clock)
             configuration.upload.endpoint = "https://example.org/api/ingest"

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support
@@ -28,14 +29,7 @@ import Testing
                 Stamp(boot: BootInstant(nanoseconds: 20_000_000_000), wall: wall)
             )
             let vouches = StateBox(synced)
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: temporary.path + "/queue.sqlite",
-                    bootID: "boot",
-                    clock: clock,
-                    appVersion: "test"
-                )
-            )
+            queue = try Queue(at: temporary.path + "/queue.sqlite", clock: clock)
             watch = try ClockMonitor(queue: queue, clock: clock) { _ in vouches.value }
             self.clock = clock
             self.vouches = vouches

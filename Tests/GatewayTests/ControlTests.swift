@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Support
 import Testing
 import Upload
@@ -40,12 +41,7 @@ private final class Bench {
     init(_ limits: ControlServer.Limits = .init(), diskHangs: Bool = false) throws {
         configuration.stateDirectory = temporary.path
         configuration.runtimeDirectory = temporary.path
-        let settings = QueueSettings(
-            path: temporary.path + "/q.sqlite",
-            bootID: "b",
-            appVersion: "t"
-        )
-        let queue = try Queue(settings: settings)
+        let queue = try Queue(at: temporary.path + "/q.sqlite")
         self.queue = queue
         let (disk, gathered, configuration, work) = (
             Gate(isOpen: !diskHangs), gathered, configuration, work

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support
@@ -26,14 +27,9 @@ import Testing
 
         init() throws {
             configuration.stateDirectory = temporary.path
-            var settings = QueueSettings(
-                path: Configuration.databasePath(in: temporary.path),
-                bootID: "b",
-                clock: clock,
-                appVersion: "t"
-            )
-            settings.userStreams = [DeclaredStream(name: "weather", wire: "site_weather")]
-            queue = try Queue(settings: settings)
+            queue = try Queue(at: Configuration.databasePath(in: temporary.path), clock: clock) {
+                $0.userStreams = [DeclaredStream(name: "weather", wire: "site_weather")]
+            }
         }
 
         deinit {

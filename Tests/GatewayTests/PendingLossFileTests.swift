@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import SQLite
 import Setup
@@ -48,9 +49,9 @@ import Testing
         )
         let (first, second) = (WallTime(milliseconds: 1_800_000_000_000), clock.wall())
         func queue(_ boot: String, anchoredAt wall: WallTime) throws -> Queue {
-            var settings = QueueSettings(path: folder.path + "/q", bootID: boot, appVersion: "t")
-            settings.isTurnedByHand = true
-            let queue = try Queue(settings: settings)
+            let queue = try Queue(at: folder.path + "/q", bootID: boot) {
+                $0.isTurnedByHand = true
+            }
             let stamp = Stamp(boot: BootInstant(nanoseconds: 5_000_000_000), wall: wall)
             queue.accept(Event(.started, source: "gateway", stamp: stamp))
             try queue.perform { try $0.noteClock(stamp, synced: true) }
@@ -91,9 +92,9 @@ import Testing
     @Test func lossesOfABootBefore_areEnteredOnce_howeverOftenTheyAreFound() throws {
         let folder = TemporaryFolder()
         for boot in ["b", "c"] {
-            var settings = QueueSettings(path: folder.path + "/q", bootID: boot, appVersion: "t")
-            settings.isTurnedByHand = true
-            let queue = try Queue(settings: settings)
+            let queue = try Queue(at: folder.path + "/q", bootID: boot) {
+                $0.isTurnedByHand = true
+            }
             for _ in 1...2 {
                 let line = "\(Stream.events.number) dropped 2 4000000000 7 4000000000 7"
                 let path = "\(folder.path)/losses-not-entered.a"
@@ -116,10 +117,10 @@ import Testing
         func started() throws -> (queue: Queue, unwritten: InFlightFile) {
             clock.advance(by: .seconds(60))
             let path = folder.path + "/state/q"
-            var settings = QueueSettings(path: path, bootID: "b", appVersion: "t")
-            settings.isTurnedByHand = true
-            settings.clock = clock
-            let queue = try Queue(settings: settings)
+            let queue = try Queue(at: path) {
+                $0.isTurnedByHand = true
+                $0.clock = clock
+            }
             let place = folder.path
             return (
                 queue, InFlightFile(queue, clock: clock, directory: place, bootID: "b")
@@ -151,9 +152,9 @@ import Testing
     /// The disk is slow but does not hang: the writer has sent a heartbeat just now.
     @Test func recordsOfAnEndThatWaitsNoLonger_areKept_thoughNoDiskHangs() throws {
         let folder = TemporaryFolder()
-        var settings = QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
-        settings.isTurnedByHand = true
-        let queue = try Queue(settings: settings)
+        let queue = try Queue(at: folder.path + "/q") {
+            $0.isTurnedByHand = true
+        }
         let clock = SystemClock()
         let unwritten = InFlightFile(
             queue,

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Setup
 import Support
 import Testing
@@ -13,13 +14,7 @@ import Testing
     /// The disk fails at the start, and is back while the program runs.
     @Test func totals_outliveAStart_thatHadNoDatabaseAtFirst() throws {
         func queue(_ state: String) throws -> Queue {
-            try Queue(
-                settings: QueueSettings(
-                    path: state + "/queue.sqlite",
-                    bootID: "before",
-                    appVersion: "test"
-                )
-            )
+            try Queue(at: state + "/queue.sqlite", bootID: "before")
         }
         let bench = try GatewayBench(change: { configuration in
             let state = configuration.stateDirectory

@@ -11,6 +11,7 @@ import Upload
 
 @testable import Daemon
 @testable import Queue
+import QueueSupport
 @testable import Setup
 @testable import Status
 
@@ -62,10 +63,7 @@ private struct Tide: PlainRecord {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let clock = ManualClock(
-            Stamp(
-                boot: BootInstant(nanoseconds: 1_000_000_000_000),
-                wall: WallTime(milliseconds: 1_795_235_407_000)
-            )
+            testStart
         )
         let server = Server()
         let stop: StopSignal
@@ -81,14 +79,9 @@ private struct Tide: PlainRecord {
         }
 
         static func open(_ folder: String, _ clock: ManualClock) throws -> Queue {
-            var settings = QueueSettings(
-                path: folder + "/queue.sqlite",
-                bootID: "b",
-                clock: clock,
-                appVersion: "1"
-            )
-            settings.moreStreams = [Tide.kind]
-            return try Queue(settings: settings)
+            return try Queue(at: folder + "/queue.sqlite", clock: clock) {
+                $0.moreStreams = [Tide.kind]
+            }
         }
 
         func reopen() throws {

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -79,9 +80,7 @@ import Testing
     @Test func desk_finds_byNumberAndKey_andSaysWhenThereIsNone() throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
-        let queue = try Queue(
-            settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "t")
-        )
+        let queue = try Queue(at: folder + "/q.sqlite")
         defer { queue.close() }
         let stamp = SystemClock().stamp()
         for _ in 0..<120 {

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -30,12 +31,7 @@ import Testing
 
     @Test func answer_countsWhatIsMarked_andNamesTheStreamsThereAre() throws {
         let temporary = TemporaryFolder()
-        let settings = QueueSettings(
-            path: temporary.path + "/q.sqlite",
-            bootID: "b",
-            appVersion: "t"
-        )
-        let queue = try Queue(settings: settings)
+        let queue = try Queue(at: temporary.path + "/q.sqlite")
         defer { queue.close() }
         let stamp = SystemClock().stamp()
         for _ in 0..<6 {

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -39,9 +40,7 @@ import Upload
     /// No client gets a reply before the sync that all wait for has ended.
     @Test func syncsOfAHundredPrograms_allWait() throws {
         let folder = TemporaryFolder()
-        let queue = try Queue(
-            settings: QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
-        )
+        let queue = try Queue(at: folder.path + "/q")
         defer { queue.close() }
         let (hangs, ended) = (StateBox(true), StateBox(0))
         let uploader = Uploader(settings: UploadSettings(), queue: queue, board: Publisher()) {

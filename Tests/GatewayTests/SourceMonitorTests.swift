@@ -1,6 +1,7 @@
 // Tests when a source is lost and when it is back.
 import Host
 import Queue
+import QueueSupport
 import Records
 import Setup
 import StatusBoard
@@ -232,9 +233,7 @@ import Upload
         let (folder, right) = (TemporaryFolder(), clock.stamp())
         clock.stepWall(to: right.wall + .seconds(hours * 3600))
         let path = folder.path + "/q"
-        let queue = try Queue(
-            settings: QueueSettings(path: path, bootID: "b", clock: clock, appVersion: "t")
-        )
+        let queue = try Queue(at: path, clock: clock)
         defer { queue.close() }
         let note = { try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) } }
         if isKnownBefore { try note() }

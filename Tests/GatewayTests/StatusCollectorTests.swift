@@ -1,6 +1,7 @@
 // The sources of the status report.
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -16,7 +17,7 @@ import Testing
     private let board = GatewayBoard()
 
     private func queue() throws -> Queue {
-        try Queue(settings: QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t"))
+        try Queue(at: folder.path + "/q")
     }
 
     private func collector(_ queue: Queue) -> StatusCollector {

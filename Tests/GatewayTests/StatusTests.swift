@@ -3,6 +3,7 @@ import Audio
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -144,9 +145,7 @@ import Testing
     /// The uploader itself failed, not a batch, so no stream shows it.
     @Test func uploaderThatCannotWork_isToldWithItsReason() throws {
         let folder = TemporaryFolder()
-        let queue = try Queue(
-            settings: QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
-        )
+        let queue = try Queue(at: folder.path + "/q")
         defer { queue.close() }
         var configuration = Configuration()
         configuration.upload.endpoint = "https://example.org/api/ingest"
@@ -192,9 +191,7 @@ import Testing
     /// The server refused a new card's device and has accepted it since: no one has to go there.
     @Test func serverThatHasTakenRecordsSince_isNoProblemOfTheCard() throws {
         let folder = TemporaryFolder("etc", "run")
-        let queue = try Queue(
-            settings: QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
-        )
+        let queue = try Queue(at: folder.path + "/q")
         defer { queue.close() }
         let clock = SystemClock()
         var configuration = Configuration()
@@ -328,14 +325,7 @@ import Testing
     }
 
     private static func queue(_ folder: TemporaryFolder, _ clock: ManualClock) throws -> Queue {
-        try Queue(
-            settings: QueueSettings(
-                path: folder.path + "/q",
-                bootID: "b",
-                clock: clock,
-                appVersion: "t"
-            )
-        )
+        try Queue(at: folder.path + "/q", clock: clock)
     }
 
     private static func collector(_ queue: Queue, _ clock: ManualClock) -> StatusCollector {

@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Setup
 import StatusBoard
 import Support
@@ -88,10 +89,7 @@ import Testing
     /// Time in suspend does not count as waiting, because `poll` does not count it.
     @Test func waitsOfASuspendedMachine_goOnAfterIt_andAHangIsStillFound() {
         let clock = ManualClock(
-            Stamp(
-                boot: BootInstant(nanoseconds: 1_000_000_000_000),
-                wall: WallTime(milliseconds: 1_795_235_407_000)
-            )
+            testStart
         )
         let start = clock.now()
         let errors = ErrorLog()
@@ -132,9 +130,7 @@ import Testing
 
         init() throws {
             let path = temporary.path + "/queue.sqlite"
-            queue = try Queue(
-                settings: QueueSettings(path: path, bootID: "boot", appVersion: "test")
-            )
+            queue = try Queue(at: path)
         }
 
         deinit {

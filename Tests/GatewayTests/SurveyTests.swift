@@ -6,6 +6,7 @@ import Testing
 
 @testable import Daemon
 @testable import Queue
+import QueueSupport
 @testable import Records
 @testable import Setup
 @testable import Status
@@ -17,10 +18,7 @@ import Testing
         private let temporary = TemporaryFolder()
         var path: String { temporary.path }
         let clock = ManualClock(
-            Stamp(
-                boot: BootInstant(nanoseconds: 1_000_000_000_000),
-                wall: WallTime(milliseconds: 1_795_235_407_000)
-            )
+            testStart
         )
         var queue: Queue
 
@@ -35,14 +33,7 @@ import Testing
         private static func open(_ path: String, _ clock: ManualClock, boot: String = "a") throws
             -> Queue
         {
-            try Queue(
-                settings: QueueSettings(
-                    path: path + "/queue.sqlite",
-                    bootID: boot,
-                    clock: clock,
-                    appVersion: "test"
-                )
-            )
+            try Queue(at: path + "/queue.sqlite", bootID: boot, clock: clock)
         }
 
         func restart(boot: String = "a") throws {

@@ -11,10 +11,7 @@ import Testing
 @testable import Location
 
 @Suite struct FixJudgeTests {
-    private static let start = Stamp(
-        boot: BootInstant(nanoseconds: 1_000_000_000_000),
-        wall: WallTime(milliseconds: 1_795_235_407_000)
-    )
+    private static let start = testStart
 
     /// A fix heard after `heard` seconds that says `said` seconds, so many degrees north.
     private func fix(
@@ -131,10 +128,7 @@ import Testing
 }
 
 @Suite struct ReceiversTests {
-    private static let start = Stamp(
-        boot: BootInstant(nanoseconds: 1_000_000_000_000),
-        wall: WallTime(milliseconds: 1_795_235_407_000)
-    )
+    private static let start = testStart
 
     /// One report a second of each receiver, `b` a tenth of a second after `a`; what the session keeps.
     private struct Bench {

@@ -14,10 +14,7 @@ import Testing
     private final class Source {
         let board = Publisher<SourceReport>()
         let clock = ManualClock(
-            Stamp(
-                boot: BootInstant(nanoseconds: 1_000_000_000_000),
-                wall: WallTime(milliseconds: 1_795_235_407_000)
-            )
+            testStart
         )
         let fixes = Locked([Fix]())
         var session: LocationSession

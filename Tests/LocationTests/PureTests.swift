@@ -8,10 +8,7 @@ import Testing
 @testable import Location
 
 @Suite struct LocationValueTests {
-    private static let start = Stamp(
-        boot: BootInstant(nanoseconds: 1_000_000_000_000),
-        wall: WallTime(milliseconds: 1_795_235_407_000)
-    )
+    private static let start = testStart
 
     private func position(_ seconds: Int64?, mode: Int = 3) -> GPSReport.Position {
         var position = GPSReport.Position(mode: mode)

@@ -5,14 +5,15 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// Records longer than a database page: their checksums detect bytes of another record.
 @Suite struct ChecksumTests {
     private func queue(_ folder: TemporaryFolder) throws -> Queue {
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
-        settings.userStreams = [DeclaredStream(name: "air", wire: "air")]
-        return try Queue(settings: settings)
+        return try Queue(at: folder.database) {
+            $0.userStreams = [DeclaredStream(name: "air", wire: "air")]
+        }
     }
 
     private func put(_ queue: Queue, letter: String, count: Int) throws {

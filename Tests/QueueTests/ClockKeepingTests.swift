@@ -6,6 +6,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 extension ClockTests {
@@ -214,7 +215,7 @@ extension ClockTests {
         }
         var clock = Self.clock(Self.now)
         var queue = try folder.queue(bootID: "damaged", clock: clock)
-        try damage(queue)
+        try queue.damage()
         Self.add(1, to: queue, clock)
         try queue.perform { writer in
             let range = try #require(try writer.pending(.location))

@@ -7,6 +7,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 @Suite struct ClockTests {

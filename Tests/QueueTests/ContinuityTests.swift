@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// State that survives a restart beside the records.
@@ -125,9 +126,9 @@ import Testing
         )
         #expect(queue.endOfSound() == testStart.advanced(by: .milliseconds(1500)))
         queue.close()
-        var settings = QueueSettings(path: folder.database, bootID: "another", appVersion: "1")
-        settings.isTurnedByHand = true
-        let after = try Queue(settings: settings)
+        let after = try Queue(at: folder.database, bootID: "another") {
+            $0.isTurnedByHand = true
+        }
         #expect(after.endOfSound() == nil)
         after.close()
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Host
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support

@@ -1,6 +1,7 @@
 import Foundation
 import Host
 @testable import Queue
+import QueueSupport
 import SQLite
 import Support
 @testable import Records
@@ -37,7 +38,7 @@ import Testing
 
         let again = try folder.queue()
         #expect(again.setAside.count == 1)
-        try salvaged(again)
+        try again.waitUntilSalvaged()
         #expect(try ids(again).count == 20)
         again.close()
     }
@@ -51,7 +52,7 @@ import Testing
         for number in 0..<20 { queue.accept(testSighting(number)) }
         try queue.flushed()
         try Data("left".utf8).write(to: URL(fileURLWithPath: name + "-wal"))
-        try damage(queue)
+        try queue.damage()
         #expect(queue.setAside.map(\.path) == [name + "-2"])
         #expect(try ids(queue).count == 20)
         queue.close()
@@ -106,13 +107,13 @@ import Testing
         let before = Loss(.missed, .beacons, records: 7, from: testStart, to: testStart)
         queue.note(before)
         try queue.perform { try $0.note(Traffic(sent: 100, received: 10)) }
-        try damage(queue)
+        try queue.damage()
         queue.note(before)
         try queue.flushed()
         try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
         #expect(try queue.losses().map(\.records) == [14])
         #expect(try queue.traffic().map(\.traffic) == [Traffic(sent: 101, received: 10)])
-        try damage(queue)
+        try queue.damage()
         #expect(try queue.losses().map(\.records) == [14])
         queue.close()
     }
@@ -130,7 +131,7 @@ import Testing
         let first = try (1...10).map { try known.id($0) }
         let other = try Connection(path: folder.database, access: .readWrite)
         try other.execute("DELETE FROM id_seeds WHERE stream=3 AND first=11")
-        try damage(queue)
+        try queue.damage()
         #expect(try ids(queue) == first)
         let lost = try queue.losses().filter { $0.stream == .beacons }
         #expect(lost.map(\.records) == [10])
@@ -154,7 +155,7 @@ import Testing
             DELETE FROM sqlite_schema WHERE tbl_name='boots' AND type='index';
             """
         )
-        let settings = QueueSettings(path: folder.database, bootID: "now", appVersion: "test")
+        let settings = QueueSettings(at: folder.database, bootID: "now")
         let reader = try Reader(settings, damaged: folder.database, .waits)
         #expect(try reader.boots().isEmpty)
     }
@@ -172,7 +173,7 @@ import Testing
             toPath: later.database + "-wal"
         )
         let again = try later.queue()
-        try salvaged(again)
+        try again.waitUntilSalvaged()
         #expect(try ids(again).count == 10)
         #expect(FileManager.default.fileExists(atPath: later.path + aside + "-wal"))
         again.close()
@@ -194,7 +195,7 @@ import Testing
         )
         let again = try folder.queue()
         #expect(again.setAside.count == 1)
-        try salvaged(again)
+        try again.waitUntilSalvaged()
         #expect(try ids(again).count == 10)
         again.close()
     }

@@ -1,6 +1,7 @@
 // Changed bytes in a database header: no record turns into another one.
 import Foundation
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support
@@ -10,7 +11,7 @@ extension DamageTests {
     @Test(arguments: [0, 2, 3, 5, 9, 99, 161, 255, 5000])
     func versionThatTheTablesDoNotHave_isDamage(_ version: Int) throws {
         let folder = TemporaryFolder()
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        var settings = QueueSettings(at: folder.database)
         settings.userStreams = [DeclaredStream(name: "air", wire: "air")]
         try Queue(settings: settings).close()
         try fill(folder)
@@ -35,7 +36,7 @@ extension DamageTests {
     @Test func headerThatChanged_leavesEachRecordAsItWas() throws {
         let filled = TemporaryFolder()
         try fill(filled)
-        let settings = QueueSettings(path: filled.database, bootID: "boot", appVersion: "test")
+        let settings = QueueSettings(at: filled.database)
         let ids = try Array(ids(Reader(settings)).dropFirst(500))
         let data = try bytes(filled)
         func waitingIDs(_ queue: Queue) throws -> [String] {

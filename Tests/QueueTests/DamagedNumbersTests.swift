@@ -6,6 +6,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 @Suite struct DamagedNumbersTests {
@@ -43,7 +44,7 @@ import Testing
         let folder = try folder(change)
         let queue = try folder.queue()
         #expect(queue.setAside.count == 1)
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
         let sightings = queue.statistics().first { $0.stream == .beacons }
         #expect(sightings?.pending == 10)
         #expect(try queue.losses().isEmpty)
@@ -96,7 +97,7 @@ import Testing
             try other.execute(change)
         }
         let queue = try copy.queue()
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
         queue.accept(testSighting(0))
         #expect(try queue.flushed().newest(.beacons) == 1)
         queue.close()
@@ -118,7 +119,7 @@ import Testing
             folder,
             from: from
         )
-        try damage(queue)
+        try queue.damage()
         let range = try #require(queue.pending(.audio))
         var found: [Int] = []
         try queue.reader(of: range.database).chunks(range.first...range.last) {
@@ -159,7 +160,7 @@ import Testing
             let reader = try queue.reader()
             for id in 1...3 as ClosedRange<Int64> { _ = try reader.segment(id) }
         }
-        try damage(queue)
+        try queue.damage()
         #expect(queue.pending(.audio) == nil)
         #expect(try queue.losses().map(\.records) == [1])
         queue.close()
@@ -187,7 +188,7 @@ import Testing
         queue.begin(run)
         for number in 0..<200 { queue.accept(segment(run, number)) }
         try queue.flushed()
-        try damage(queue)
+        try queue.damage()
         let range = try #require(queue.pending(.audio))
         #expect(range.database == 1)
         var found: [Int] = []

@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// Eviction: which stream loses records when space runs out, and how many.
@@ -15,10 +16,10 @@ import Testing
         _ folder: TemporaryFolder,
         limits: StorageLimits = StorageLimits()
     ) throws -> Queue {
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
-        settings.userStreams = ["camera", "notes"].map { DeclaredStream(name: $0, wire: $0) }
-        settings.limits = limits
-        return try Queue(settings: settings)
+        return try Queue(at: folder.database) {
+            $0.userStreams = ["camera", "notes"].map { DeclaredStream(name: $0, wire: $0) }
+            $0.limits = limits
+        }
     }
 
     /// Puts large records, a few at a time, and waits until they are on the disk.

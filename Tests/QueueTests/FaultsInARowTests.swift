@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// A second fault while the first is being repaired.
@@ -87,7 +88,7 @@ import Testing
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
-        try damage(queue)
+        try queue.damage()
         queue.close()
         do {
             let other = try Connection(path: folder.database, access: .readWrite)
@@ -104,10 +105,10 @@ import Testing
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
-        try damage(queue)
+        try queue.damage()
         #expect(try drain(queue, .beacons) == 10)
         #expect(try drain(queue, .events) == 0)
-        try damage(queue)
+        try queue.damage()
         #expect(queue.setAside.count == 2)
         #expect(try drain(queue, .beacons) == 0)
         queue.close()
@@ -122,7 +123,7 @@ import Testing
         let queue = try Queue(settings: settings)
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
-        try damage(queue)
+        try queue.damage()
         try queue.perform { writer in
             let range = PendingRange(
                 stream: .beacons,
@@ -135,7 +136,7 @@ import Testing
             try writer.uploaded(try #require(try writer.freeze(range, through: 5)))
         }
         clock.setBack()
-        try damage(queue)
+        try queue.damage()
         #expect(try drain(queue, .beacons) == 5)
         queue.close()
     }
@@ -146,7 +147,7 @@ import Testing
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
-        try damage(queue)
+        try queue.damage()
         let range = try #require(queue.pending(.beacons))
         _ = try queue.perform { try $0.freeze(range, through: 4) }
         for aside in queue.setAside {
@@ -172,11 +173,11 @@ import Testing
             let range = try #require(try writer.pending(.beacons))
             _ = try #require(try writer.freeze(range, through: 4))
         }
-        try damage(queue)
+        try queue.damage()
         let own = try #require(try queue.nextReady(.beacons))
         let range = try #require(queue.pending(.beacons))
         let later = try queue.perform { try #require(try $0.freeze(range, through: range.last)) }
-        try damage(queue)
+        try queue.damage()
         let ready = try queue.perform { try $0.batches("WHERE state=0 ORDER BY first") }
         #expect(ready.map(\.key) == [own.key, later.key])
         #expect(ready.first?.clockMap == own.clockMap)
@@ -210,7 +211,7 @@ import Testing
         queue.close()
         try spoilHeader(folder)
         queue = try Queue(settings: settings(folder, ["alpha"]))
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
         for (name, value) in [("zeta", 1), ("alpha", 2)] {
             let stream = try #require(queue.streams[name: name]?.stream)
             let range = try #require(queue.pending(stream))
@@ -234,7 +235,7 @@ import Testing
         let name = folder.database + ".corrupt-20260101T000000Z"
         try FileManager.default.moveItem(atPath: aside, toPath: name)
         queue = try Queue(settings: settings(folder, ["alpha"]))
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
         for (name, value, database) in [("zeta", 1, 1), ("alpha", 2, 0)] {
             let stream = try #require(queue.streams[name: name]?.stream)
             let range = try #require(queue.pending(stream))
@@ -250,7 +251,7 @@ import Testing
         queue.declare([.init(name: "alpha", wire: "alpha"), .init(name: "zeta", wire: "zeta")])
         queue.put([user("zeta", 1)]) { _ in }
         queue.put([user("alpha", 2)]) { _ in }
-        try damage(queue)
+        try queue.damage()
         try queue.flushed()
         for (name, value) in [("zeta", 1), ("alpha", 2)] {
             let stream = try #require(queue.streams[name: name]?.stream)
@@ -327,7 +328,7 @@ import Testing
         }
         try spoilHeader(folder)
         queue = try Queue(settings: settings(folder))
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
         queue.accept(testSighting(0))
         #expect(try queue.flushed().newest(.beacons) == 1)
         queue.close()

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 @Suite struct FrozenRangesTests {

@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// Combinations of faults that once lost, mixed up or invented records.

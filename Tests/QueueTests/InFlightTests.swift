@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 
 /// Records in flight to a disk that hangs, and how many of them the next start finds missing.
 @Suite struct InFlightTests {

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// The WAL stays small whoever reads, and a reader that prevents that is named.

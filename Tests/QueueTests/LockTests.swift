@@ -7,6 +7,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 
 @Suite struct LockTests {
     /// A program that locks everybody else out until its input ends.

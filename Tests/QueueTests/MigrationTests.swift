@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Queue
+import QueueSupport
 import SQLite
 import Support
 @testable import Records

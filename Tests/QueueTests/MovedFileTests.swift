@@ -6,6 +6,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// Somebody deletes or replaces the database while the gateway runs.
@@ -21,7 +22,7 @@ import Testing
     private func tick(_ queue: Queue, after before: Int) throws {
         queue.checkStorage()
         try waitUntil("a new database") { queue.generation > before }
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
     }
 
     private func beacons(_ queue: Queue) throws -> StreamStatistics {
@@ -91,7 +92,7 @@ import Testing
     }
 
     private func checkBothWait(_ queue: Queue) throws {
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
         try accept(queue, 17..<20)
         #expect(queue.setAside.count == 2)
         // The ten of the backup are pending twice, under one id each.
@@ -132,9 +133,9 @@ import Testing
     /// There is room for the pending records only.
     @Test func deletedDatabase_thatIsTooLargeToCopy_isCopiedWithoutWhatWasUploaded() throws {
         let folder = TemporaryFolder()
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
-        settings.disk = CrampedDisk(limit: 600_000)
-        let queue = try Queue(settings: settings)
+        let queue = try Queue(at: folder.database) {
+            $0.disk = CrampedDisk(limit: 600_000)
+        }
         for part in 0..<4 { try accept(queue, part * 10_000..<(part + 1) * 10_000) }
         let range = try #require(queue.pending(.beacons))
         try queue.perform { writer in
@@ -181,13 +182,7 @@ import Testing
         let folder = parent.path + "/state"
         #expect(mkdir(folder, 0o700) == 0)
         let clock = ManualClock(testStart)
-        let settings = QueueSettings(
-            path: folder + "/queue.sqlite",
-            bootID: "boot",
-            clock: clock,
-            appVersion: "test"
-        )
-        let queue = try Queue(settings: settings)
+        let queue = try Queue(at: folder + "/queue.sqlite", clock: clock)
         try accept(queue, 0..<10)
         #expect(rename(folder, parent.path + "/away") == 0)
         queue.checkStorage()

@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 @Suite struct OlderDatabaseFaultsTests {
@@ -16,7 +17,7 @@ import Testing
         limits: StorageLimits = StorageLimits(),
         free: (@Sendable () -> Int64)? = nil
     ) throws -> Queue {
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        var settings = QueueSettings(at: folder.database)
         settings.isTurnedByHand = true
         settings.limits = limits
         if let free { settings.freeSpace = { _ in free() } }
@@ -182,7 +183,7 @@ import Testing
     /// Another program that closes the database last would then delete the WAL that is in use.
     @Test func databaseThatIsOpenedAnew_keepsItsLock() throws {
         let folder = TemporaryFolder()
-        let settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        let settings = QueueSettings(at: folder.database)
         let core = QueueCore(settings: settings)
         let loop = try WriterLoop.open(core, try Maintenance(core: core))
         #expect(isLocked(folder.database))
@@ -197,7 +198,7 @@ import Testing
     @Test func startOnADiskThatDoesNotRename_waitsForIt() throws {
         let folder = TemporaryFolder()
         try Data().write(to: URL(fileURLWithPath: folder.database))
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        var settings = QueueSettings(at: folder.database)
         let disk = StubbornDisk()
         settings.disk = disk
         let queue = try Queue(settings: settings)
@@ -222,13 +223,13 @@ import Testing
         let journals = (folder.database + "-wal", later.database + "-wal")
         try FileManager.default.copyItem(atPath: journals.0, toPath: journals.1)
         first.close()
-        var settings = QueueSettings(path: later.database, bootID: "boot", appVersion: "test")
+        var settings = QueueSettings(at: later.database)
         let disk = StubbornDisk()
         settings.disk = disk
         let queue = try Queue(settings: settings)
         disk.refuses.update { $0 = false }
         try waitUntil("a database") { queue.generation == 1 }
-        try salvaged(queue)
+        try queue.waitUntilSalvaged()
         #expect(queue.statistics().first { $0.stream == .beacons }?.pending == 10)
         queue.close()
     }

@@ -2,6 +2,7 @@ import Foundation
 import Host
 import StatusBoard
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support

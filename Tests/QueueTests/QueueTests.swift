@@ -2,6 +2,7 @@ import CSQLite
 import Foundation
 import Host
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support

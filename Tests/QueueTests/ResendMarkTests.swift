@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// Setting and clearing the resend mark of uploaded batches.

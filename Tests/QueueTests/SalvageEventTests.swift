@@ -4,6 +4,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 @Suite struct SalvageEventTests {
@@ -14,7 +15,7 @@ import Testing
         queue.accept(testSighting(0))
         try queue.flushed()
         for round in 1...3 {
-            try damage(queue)
+            try queue.damage()
             var files: [String] = []
             try queue.reader().events(1...100) { _, kind, _, detail in
                 guard kind == "database_salvaged" else { return }

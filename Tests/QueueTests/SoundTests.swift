@@ -1,6 +1,7 @@
 import Foundation
 import Host
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support
@@ -203,7 +204,7 @@ import Testing
         queue.begin(last)
         for number in 0..<2 { queue.accept(segment(last, number)) }
         queue.close()
-        let settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        let settings = QueueSettings(at: folder.database)
         let before = try bytesRead()
         let writer = try Writer(settings, user: [])
         #expect(try bytesRead() - before < FileSpace.size(folder.database) / 20)

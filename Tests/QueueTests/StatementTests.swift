@@ -3,6 +3,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 
 /// Reuse of prepared statements.
 @Suite struct StatementTests {
@@ -60,9 +61,9 @@ import Testing
     @Test func queueByHand_goesWithWhoeverHasIt() throws {
         weak var gone: Queue?
         do {
-            var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
-            settings.isTurnedByHand = true
-            let queue = try Queue(settings: settings).flushed()
+            let queue = try Queue(at: folder.database) {
+                $0.isTurnedByHand = true
+            }.flushed()
             gone = queue
             #expect(folder.openFiles > 0)
         }

@@ -2,6 +2,7 @@ import Foundation
 import Host
 import StatusBoard
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support
@@ -82,7 +83,7 @@ import Testing
 
     @Test func maxSize_isKept_byAFloodInTheFirstTurn() throws {
         let folder = TemporaryFolder()
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        var settings = QueueSettings(at: folder.database)
         settings.limits = StorageLimits(maxSize: 500_000, warnFree: 0, criticalFree: 0)
         settings.isTurnedByHand = true
         let queue = try Queue(settings: settings)
@@ -109,7 +110,7 @@ import Testing
     /// As many as the intake batches, in the smallest database that can be configured.
     @Test func recordsPutTogether_findRoomInASmallDatabaseThatIsFull() throws {
         let folder = TemporaryFolder()
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        var settings = QueueSettings(at: folder.database)
         settings.limits = StorageLimits(maxSize: 1_000_000, warnFree: 0, criticalFree: 0)
         settings.userStreams = [DeclaredStream(name: "weather", wire: "weather")]
         let queue = try Queue(settings: settings)

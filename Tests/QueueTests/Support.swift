@@ -1,14 +1,13 @@
 import Foundation
 import Host
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Support
 import Testing
 
 extension TemporaryFolder {
-    var database: String { path + "/queue.sqlite" }
-
     /// The number of files that this process has open.
     var openFiles: Int {
         let links = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
@@ -19,64 +18,6 @@ extension TemporaryFolder {
             return target?.contains(path) ?? false
         }
     }
-
-    func queue(
-        commitInterval: Duration = .seconds(1),
-        bootID: String = "boot",
-        clock: any HostClock = SystemClock(),
-        limits: StorageLimits = StorageLimits(),
-        freeSpace: (@Sendable (String) -> Int64)? = nil
-    ) throws -> Queue {
-        var settings = QueueSettings(
-            path: database,
-            bootID: bootID,
-            commitInterval: commitInterval,
-            clock: clock,
-            appVersion: "test"
-        )
-        settings.limits = limits
-        if let freeSpace { settings.freeSpace = freeSpace }
-        return try Queue(settings: settings)
-    }
-}
-
-/// The point in time that tests start from.
-let testStart = Stamp(
-    boot: BootInstant(nanoseconds: 1_000_000_000_000),
-    wall: WallTime(milliseconds: 1_795_235_407_000)
-)
-
-/// Returns the sighting of one of ten beacons.
-func testSighting(_ number: Int, rssi: Int = -60) -> Sighting {
-    Sighting(
-        identity: BeaconIdentity(
-            kind: .iBeacon,
-            beaconID: "f7826da6/1/\(number % 10)",
-            address: BluetoothAddress(value: UInt64(number % 10)),
-            addressType: .randomStatic,
-            txPower: -59
-        ),
-        rssi: rssi,
-        stamp: testStart.advanced(by: .milliseconds(Int64(number)))
-    )
-}
-
-/// Records a run of audio with `count` segments, each `bytes` long.
-func record(_ queue: Queue, segments count: Int, bytes: Int = 6000, from number: Int = 0) {
-    let run = AudioRun(id: queue.newRunID(), codec: .opus, rate: 16_000, device: "mic")
-    queue.begin(run)
-    for index in 0..<count {
-        queue.accept(
-            Segment(
-                run: run.id,
-                frames: 32_000,
-                start: testStart.advanced(by: .seconds(2 * (number + index))),
-                meanSquare: 0.01,
-                data: [UInt8](repeating: UInt8(truncatingIfNeeded: number + index), count: bytes)
-            )
-        )
-    }
-    queue.end(run: run.id)
 }
 
 /// Checks the invariants of each stream: every accepted record is accounted for, and the rows
@@ -128,20 +69,5 @@ extension Writer {
                 )
             )
         }
-    }
-}
-
-/// Has the database quarantined, and waits until all salvages are over.
-func damage(_ queue: Queue) throws {
-    let before = queue.generation
-    queue.reportDamage("for the test", generation: before)
-    try waitUntil("a new database") { queue.generation > before }
-    try salvaged(queue)
-}
-
-func salvaged(_ queue: Queue) throws {
-    try waitUntil("the salvage is over") {
-        let known = try queue.perform { try $0.olderDatabases() }
-        return known.count == queue.setAside.count && known.allSatisfy { $0.state != .adopted }
     }
 }

@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Records
 
 /// User streams across a replaced database: a record never changes its stream.
@@ -14,10 +15,10 @@ import Testing
         _ names: [String],
         byHand: Bool = false
     ) throws -> Queue {
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
-        settings.userStreams = names.map { DeclaredStream(name: $0, wire: $0) }
-        settings.isTurnedByHand = byHand
-        return try Queue(settings: settings)
+        return try Queue(at: folder.database) {
+            $0.userStreams = names.map { DeclaredStream(name: $0, wire: $0) }
+            $0.isTurnedByHand = byHand
+        }
     }
 
     private func put(_ queue: Queue, _ stream: String, _ count: Int) {
@@ -55,7 +56,7 @@ import Testing
     /// Pending records of a removed stream are sent under its last wire name.
     @Test func streamDeclaredNoMore_keepsItsNameOnTheWire() throws {
         let folder = TemporaryFolder()
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        var settings = QueueSettings(at: folder.database)
         settings.userStreams = [DeclaredStream(name: "air", wire: "site_air")]
         let before = try Queue(settings: settings)
         put(before, "air", 3)

@@ -1,4 +1,5 @@
 @testable import Queue
+import QueueSupport
 import Records
 import SQLite
 import Testing

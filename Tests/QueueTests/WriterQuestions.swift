@@ -3,6 +3,7 @@ import Records
 import SQLite
 
 @testable import Queue
+import QueueSupport
 
 // Test queries inside a transaction and of single streams.
 

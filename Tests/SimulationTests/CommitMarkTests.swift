@@ -4,6 +4,7 @@ import SimulatedDisk
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Simulation
 @testable import Records
 
@@ -15,11 +16,11 @@ import Testing
     )
 
     private func queue(_ disk: SimulatedDisk) throws -> Queue {
-        var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
-        settings.disk = DiskAdapter(disk: disk)
-        settings.clock = ManualClock(start)
-        settings.isTurnedByHand = true
-        return try Queue(settings: settings)
+        return try Queue(at: "/state/queue.sqlite") {
+            $0.disk = DiskAdapter(disk: disk)
+            $0.clock = ManualClock(start)
+            $0.isTurnedByHand = true
+        }
     }
 
     private func accept(_ queue: Queue, _ numbers: Range<Int>) {

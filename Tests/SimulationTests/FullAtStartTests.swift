@@ -3,6 +3,7 @@ import SimulatedDisk
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Simulation
 @testable import Records
 
@@ -16,12 +17,12 @@ import Testing
     )
 
     private func queue(_ disk: SimulatedDisk) throws -> Queue {
-        var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
-        settings.disk = DiskAdapter(disk: disk)
-        settings.clock = clock
-        settings.isTurnedByHand = true
-        settings.reserveBytes = 4096
-        return try Queue(settings: settings)
+        return try Queue(at: "/state/queue.sqlite") {
+            $0.disk = DiskAdapter(disk: disk)
+            $0.clock = clock
+            $0.isTurnedByHand = true
+            $0.reserveBytes = 4096
+        }
     }
 
     /// So many tries, one after the other.

@@ -3,6 +3,7 @@ import SimulatedDisk
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Simulation
 @testable import Records
 
@@ -19,11 +20,11 @@ import Testing
     private let run: AudioRun
 
     init() throws {
-        var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
-        settings.disk = DiskAdapter(disk: disk)
-        settings.clock = clock
-        settings.isTurnedByHand = true
-        queue = try Queue(settings: settings)
+        queue = try Queue(at: "/state/queue.sqlite") {
+            $0.disk = DiskAdapter(disk: disk)
+            $0.clock = clock
+            $0.isTurnedByHand = true
+        }
         run = AudioRun(
             id: queue.newRunID(),
             codec: .wav,

@@ -3,6 +3,7 @@ import SimulatedDisk
 import Testing
 
 @testable import Queue
+import QueueSupport
 @testable import Simulation
 @testable import Records
 
@@ -18,12 +19,12 @@ import Testing
         memory: Int = 1000,
         clock: ManualClock? = nil
     ) throws -> Queue {
-        var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
-        settings.memoryLimit = memory
-        settings.disk = DiskAdapter(disk: disk)
-        settings.clock = clock ?? ManualClock(start)
-        settings.isTurnedByHand = true
-        return try Queue(settings: settings)
+        return try Queue(at: "/state/queue.sqlite") {
+            $0.memoryLimit = memory
+            $0.disk = DiskAdapter(disk: disk)
+            $0.clock = clock ?? ManualClock(start)
+            $0.isTurnedByHand = true
+        }
     }
 
     private func event(_ name: String) -> Event {

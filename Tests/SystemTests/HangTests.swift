@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Host
 import Queue
+import QueueSupport
 import Support
 import Testing
 
@@ -225,7 +226,7 @@ import Testing
         let more = ["HANGS_THREAD": "maintenance", "HANGS_SLOW_MS": "150"]
         let bench = try Bench(Hang(call: "pread", source: nil, reason: "quick_check"), more: more)
         let path = bench.folder + "/state/queue.sqlite"
-        try Queue(settings: QueueSettings(path: path, bootID: "0", appVersion: "0")).close()
+        try Queue(at: path, bootID: "0").close()
         bench.makeHang()
         try bench.begin()
         try waitUntil("its name") {

@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -18,13 +19,7 @@ import Testing
             atPath: folder + "/state",
             withIntermediateDirectories: true
         )
-        let queue = try Queue(
-            settings: QueueSettings(
-                path: folder + "/state/queue.sqlite",
-                bootID: "boot",
-                appVersion: "test"
-            )
-        )
+        let queue = try Queue(at: folder + "/state/queue.sqlite")
         let stamp = SystemClock().stamp()
         for _ in 0..<6 {
             queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))

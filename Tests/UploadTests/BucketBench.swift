@@ -3,6 +3,7 @@ import Configuration
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -28,13 +29,7 @@ final class BucketBench {
         compression: Compression = .zstd,
         maxBatchBytes: Int = 8 << 20
     ) throws {
-        queue = try Queue(
-            settings: QueueSettings(
-                path: temporary.path + "/queue.sqlite",
-                bootID: "boot",
-                appVersion: "1.2.3"
-            )
-        )
+        queue = try Queue(at: temporary.path + "/queue.sqlite")
         settings = BenchSettings(
             upload: UploadSettings {
                 $0.maxBatchBytes = maxBatchBytes

@@ -3,6 +3,7 @@ import Foundation
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -57,14 +58,7 @@ final class BudgetBench {
         _ destination: DestinationSettings,
         _ board: Publisher<UploadReport>
     ) throws -> (Queue, Upload.Sync) {
-        let queue = try Queue(
-            settings: QueueSettings(
-                path: folder + "/queue.sqlite",
-                bootID: "boot",
-                clock: clock,
-                appVersion: "1"
-            )
-        )
+        let queue = try Queue(at: folder + "/queue.sqlite", clock: clock)
         return (queue, try sync(queue, clock, settings, destination, board))
     }
 

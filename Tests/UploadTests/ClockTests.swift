@@ -3,6 +3,7 @@ import Configuration
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -32,9 +33,7 @@ import Upload
         boot: String = "b"
     ) throws -> Queue {
         let path = folder.path + "/q"
-        return try Queue(
-            settings: QueueSettings(path: path, bootID: boot, clock: clock, appVersion: "t")
-        )
+        return try Queue(at: path, bootID: boot, clock: clock)
     }
 
     /// A gap in the first minutes of a boot: its span was recorded by the wrong clock and must be

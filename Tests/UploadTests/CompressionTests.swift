@@ -6,6 +6,7 @@ import Glibc
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -27,13 +28,7 @@ import Upload
             maxBatchBytes: Int = 8 << 20,
             _ behaviour: @escaping @Sendable (Request) -> Behaviour
         ) throws {
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: temporary.path + "/q.sqlite",
-                    bootID: "b",
-                    appVersion: "1"
-                )
-            )
+            queue = try Queue(at: temporary.path + "/q.sqlite")
             server = try FaultyServer(behaviour)
             let uploader = BenchSettings(
                 upload: UploadSettings {

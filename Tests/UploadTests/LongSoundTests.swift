@@ -3,6 +3,7 @@ import Foundation
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -18,14 +19,7 @@ import Testing
 
     /// A queue with so many chunks that do not compress.
     private func queue(chunks: Int) throws -> Queue {
-        let queue = try Queue(
-            settings: QueueSettings(
-                path: temporary.path + "/queue.sqlite",
-                bootID: "boot",
-                clock: SystemClock(),
-                appVersion: "test"
-            )
-        )
+        let queue = try Queue(at: temporary.path + "/queue.sqlite", clock: SystemClock())
         for _ in 0..<chunks {
             let run = AudioRun(
                 id: queue.newRunID(),

@@ -4,6 +4,7 @@ import Glibc
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -17,14 +18,7 @@ import Testing
 
     /// Makes a queue with some batches of sightings.
     private func queue() throws -> Queue {
-        let queue = try Queue(
-            settings: QueueSettings(
-                path: temporary.path + "/queue.sqlite",
-                bootID: "boot",
-                clock: SystemClock(),
-                appVersion: "test"
-            )
-        )
+        let queue = try Queue(at: temporary.path + "/queue.sqlite", clock: SystemClock())
         addBeacons(2000, to: queue)
         return try queue.flushed()
     }

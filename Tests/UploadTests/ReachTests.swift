@@ -5,6 +5,7 @@ import Glibc
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -69,13 +70,7 @@ import Upload
             maxBatchBytes: Int = 8 << 20,
             _ answer: @escaping @Sendable (Int, String) -> String
         ) throws {
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: temporary.path + "/q",
-                    bootID: "boot",
-                    appVersion: "1"
-                )
-            )
+            queue = try Queue(at: temporary.path + "/q")
             let server = CountingServer(answer: answer)
             self.server = server
             let listener = try PlainServer { server.serve($0) }

@@ -3,6 +3,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -52,14 +53,7 @@ import Upload
         let sync: Sync
 
         init() throws {
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: temporary.path + "/q",
-                    bootID: "b",
-                    clock: clock,
-                    appVersion: "1"
-                )
-            )
+            queue = try Queue(at: temporary.path + "/q", clock: clock)
             stop = try StopSignal()
             sync = Sync(
                 settings: UploadSettings(),

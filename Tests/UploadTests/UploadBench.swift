@@ -3,6 +3,7 @@ import Foundation
 import Host
 import HTTP
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -53,14 +54,7 @@ final class UploadBench {
             atPath: folder,
             withIntermediateDirectories: true
         )
-        queue = try Queue(
-            settings: QueueSettings(
-                path: folder + "/queue.sqlite",
-                bootID: "boot",
-                clock: clock,
-                appVersion: "1.2.3"
-            )
-        )
+        queue = try Queue(at: folder + "/queue.sqlite", clock: clock)
         server = try FaultyServer(behaviour)
         var transport = TransportSettings(
             endpoint: endpoint ?? server.endpoint,

@@ -3,6 +3,7 @@ import Configuration
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import StatusBoard
 import Support
 import Testing
@@ -29,7 +30,7 @@ import Testing
                 withIntermediateDirectories: true
             )
             let path = folder + "/queue.sqlite"
-            queue = try Queue(settings: .init(path: path, bootID: "boot", appVersion: "test"))
+            queue = try Queue(at: path)
             let uploader = Uploader(
                 settings: UploadSettings { $0.clockPatience = .zero },
                 queue: queue,

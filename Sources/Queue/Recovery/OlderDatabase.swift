@@ -1,8 +1,8 @@
 // A quarantined database.
 
 /// A quarantined database, as the live one knows it.
-struct OlderDatabase: Sendable {
-    enum State: Int64, Sendable {
+package struct OlderDatabase: Sendable {
+    package enum State: Int64, Sendable {
         /// Its bookkeeping is imported; its records are not read yet.
         case adopted = 0
         /// Its records are being uploaded.
@@ -12,7 +12,7 @@ struct OlderDatabase: Sendable {
 
     var id: Int64
     var name: String
-    var state: State
+    package var state: State
     var path: String
     /// Its state at the last commit; nil if the process that wrote it did not quarantine it itself.
     var mark: CommitMark?

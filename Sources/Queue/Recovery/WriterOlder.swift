@@ -4,7 +4,7 @@ import Records
 import SQLite
 
 extension Writer {
-    func olderDatabases() throws -> [OlderDatabase] {
+    package func olderDatabases() throws -> [OlderDatabase] {
         let rows = try connection.prepare("SELECT id, name, state FROM databases ORDER BY id")
         var found: [OlderDatabase] = []
         while try rows.step() {

@@ -83,10 +83,7 @@ final class IntakeBench {
     var folder: String { temporary.path }
     let sink: FakeSink
     let clock = ManualClock(
-        Stamp(
-            boot: BootInstant(nanoseconds: 1_000_000_000_000),
-            wall: WallTime(milliseconds: 1_795_235_407_000)
-        )
+        testStart
     )
     let server: IntakeServer
     let thread: StoppableThread

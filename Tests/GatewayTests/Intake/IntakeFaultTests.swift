@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Host
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -234,13 +235,9 @@ import Testing
     /// A device has a limited number of stream numbers in its life.
     @Test func streamThatIsOneTooMany_isRefusedForGood_andAlone() throws {
         let temporary = TemporaryFolder()
-        var settings = QueueSettings(
-            path: temporary.path + "/queue.sqlite",
-            bootID: "boot",
-            appVersion: "test"
-        )
-        settings.userStreams = (1...961).map { DeclaredStream(name: "s\($0)", wire: "s\($0)") }
-        let queue = try Queue(settings: settings)
+        let queue = try Queue(at: temporary.path + "/queue.sqlite") {
+            $0.userStreams = (1...961).map { DeclaredStream(name: "s\($0)", wire: "s\($0)") }
+        }
         defer { queue.close() }
         let server = try IntakeServer(
             path: temporary.path + "/intake",
