@@ -4,9 +4,9 @@ import SQLite
 import Support
 import Testing
 
-@testable import Queue
+import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 /// Records longer than a database page: their checksums detect bytes of another record.
 @Suite struct ChecksumTests {

@@ -1,6 +1,6 @@
 // Changed bytes in a database header: no record turns into another one.
 import Foundation
-@testable import Queue
+import Queue
 import QueueSupport
 import Records
 import SQLite

@@ -5,9 +5,9 @@ import SQLite
 import Support
 import Testing
 
-@testable import Queue
+import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 @Suite struct DamagedNumbersTests {
     /// Returns a database with ten sightings, 1 to 4 and 5 to 6 of them frozen, after a `change`.

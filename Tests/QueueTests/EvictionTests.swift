@@ -6,7 +6,7 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 /// Eviction: which stream loses records when space runs out, and how many.
 @Suite struct EvictionTests {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 @Suite struct FrozenRangesTests {
     /// A slow reference implementation.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 /// Combinations of faults that once lost, mixed up or invented records.
 @Suite struct HistoryTests {

@@ -4,7 +4,7 @@ import Records
 import Support
 import Testing
 
-@testable import Queue
+import Queue
 import QueueSupport
 
 /// Records in flight to a disk that hangs, and how many of them the next start finds missing.

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 /// The WAL stays small whoever reads, and a reader that prevents that is named.
 @Suite struct JournalTests {

@@ -5,7 +5,7 @@ import Testing
 import QueueSupport
 import SQLite
 import Support
-@testable import Records
+import Records
 
 /// An example of how a change of the schema is tested: a database of version 1 goes to a version 2 that exists here only.
 ///

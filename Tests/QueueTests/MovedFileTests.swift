@@ -7,7 +7,7 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 /// Somebody deletes or replaces the database while the gateway runs.
 @Suite struct MovedFileTests {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 /// Setting and clearing the resend mark of uploaded batches.
 @Suite struct ResendMarkTests {

@@ -3,9 +3,9 @@ import Foundation
 import Support
 import Testing
 
-@testable import Queue
+import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 @Suite struct SalvageEventTests {
     /// The database that reported the previous salvage is damaged itself.

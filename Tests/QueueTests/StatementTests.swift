@@ -2,7 +2,7 @@ import SQLite
 import Support
 import Testing
 
-@testable import Queue
+import Queue
 import QueueSupport
 
 /// Reuse of prepared statements.

@@ -1,7 +1,7 @@
 import Foundation
 import Host
 import StatusBoard
-@testable import Queue
+import Queue
 import QueueSupport
 import Records
 import SQLite

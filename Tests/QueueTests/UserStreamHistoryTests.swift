@@ -4,9 +4,9 @@ import SQLite
 import Support
 import Testing
 
-@testable import Queue
+import Queue
 import QueueSupport
-@testable import Records
+import Records
 
 /// User streams across a replaced database: a record never changes its stream.
 @Suite struct UserStreamHistoryTests {
