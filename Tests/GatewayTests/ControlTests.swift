@@ -16,13 +16,12 @@ private final class Bench {
     var folder: String { temporary.path }
     var configuration = Configuration()
     let queue: Queue
-    let server: ControlServer
+    let plane: ControlPlane
     let publication: StatusPublication
     /// Unfinished work: its request, and the callback for the reply.
     let work = StateBox([(ControlRequest, @Sendable (ControlReply) -> Void)]())
     let gathered = StateBox(0)
     private let disk: Gate
-    private let thread: StoppableThread
 
     /// Blocks callers until it is open.
     final class Gate: Sendable {
@@ -37,7 +36,7 @@ private final class Bench {
         }
     }
 
-    init(_ limits: ControlServer.Limits = .init(), diskHangs: Bool = false) throws {
+    init(_ limits: LineLimits = .dialogue, diskHangs: Bool = false) throws {
         configuration.stateDirectory = temporary.path
         configuration.runtimeDirectory = temporary.path
         let settings = QueueSettings(
@@ -68,21 +67,19 @@ private final class Bench {
                 return report
             }
         )
-        server = try ControlServer(
+        plane = try ControlPlane(
             path: configuration.socketPath,
             status: publication,
             limits: limits
         ) { request, done in
             work.update { $0.append((request, done)) }
         }
-        let server = server
-        thread = try StoppableThread("control") { server.run(until: $0) }
         try publication.start()
     }
 
     deinit {
         disk.open()
-        thread.stop()
+        plane.stop(by: SystemClock().now() + StoppableThread.stopLimit)
         publication.stop()
         queue.close()
     }
@@ -130,7 +127,7 @@ private final class Bench {
     }
 
     @Test func oneThatIsTurnedAwayBeforeItAsks_isToldWhy() throws {
-        var limits = ControlServer.Limits()
+        var limits = LineLimits.dialogue
         limits.clientsOfOneUser = 1
         let bench = try Bench(limits)
         let first = try bench.client()
@@ -193,7 +190,7 @@ private final class Bench {
     }
 
     @Test func idleClients_areLetGo_andMakeRoom() throws {
-        var limits = ControlServer.Limits()
+        var limits = LineLimits.dialogue
         limits.clients = 8
         let crowded = try Bench(limits)
         let idle = try (0..<20).map { _ in try crowded.client() }
@@ -207,7 +204,7 @@ private final class Bench {
     }
 
     @Test func watchers_areNotPushedAside() throws {
-        var limits = ControlServer.Limits()
+        var limits = LineLimits.dialogue
         limits.clients = 2
         let bench = try Bench(limits)
         let watchers = try (0..<2).map { _ in try bench.client() }
@@ -216,8 +213,12 @@ private final class Bench {
         }
         let third = try bench.client()
         #expect(third.next(timeout: Self.patience)?.error?.contains("try again later") == true)
-        bench.server.changed()
-        for watcher in watchers { #expect(watcher.next(timeout: Self.patience)?.status != nil) }
+        for _ in 0..<3 {
+            bench.plane.changed()
+            for watcher in watchers {
+                #expect(watcher.next(timeout: Self.patience)?.status != nil)
+            }
+        }
     }
 
     @Test func floodOfRequests_isCutOff() throws {
