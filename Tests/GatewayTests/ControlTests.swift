@@ -154,6 +154,18 @@ private final class Bench {
         #expect(try first.ask(.init(.status), timeout: Self.patience).status != nil)
     }
 
+    @Test func requestThatIsAnsweredTwice_hasOneReply() throws {
+        let bench = try Bench()
+        let client = try bench.client()
+        #expect(throws: ControlRefusal.self) {
+            try client.ask(.init(.surveyStop), timeout: .milliseconds(1))
+        }
+        try waitUntil("the request") { !bench.work.value.isEmpty }
+        for (_, done) in bench.work.value + bench.work.value { done(ControlReply(done: true)) }
+        #expect(client.next(timeout: Self.patience)?.done == true)
+        #expect(try client.ask(.init(.status), timeout: Self.patience).status != nil)
+    }
+
     @Test func resultOfASync_neverGoesToAnother() throws {
         let bench = try Bench()
         // The next client gets the number of its descriptor.
