@@ -4,11 +4,12 @@ import Host
 import Queue
 import Setup
 import Status
+import Upload
 
 /// Answers `status` as soon as a start takes long, and all other commands once the gateway runs.
 final class EarlyControlServer: Sendable {
     private struct State: Sendable {
-        var inside: RunningGateway?
+        var inside: (any RunningGateway)?
         var plane: ControlPlane?
         /// Whether no other gateway has this socket.
         var isOurs = false
@@ -58,10 +59,29 @@ final class EarlyControlServer: Sendable {
     }
 
     /// Hands over the queue and the actions: commands can be answered from now on.
-    func enter(_ inside: RunningGateway) { state.update { $0.inside = inside } }
+    func enter(_ inside: any RunningGateway) { state.update { $0.inside = inside } }
 
     /// Records that all parts run.
     func hasStarted() { state.update { $0.isStarted = true } }
+}
+
+/// What commands may do with a gateway, which this does not keep alive.
+struct GatewayActions: RunningGateway {
+    let queue: Queue
+    let services: Services
+    let wantsReload: Wakeup
+    let collector: @Sendable () -> StatusCollector
+
+    var configuration: Configuration { services.configuration }
+
+    func sync(isOverBudget: Bool, _ done: @escaping @Sendable (SyncResult?) -> Void) {
+        guard let uploader = services.uploads?.uploader else { return done(nil) }
+        uploader.sync(isOverBudget: isOverBudget, done)
+    }
+
+    func reload() { wantsReload.signal() }
+
+    func restart(_ source: SourceName) -> String? { services.restart(source) }
 }
 
 /// The report of a gateway that has not finished its start.

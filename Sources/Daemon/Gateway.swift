@@ -170,7 +170,14 @@ package final class Gateway: Sendable {
     /// Starts all parts; a separate thread calls `reload` for a new configuration.
     func start(_ life: Heartbeat, _ reload: @escaping @Sendable () throws -> Configuration) throws {
         life.enters("the start of its parts")
-        door.enter(.init(queue: queue, actions: controlActions, collector: collector))
+        door.enter(
+            GatewayActions(
+                queue: queue,
+                services: services,
+                wantsReload: signals.wantsReload,
+                collector: collector
+            )
+        )
         // First, so that no event of this start counts as one the last writer still had to write.
         unwritten.enter()
         accept(.started, ["version": settings.version])
@@ -366,19 +373,6 @@ package final class Gateway: Sendable {
                 report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }
             )
         }
-    }
-
-    private var controlActions: ControlActions {
-        let (services, wantsReload) = (services, signals.wantsReload)
-        return ControlActions(
-            sync: { isOverBudget, done in
-                guard let uploader = services.uploads?.uploader else { return done(nil) }
-                uploader.sync(isOverBudget: isOverBudget, done)
-            },
-            reload: { wantsReload.signal() },
-            restart: { services.restart($0) },
-            configuration: { services.configuration }
-        )
     }
 
     private func startControl() throws {

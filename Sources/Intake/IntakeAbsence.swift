@@ -4,28 +4,30 @@ import Host
 import Setup
 import Status
 
-/// The reason why nothing answers at the intake socket.
-enum IntakeAbsence: Equatable {
-    case noRight(path: String)
-    case notRunning(path: String)
-    case starting
-    case silent(path: String)
-    /// The gateway is running and does not know the stream.
-    case undeclared(stream: String)
-    case other(SystemError)
+/// The reason why nothing answers at the intake socket, with its remedy.
+struct IntakeAbsence {
+    var message: String
+    /// True if only a person can fix it.
+    var isFinal = false
+    /// True if a retry may succeed without a person.
+    var endsByItself = false
+}
 
+extension IntakeAbsence {
     init(_ error: SystemError, stream: String, path: String, _ configuration: Configuration) {
         switch error.code {
-        case EACCES, EPERM: self = .noRight(path: path)
+        case EACCES, EPERM:
+            let remedy = "`sudo usermod -aG waypost $USER`, then log in again"
+            self.init(message: "\(path): this user has no right to it; \(remedy)", isFinal: true)
         case ENOENT, ECONNREFUSED:
-            guard case .running = DaemonPresence(stateDirectory: configuration.stateDirectory)
-            else {
-                self = .notRunning(path: path)
-                return
+            if case .running = DaemonPresence(stateDirectory: configuration.stateDirectory) {
+                self = Self.ofRunning(stream: stream, path: path, configuration)
+            } else {
+                let state = "waypost is not running (nothing answers at \(path))"
+                self.init(message: "\(state); `systemctl start waypost`")
             }
-            self = Self.ofRunning(stream: stream, path: path, configuration)
-        case EAGAIN: self = .silent(path: path)
-        default: self = .other(error)
+        case EAGAIN: self = Self.silent(path)
+        default: self.init(message: "\(error); `waypost status` shows the state of the gateway")
         }
     }
 
@@ -33,38 +35,22 @@ enum IntakeAbsence: Equatable {
     private static func ofRunning(stream: String, path: String, _ configuration: Configuration)
         -> Self
     {
-        let client: ControlClient
-        do { client = try ControlClient(configuration) } catch { return .starting }
-        guard let status = try? client.status() else { return .silent(path: path) }
-        return status.isStarting ? .starting : .undeclared(stream: stream)
-    }
-
-    /// True if only a person can fix it.
-    var isFinal: Bool {
-        if case .noRight = self { true } else { false }
-    }
-
-    /// True if a retry may succeed without a person.
-    var endsByItself: Bool {
-        switch self {
-        case .starting, .silent: true
-        default: false
+        let client = try? ControlClient(configuration)
+        if let client, let status = try? client.status() {
+            guard !status.isStarting else { return starting }
+            let state = "the running gateway does not know [stream.\(stream)] yet"
+            return Self(message: "\(state); `systemctl reload waypost`")
         }
+        return client == nil ? starting : silent(path)
     }
 
-    var message: String {
-        switch self {
-        case .noRight(let path):
-            "\(path): this user has no right to it; "
-                + "`sudo usermod -aG waypost $USER`, then log in again"
-        case .notRunning(let path):
-            "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
-        case .starting: "waypost is starting; `waypost status` says what it waits for"
-        case .silent(let path):
-            "waypost is running but does not answer at \(path); `waypost status` shows its state"
-        case .undeclared(let stream):
-            "the running gateway does not know [stream.\(stream)] yet; `systemctl reload waypost`"
-        case .other(let error): "\(error); `waypost status` shows the state of the gateway"
-        }
+    private static let starting = Self(
+        message: "waypost is starting; `waypost status` says what it waits for",
+        endsByItself: true
+    )
+
+    private static func silent(_ path: String) -> Self {
+        let state = "waypost is running but does not answer at \(path)"
+        return Self(message: "\(state); `waypost status` shows its state", endsByItself: true)
     }
 }

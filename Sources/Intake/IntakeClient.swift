@@ -51,7 +51,11 @@ package final class IntakeClient {
     private let clock = SystemClock()
     private var outcome = Outcome()
 
-    private var socket: IntakeSocket?
+    private var socket: LineChannel? {
+        didSet { isGreeting = options.waitsForRate && socket != nil }
+    }
+    /// True until `{"wait": true}` is answered; no line is sent before.
+    private var isGreeting = false
     private var input = LineBuffer()
     private var isInputOver = false
     private var inputError: SystemError?
@@ -99,8 +103,6 @@ package final class IntakeClient {
         return outcome
     }
 
-    private var isGreeting: Bool { socket?.isGreeting ?? false }
-
     private var isIdle: Bool { waiting.isEmpty && unsent.isEmpty && !isGreeting }
 
     private var hasRoom: Bool {
@@ -111,7 +113,7 @@ package final class IntakeClient {
         let hasWork = hasRoom && (!unsent.isEmpty || input.isUnread)
         var entries = [
             PollEntry(hasRoom && !hasWork && !isInputOver ? descriptor : -1),
-            PollEntry(socket?.number ?? -1, socket?.events ?? 0),
+            PollEntry(socket?.number ?? -1, PollEntry.readable | (socket?.sendEvents ?? 0)),
         ]
         let isResting = isIdle && !hasWork && socket != nil
         let ready = wait(for: &entries, timeout: hasWork ? .zero : pause)
@@ -153,13 +155,13 @@ package final class IntakeClient {
         while hasRoom, !unsent.isEmpty || readLine() {
             if socket == nil { try connect() }
             guard let socket else { return }
-            if socket.isGreeting { break }
+            if isGreeting { break }
             let line = unsent.removeFirst()
             waiting.append(line)
             waitingBytes += line.text.count
             socket.outgoing += line.text
         }
-        if socket?.send() == false { try receive() }
+        if socket?.send(now: clock.now()) == .ended { try receive() }
     }
 
     /// Queues the next line of the input that is to be sent; false if there is none.
@@ -199,32 +201,30 @@ package final class IntakeClient {
 
     private func receive() throws {
         guard let socket else { return }
-        let isThere = socket.receive()
-        while let answer = socket.nextAnswer() {
-            if case .refused(let why) = answer,
-                socket.isGreeting || IntakeRefusal(why).isOfConnection
-            {
+        var received = socket.receive()
+        while received == .moved { received = socket.receive() }
+        while let line = socket.input.next(limit: 64 << 10) {
+            // 1 answers a line, 0 answers `{"wait": true}`.
+            let why = IntakeLine.refusal(in: line, unlessAccepted: isGreeting ? 0 : 1)
+            if let why, isGreeting || IntakeRefusal(why).isOfConnection {
                 takeBack()
                 return try linger(why)
             }
-            if socket.isGreeting {
-                (socket.isGreeting, reason) = (false, Self.silence)
+            if isGreeting {
+                (isGreeting, reason) = (false, Self.silence)
             } else if !waiting.isEmpty {
-                settle(waiting.removeFirst(), answer)
+                settle(waiting.removeFirst(), why)
             }
         }
-        guard !isThere else { return }
+        guard received == .ended else { return }
         lose()
         try linger(reason)
     }
 
-    private func settle(_ line: Line, _ answer: IntakeSocket.Answer) {
+    private func settle(_ line: Line, _ refusal: String?) {
         waitingBytes -= line.text.count
         moved()
-        switch answer {
-        case .accepted: outcome.accepted += 1
-        case .refused(let why): refuse("line \(line.number)", why)
-        }
+        if let refusal { refuse("line \(line.number)", refusal) } else { outcome.accepted += 1 }
     }
 
     /// Queues all unanswered lines again: a stopping or full gateway has stored none of them.
@@ -272,8 +272,9 @@ package final class IntakeClient {
     private func connect() throws {
         let absence: IntakeAbsence
         do throws(SystemError) {
-            socket = try IntakeSocket(path: path, greets: options.waitsForRate)
-            wasConnected = true
+            let channel = LineChannel(try UnixSocket.connect(to: path))
+            if options.waitsForRate { channel.outgoing = IntakeLine.waitForRate + [10] }
+            (socket, wasConnected) = (channel, true)
             return
         } catch {
             absence = IntakeAbsence(error, stream: stream.name, path: path, configuration)

@@ -172,4 +172,19 @@ struct IntakeLine: Equatable {
         }
         return line.bytes + [10]
     }
+
+    // MARK: Answers
+
+    private struct Answer: Decodable {
+        var accepted: Int?
+        var error: String?
+    }
+
+    /// Returns why the gateway refused, as its answer says; nil if it has accepted `count` records.
+    static func refusal(in answer: LineBuffer.Line, unlessAccepted count: Int) -> String? {
+        guard case .whole(let bytes) = answer,
+            let answer: Answer = try? JSONInput.decode(from: bytes)
+        else { return "the gateway's answer cannot be read" }
+        return answer.accepted == count ? nil : answer.error ?? "refused without a reason"
+    }
 }

@@ -10,91 +10,32 @@ package struct IntakeFigures: Sendable, Equatable {
     package var refused = 0
 }
 
-/// Serves the socket on one thread; `declare` and `figures` are thread-safe.
+/// A socket for records of the declared streams; thread-safe.
 final class IntakeServer: Sendable {
-    struct Limits: Sendable {
-        /// The most programs connected at a time.
-        var clients = 256
-        /// A program that neither sends nor reads for this long is disconnected.
-        var idle = Duration.seconds(600)
-        /// A program that reads no answers for this long is disconnected.
-        var stall = Duration.seconds(30)
-        /// The time that a stop waits for the batch being written.
-        var stop = Duration.seconds(1)
-    }
-
-    let limits: Limits
-    let listener: UnixListener
+    let lines: LineServer<IntakeHandler>
     let sink: any IntakeSink
     let clock: any HostClock
-    let wakeup: Wakeup
     let figures = StateBox(IntakeFigures())
-    private let declared: StateBox<[UserStream]?>
-    private let finished = StateBox([IntakeOutcome]())
+    private let streams: [UserStream]
 
     init(
         path: String,
         streams: [UserStream],
         sink: any IntakeSink,
         clock: any HostClock,
-        limits: Limits = Limits()
+        limits: LineLimits = .pipeline
     ) throws {
-        self.sink = sink
-        self.clock = clock
-        self.limits = limits
-        wakeup = try Wakeup()
-        declared = StateBox(streams)
-        listener = try UnixListener(path: path, name: "intake socket", waiting: 256)
+        (self.streams, self.sink, self.clock) = (streams, sink, clock)
+        lines = try LineServer(path: path, name: "intake socket", limits: limits, clock: clock)
     }
 
     /// Blocks until `stop` is raised.
     ///
-    /// Answers the batch given to the sink by then if it is committed within `Limits.stop`.
-    func run(until stop: StopSignal) {
-        let intake = IntakeLoop(self)
-        while !stop.isRaised { intake.turn(stop) }
-        listener.remove()
-        intake.finish()
-    }
+    /// Answers the batch given to the sink by then if it is committed within `LineLimits.stop`.
+    func run(until stop: StopSignal) { lines.run(until: stop, IntakeHandler(self, streams)) }
 
     /// Sets the streams that are accepted from now on; programs stay connected.
-    package func declare(_ streams: [UserStream]) {
-        declared.update { $0 = streams }
-        wakeup.signal()
-    }
-
-    // MARK: For the loop
-
-    /// Returns the streams declared since the last call, or nil.
-    func takeDeclared() -> [UserStream]? {
-        declared.update { declared in
-            defer { declared = nil }
-            return declared
-        }
-    }
-
-    /// Gives a batch to the sink; `takeFinished` returns its outcome.
-    func put(_ records: [UserRecord], batch: Int) {
-        let (finished, wakeup) = (finished, wakeup)
-        sink.put(records) { error in
-            let reason = error.map { "\($0)" }
-            finished.update { $0.append(IntakeOutcome(batch: batch, reason: reason)) }
-            wakeup.signal()
-        }
-    }
-
-    func takeFinished() -> [IntakeOutcome] {
-        finished.update { finished in
-            defer { finished = [] }
-            return finished
-        }
-    }
-}
-
-/// The outcome of a batch; `reason` is nil if it is on disk.
-struct IntakeOutcome: Sendable {
-    var batch: Int
-    var reason: String?
+    func declare(_ streams: [UserStream]) { lines.post { $0.declare(streams) } }
 }
 
 /// The intake of a running gateway; its socket exists while streams are declared.
@@ -123,7 +64,7 @@ package final class IntakeService: Sendable {
     package func ask() {
         guard let running = running.value else { return }
         running.thread.life.asked()
-        running.server.wakeup.signal()
+        running.server.lines.wakeup.signal()
     }
 
     /// Accepts records of exactly these streams from now on.

@@ -17,13 +17,12 @@ private final class Bench {
     var folder: String { temporary.path }
     var configuration = Configuration()
     let queue: Queue
-    let server: ControlServer
+    let plane: ControlPlane
     let publication: StatusPublication
     /// Unfinished work: its request, and the callback for the reply.
     let work = StateBox([(ControlRequest, @Sendable (ControlReply) -> Void)]())
     let gathered = StateBox(0)
     private let disk: Gate
-    private let thread: StoppableThread
 
     /// Blocks callers until it is open.
     final class Gate: Sendable {
@@ -38,7 +37,7 @@ private final class Bench {
         }
     }
 
-    init(_ limits: ControlServer.Limits = .init(), diskHangs: Bool = false) throws {
+    init(_ limits: LineLimits = .dialogue, diskHangs: Bool = false) throws {
         configuration.stateDirectory = temporary.path
         configuration.runtimeDirectory = temporary.path
         let queue = try Queue(at: temporary.path + "/q.sqlite")
@@ -64,21 +63,19 @@ private final class Bench {
                 return report
             }
         )
-        server = try ControlServer(
+        plane = try ControlPlane(
             path: configuration.socketPath,
             status: publication,
             limits: limits
         ) { request, done in
             work.update { $0.append((request, done)) }
         }
-        let server = server
-        thread = try StoppableThread("control") { server.run(until: $0) }
         try publication.start()
     }
 
     deinit {
         disk.open()
-        thread.stop()
+        plane.stop(by: SystemClock().now() + StoppableThread.stopLimit)
         publication.stop()
         queue.close()
     }
@@ -126,7 +123,7 @@ private final class Bench {
     }
 
     @Test func oneThatIsTurnedAwayBeforeItAsks_isToldWhy() throws {
-        var limits = ControlServer.Limits()
+        var limits = LineLimits.dialogue
         limits.clientsOfOneUser = 1
         let bench = try Bench(limits)
         let first = try bench.client()
@@ -151,6 +148,18 @@ private final class Bench {
         for (_, done) in bench.work.value { done(ControlReply(done: true)) }
         #expect(first.next(timeout: Self.patience)?.done == true)
         #expect(try first.ask(.init(.status), timeout: Self.patience).status != nil)
+    }
+
+    @Test func requestThatIsAnsweredTwice_hasOneReply() throws {
+        let bench = try Bench()
+        let client = try bench.client()
+        #expect(throws: ControlRefusal.self) {
+            try client.ask(.init(.surveyStop), timeout: .milliseconds(1))
+        }
+        try waitUntil("the request") { !bench.work.value.isEmpty }
+        for (_, done) in bench.work.value + bench.work.value { done(ControlReply(done: true)) }
+        #expect(client.next(timeout: Self.patience)?.done == true)
+        #expect(try client.ask(.init(.status), timeout: Self.patience).status != nil)
     }
 
     @Test func resultOfASync_neverGoesToAnother() throws {
@@ -189,7 +198,7 @@ private final class Bench {
     }
 
     @Test func idleClients_areLetGo_andMakeRoom() throws {
-        var limits = ControlServer.Limits()
+        var limits = LineLimits.dialogue
         limits.clients = 8
         let crowded = try Bench(limits)
         let idle = try (0..<20).map { _ in try crowded.client() }
@@ -203,7 +212,7 @@ private final class Bench {
     }
 
     @Test func watchers_areNotPushedAside() throws {
-        var limits = ControlServer.Limits()
+        var limits = LineLimits.dialogue
         limits.clients = 2
         let bench = try Bench(limits)
         let watchers = try (0..<2).map { _ in try bench.client() }
@@ -212,8 +221,12 @@ private final class Bench {
         }
         let third = try bench.client()
         #expect(third.next(timeout: Self.patience)?.error?.contains("try again later") == true)
-        bench.server.changed()
-        for watcher in watchers { #expect(watcher.next(timeout: Self.patience)?.status != nil) }
+        for _ in 0..<3 {
+            bench.plane.changed()
+            for watcher in watchers {
+                #expect(watcher.next(timeout: Self.patience)?.status != nil)
+            }
+        }
     }
 
     @Test func floodOfRequests_isCutOff() throws {

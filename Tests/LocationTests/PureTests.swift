@@ -20,25 +20,26 @@ import Testing
 
     @Test(arguments: [1, 2, 3, 7, 100])
     func lines_comeOutWhole_howeverTheyArrive(piece: Int) {
-        var splitter = LineSplitter()
+        var buffer = LineBuffer()
         var lines: [String] = []
-        let bytes = Array("{\"a\":1}\r\n\n{\"b\":2}\nrest".utf8)
+        let bytes = Array("{\"a\":1}\r\n\r\n{\"b\":2}\nrest".utf8)
         for start in stride(from: 0, to: bytes.count, by: piece) {
-            splitter.append(bytes[start..<min(bytes.count, start + piece)]) {
-                lines.append(String(decoding: $0, as: UTF8.self))
+            buffer.append(bytes[start..<min(bytes.count, start + piece)])
+            while let line = buffer.next(limit: GPSDLine.limit) {
+                lines.append(String(decoding: GPSDLine.text(line) ?? [], as: UTF8.self))
             }
         }
-        #expect(lines == ["{\"a\":1}", "{\"b\":2}"])
+        #expect(lines == ["{\"a\":1}", "", "{\"b\":2}"])
     }
 
     @Test func overlongLine_isPassedOverToItsEnd_andCounted() {
-        var splitter = LineSplitter()
-        var lines: [Int] = []
-        splitter.append([UInt8](repeating: 65, count: 50_000) + [10] + [66, 10]) {
-            lines.append($0.count)
+        var buffer = LineBuffer()
+        var lines: [Int?] = []
+        buffer.append([UInt8](repeating: 65, count: 50_000) + [10] + [66, 10])
+        while let line = buffer.next(limit: GPSDLine.limit) {
+            lines.append(GPSDLine.text(line)?.count)
         }
-        #expect(lines == [1])
-        #expect(splitter.overlong == 1)
+        #expect(lines == [nil, 1])
     }
 
     /// libgps 3.22 reads such a line for ever when there is a fault before the second class.

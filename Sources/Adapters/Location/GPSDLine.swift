@@ -7,11 +7,20 @@ import Host
 /// not accept `"activated":0` of a lost receiver, nor more than 140 satellites, so DEVICE and SKY
 /// objects are read here.
 enum GPSDLine {
+    /// Bytes: a SKY object with four constellations on several bands has up to 40 kB.
+    static let limit = 40_960
+
     private static let position = Array("{\"class\":\"TPV\"".utf8)
     private static let sky = Array("{\"class\":\"SKY\"".utf8)
     private static let version = Array("{\"class\":\"VERSION\"".utf8)
     private static let receivers = Array("{\"class\":\"DEVICES\"".utf8)
     private static let receiver = Array("{\"class\":\"DEVICE\"".utf8)
+
+    /// Returns a line without its carriage return; nil if it was too long.
+    static func text(_ line: LineBuffer.Line) -> [UInt8]? {
+        guard case .whole(let bytes) = line else { return nil }
+        return bytes.last == UInt8(ascii: "\r") ? Array(bytes.dropLast()) : bytes
+    }
 
     static func isPosition(_ line: [UInt8]) -> Bool { line.starts(with: position) }
 

@@ -77,18 +77,17 @@ package final class LocationAdapter: Sendable {
         _ session: inout LocationSession,
         until stop: StopSignal
     ) throws {
-        var lines = LineSplitter()
+        var lines = LineBuffer()
         while !stop.isRaised {
             var entries = [
                 PollEntry(connection.descriptor), PollEntry(stop.descriptor),
                 PollEntry(health.descriptor),
             ]
             _ = stop.wait(for: &entries, timeout: session.delay(clock.now()))
-            let overlong = lines.overlong
-            var received: [[UInt8]] = []
-            lines.append(try connection.read()) { received.append($0) }
-            session.drop(lines.overlong - overlong, clock.now())
-            for line in received { take(line, &connection, &session) }
+            lines.append(try connection.read())
+            while let line = lines.next(limit: GPSDLine.limit) {
+                take(line, &connection, &session)
+            }
             session.update(clock.now())
             if session.takeWish() { _ = connection.watch() }
             guard entries[2].isReady else { continue }
@@ -102,13 +101,15 @@ package final class LocationAdapter: Sendable {
     }
 
     private func take(
-        _ line: [UInt8],
+        _ line: LineBuffer.Line,
         _ connection: inout GPSDConnection,
         _ session: inout LocationSession
     ) {
         let stamp = clock.stamp()
+        guard let text = GPSDLine.text(line) else { return session.drop(1, stamp.boot) }
+        guard !text.isEmpty else { return }
         let damaged = connection.damaged
-        if let (report, device) = connection.unpack(line) {
+        if let (report, device) = connection.unpack(text) {
             session.count(damaged: connection.damaged - damaged)
             session.take(report, from: device, at: stamp)
         } else {

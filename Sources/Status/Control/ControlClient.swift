@@ -1,5 +1,4 @@
 // The client of the control socket, used by the field commands.
-import CLinux
 import Glibc
 import Host
 package import Setup
@@ -43,10 +42,9 @@ package final class ControlClient {
     package static let statusPatience = Duration.milliseconds(800)
 
     private let answerBy: BootInstant
-    private let socket: Descriptor
+    private let socket: LineChannel
     private let path: String
     private let stateDirectory: String
-    private var input = LineBuffer()
     /// True once the daemon has closed the connection.
     package private(set) var isClosed = false
 
@@ -61,7 +59,9 @@ package final class ControlClient {
         stateDirectory = configuration.stateDirectory
         answerBy = SystemClock().now() + patience
         do throws(SystemError) {
-            socket = try UnixSocket.connect(to: path, within: min(patience, .seconds(1)))
+            socket = LineChannel(
+                try UnixSocket.connect(to: path, within: min(patience, .seconds(1)))
+            )
         } catch {
             throw Self.refusal(error.code, path, stateDirectory)
         }
@@ -102,11 +102,11 @@ package final class ControlClient {
     ///
     /// Throws ControlRefusal if no reply came, and a Failure with the daemon's message on refusal.
     package func ask(_ request: ControlRequest, timeout: Duration? = nil) throws -> ControlReply {
-        let line = request.json + [10]
-        let isSent = send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
+        socket.outgoing = request.json + [10]
+        _ = socket.send(now: SystemClock().now())
         let left = timeout ?? max(.zero, answerBy - SystemClock().now())
         // A daemon with too many clients sends the reason and closes without reading the request.
-        guard let reply = next(timeout: isSent ? left : .zero) else {
+        guard let reply = next(timeout: socket.outgoing.isEmpty ? left : .zero) else {
             throw timeout == nil ? lost(by: answerBy) : lost
         }
         if let error = reply.error { throw Failure(error) }
@@ -132,20 +132,15 @@ package final class ControlClient {
         let clock = SystemClock()
         let deadline = timeout.map { clock.now() + $0 }
         while true {
-            if case .whole(let line) = input.next(limit: 64 << 20) {
+            if case .whole(let line) = socket.input.next(limit: 64 << 20) {
                 return ControlReply(line: line)
             }
             var entries = [PollEntry(socket.number)]
             let left = deadline.map { max(.zero, $0 - clock.now()) }
             _ = wait(for: &entries, timeout: left)
             if entries[0].isReady {
-                var bytes = [UInt8](repeating: 0, count: 16 << 10)
-                let count = recv(socket.number, &bytes, bytes.count, 0)
-                guard count > 0 else {
-                    isClosed = true
-                    return nil
-                }
-                input.append(bytes.prefix(count))
+                isClosed = socket.receive() == .ended
+                if isClosed { return nil }
             } else if left == .zero {
                 return nil
             }

@@ -4,67 +4,39 @@ package import Queue
 package import Setup
 package import Upload
 
-/// The gateway's functions that commands call; only `restart` may block.
-package struct ControlActions: Sendable {
-    /// Starts a sync and calls back when it ends; with nil if no server is configured.
-    package var sync:
-        @Sendable (_ isOverBudget: Bool, @escaping @Sendable (SyncResult?) -> Void) -> Void
-    package var reload: @Sendable () -> Void
-    /// Restarts a source, which may wait for its device; returns an error message or nil.
-    package var restart: @Sendable (SourceName) -> String?
-    package var configuration: @Sendable () -> Configuration
-
-    package init(
-        sync:
-            @escaping @Sendable (_ isOverBudget: Bool, @escaping @Sendable (SyncResult?) -> Void) ->
-            Void,
-        reload: @escaping @Sendable () -> Void,
-        restart: @escaping @Sendable (SourceName) -> String?,
-        configuration: @escaping @Sendable () -> Configuration
-    ) {
-        self.sync = sync
-        self.reload = reload
-        self.restart = restart
-        self.configuration = configuration
-    }
-}
-
-/// The parts that answer the commands.
-package struct RunningGateway: Sendable {
-    package var queue: Queue
-    package var actions: ControlActions
+/// What commands use of a running gateway; only `restart` may block.
+package protocol RunningGateway: Sendable {
+    var queue: Queue { get }
+    var configuration: Configuration { get }
     /// Makes the collector of the present report.
-    package var collector: @Sendable () -> StatusCollector
+    var collector: @Sendable () -> StatusCollector { get }
 
-    package init(
-        queue: Queue,
-        actions: ControlActions,
-        collector: @escaping @Sendable () -> StatusCollector
-    ) {
-        self.queue = queue
-        self.actions = actions
-        self.collector = collector
-    }
+    /// Starts a sync and calls back when it ends; with nil if no server is configured.
+    func sync(isOverBudget: Bool, _ done: @escaping @Sendable (SyncResult?) -> Void)
+
+    func reload()
+
+    /// Restarts a source, which may wait for its device; returns an error message or nil.
+    func restart(_ source: SourceName) -> String?
 }
 
 /// Runs the control socket, and one worker thread each for queue requests and restarts.
 package final class ControlPlane: Sendable {
-    private let server: ControlServer
+    private let lines: LineServer<ControlHandler>
     package let thread: StoppableThread
-    private let questions: Worker
-    private let restarts: Worker
+    private let workers: [Worker]
+    /// True if any client watches; otherwise a change need not wake the thread.
+    private let isWatched: StateBox<Bool>
 
     /// `inside`: returns the queue and the actions; nil while the gateway starts.
-    package init(
+    package convenience init(
         path: String,
         status: StatusPublication,
-        inside: @escaping @Sendable () -> RunningGateway?
+        inside: @escaping @Sendable () -> (any RunningGateway)?
     ) throws {
         let (questions, restarts) = (try Worker("control-queue"), try Worker("control-source"))
-        self.questions = questions
-        self.restarts = restarts
-        let server = try ControlServer(path: path, status: status) { request, done in
-            guard let (queue, actions) = inside().map({ ($0.queue, $0.actions) }) else {
+        try self.init(path: path, status: status, workers: [questions, restarts]) { request, done in
+            guard let gateway = inside() else {
                 let error = "waypost is starting; `waypost status` says what it waits for"
                 return done(ControlReply(error: error))
             }
@@ -72,35 +44,61 @@ package final class ControlPlane: Sendable {
             case .status, .watch: done(ControlReply())
             case .sync:
                 let isOverBudget = request.argument == ControlRequest.overBudget
-                actions.sync(isOverBudget) { done(Self.reply(to: $0)) }
+                gateway.sync(isOverBudget: isOverBudget) { done(Self.reply(to: $0)) }
             case .reload:
-                actions.reload()
+                gateway.reload()
                 done(ControlReply(done: true))
             case .restart:
-                restarts.perform(done) { Self.restart(request.argument, actions) }
+                restarts.perform(done) { Self.restart(request.argument, gateway) }
             case .quarantineList, .requeue, .drop, .resend, .surveyStart, .surveyStop, .surveyList:
                 questions.perform(done) {
-                    QueueRequestHandler(queue: queue, configuration: actions.configuration())
+                    let (queue, configuration) = (gateway.queue, gateway.configuration)
+                    return QueueRequestHandler(queue: queue, configuration: configuration)
                         .answer(request)
                 }
             }
         }
-        self.server = server
-        thread = try StoppableThread("control") { server.run(until: $0) }
+    }
+
+    /// `perform` executes any request but `status`.
+    init(
+        path: String,
+        status: StatusPublication,
+        limits: LineLimits = .dialogue,
+        workers: [Worker] = [],
+        perform: @escaping ControlHandler.Perform
+    ) throws {
+        let lines = try LineServer<ControlHandler>(
+            path: path,
+            name: "control socket",
+            limits: limits
+        )
+        let isWatched = StateBox(false)
+        (self.lines, self.workers, self.isWatched) = (lines, workers, isWatched)
+        status.onPublished { lines.wakeup.signal() }
+        thread = try StoppableThread("control") {
+            lines.run(until: $0, ControlHandler(lines, status, isWatched, perform))
+        }
     }
 
     /// Pushes the status to watchers.
-    package func changed() { server.changed() }
+    package func changed() {
+        let isNews = isWatched.update { isWatched in
+            // The handler sets it again, so that few changes wait for a slow thread.
+            defer { isWatched = false }
+            return isWatched
+        }
+        if isNews { lines.post { $0.isOwed = true } }
+    }
 
     /// Wakes the socket's thread once.
-    package func ask() { server.wakeup.signal() }
+    package func ask() { lines.wakeup.signal() }
 
     /// Stops the threads; running work continues, but its reply is discarded.
     ///
     /// Returns false if the socket's thread hangs.
     @discardableResult package func stop(by deadline: BootInstant) -> Bool {
-        questions.stop()
-        restarts.stop()
+        for worker in workers { worker.stop() }
         return thread.stop(by: deadline)
     }
 
@@ -115,12 +113,12 @@ package final class ControlPlane: Sendable {
         return reply
     }
 
-    private static func restart(_ name: String?, _ actions: ControlActions) -> ControlReply {
+    private static func restart(_ name: String?, _ gateway: any RunningGateway) -> ControlReply {
         guard let source = name.flatMap({ SourceName(rawValue: $0) }) else {
             let known = SourceName.allCases.map(\.rawValue).joined(separator: ", ")
             return ControlReply(error: "no source \"\((name ?? "").prefix(40))\": \(known)")
         }
-        if let why = actions.restart(source) { return ControlReply(error: why) }
+        if let why = gateway.restart(source) { return ControlReply(error: why) }
         return ControlReply(done: true)
     }
 }

@@ -14,10 +14,11 @@ enum LocationTargets {
     ]
 
     private static func lines(_ input: [UInt8]) {
-        var splitter = LineSplitter()
+        var buffer = LineBuffer()
         for piece in pieces(input) {
-            splitter.append(piece) { line in
-                precondition(!line.isEmpty && line.count <= LineSplitter.limit)
+            buffer.append(piece)
+            while let line = buffer.next(limit: GPSDLine.limit) {
+                precondition(GPSDLine.text(line).map { $0.count <= GPSDLine.limit } ?? true)
             }
         }
     }
@@ -45,17 +46,19 @@ enum LocationTargets {
 
     /// Feeds whole lines to gps_unpack, epochs, limits and the GNSS receiver's time.
     private static func reports(_ input: [UInt8]) {
-        var splitter = LineSplitter()
+        var buffer = LineBuffer()
         var merger = EpochMerger()
         var limit = FixLimit(interval: .seconds(1), minDistance: 1)
         var receiverTime = ReceiverTime()
         var stamp = Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
-        splitter.append(input + [10]) { line in
+        buffer.append(input + [10])
+        while let next = buffer.next(limit: GPSDLine.limit) {
+            guard let line = GPSDLine.text(next), !line.isEmpty else { continue }
             stamp = stamp.advanced(by: .milliseconds(500))
             guard let (report, _) = connection.gpsd.unpack(line),
                 case .position(let position) = report
-            else { return }
-            guard let fix = merger.add(position, at: stamp)?.fix else { return }
+            else { continue }
+            guard let fix = merger.add(position, at: stamp)?.fix else { continue }
             _ = receiverTime.add(fix)
             precondition(abs(fix.latitude) <= 90 && abs(fix.longitude) <= 180)
             precondition([fix.altitude, fix.speed, fix.course].allSatisfy { $0?.isFinite ?? true })

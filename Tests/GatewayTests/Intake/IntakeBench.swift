@@ -77,6 +77,14 @@ final class FakeSink: IntakeSink {
     }
 }
 
+extension LineLimits {
+    static func intake(clients: Int = 256, stop: Duration = .seconds(1)) -> Self {
+        var limits = Self.pipeline
+        (limits.clients, limits.stop) = (clients, stop)
+        return limits
+    }
+}
+
 /// A server on its own thread, in a temporary folder.
 final class IntakeBench {
     private let temporary = TemporaryFolder()
@@ -103,7 +111,7 @@ final class IntakeBench {
 
     init(
         _ streams: [UserStream] = [IntakeBench.stream("weather")],
-        limits: IntakeServer.Limits = .init(),
+        limits: LineLimits = .pipeline,
         putBytes: Int = 4 << 20
     ) throws {
         sink = FakeSink(putBytes: putBytes)

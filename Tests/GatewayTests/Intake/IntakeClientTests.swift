@@ -154,13 +154,12 @@ import Testing
             _ = ($0, $1)
             return Snapshot.nothing(configuration, version: "test")
         }
-        let control = try ControlServer(path: bench.configuration.socketPath, status: status) {
+        let control = try ControlPlane(path: bench.configuration.socketPath, status: status) {
             $1(ControlReply())
         }
-        let thread = try StoppableThread("control") { control.run(until: $0) }
         try status.start()
         defer {
-            thread.stop()
+            control.stop(by: SystemClock().now() + StoppableThread.stopLimit)
             status.stop()
         }
         #expect(
@@ -189,7 +188,7 @@ import Testing
 
     /// A stop between two lines loses nothing; unanswered lines are reported and never sent twice.
     @Test func gatewayThatGoes_leavesNoLineUntold() throws {
-        let bench = try IntakeBench(limits: .init(stop: .zero))
+        let bench = try IntakeBench(limits: .intake(stop: .zero))
         let pipe = Pipe()
         let (sink, thread) = (bench.sink, bench.thread)
         let path = bench.path

@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test func stop_answersWhatTheDiskHas_andSaysThatTheRestIsNotKept() throws {
-        let bench = try IntakeBench(limits: .init(stop: .seconds(60)))
+        let bench = try IntakeBench(limits: .intake(stop: .seconds(60)))
         let peer = try bench.connect()
         bench.sink.hold()
         try peer.send(Self.line(1))
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test func stop_waitsForNoDiskForever() throws {
-        let bench = try IntakeBench(limits: .init(stop: .milliseconds(10)))
+        let bench = try IntakeBench(limits: .intake(stop: .milliseconds(10)))
         let peer = try bench.connect()
         bench.sink.hold()
         try peer.send(Self.line(1))
@@ -284,12 +284,13 @@ import Testing
             sink: bench.sink,
             clock: bench.clock
         )
-        let (loop, stop) = (IntakeLoop(server), try StopSignal())
+        let handler = IntakeHandler(server, [IntakeBench.stream("weather")])
+        let (loop, stop) = (LineLoop(server.lines, handler), try StopSignal())
         let peer = try IntakePeer(bench.folder + "/by-hand")
         loop.turn(stop)
         try peer.send(String(repeating: "x\n", count: 600))
         loop.turn(stop)
-        #expect(server.figures.value.refused == IntakeLoop.linesATurn)
+        #expect(server.figures.value.refused == LineLimits.pipeline.linesATurn)
         while server.figures.value.refused < 600 { loop.turn(stop) }
     }
 }

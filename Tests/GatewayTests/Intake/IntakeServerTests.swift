@@ -2,12 +2,12 @@
 import CLinux
 import Foundation
 import Glibc
-import Host
 import Records
 import Support
 import Testing
 
 @testable import Daemon
+@testable import Host
 @testable import Intake
 
 @Suite struct IntakeServerTests {
@@ -69,7 +69,7 @@ import Testing
             clock: again.clock
         )
         #expect(access(again.path, F_OK) == 0)
-        second.listener.remove()
+        second.lines.listener.remove()
     }
 
     /// Answers keep the order of the lines, even if a later line was decided long before.
@@ -220,7 +220,7 @@ import Testing
     }
 
     @Test func oneTooMany_isToldSo_andANewOneIsTakenWhenOneGoes() throws {
-        let bench = try IntakeBench(limits: .init(clients: 3))
+        let bench = try IntakeBench(limits: .intake(clients: 3))
         var peers = try (0..<3).map { _ in try bench.connect() }
         for peer in peers { #expect(try peer.ask(Self.line(1)) == Self.accepted) }
         let other = try bench.connect()

@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func gatewayThatIsAway_isWaitedFor_andReportedOnce() throws {
-        let bench = try IntakeBench(limits: .init(stop: .seconds(60)))
+        let bench = try IntakeBench(limits: .intake(stop: .seconds(60)))
         let put = Pipeline(bench)
         try put.write(1...1)
         try waitUntil("the first line") { numbers(bench) == [1] }
@@ -121,7 +121,7 @@ import Testing
     /// A gateway at its connection limit has read nothing of the program.
     @Test(arguments: [true, false])
     func fullGateway_isWaitedFor_andReportedOnce(waitsForRate: Bool) throws {
-        let bench = try IntakeBench(limits: .init(clients: 1))
+        let bench = try IntakeBench(limits: .intake(clients: 1))
         var others = [try bench.connect()]
         try waitUntil("the other program") { bench.server.figures.value.clients == 1 }
         let put = Pipeline(bench) {
@@ -194,7 +194,7 @@ import Testing
 
     /// Lines that a stopping gateway has read and not stored, or not read, go to the next one.
     @Test func stop_costsNoLine_andDoublesNone() throws {
-        let bench = try IntakeBench(limits: .init(stop: .seconds(60)))
+        let bench = try IntakeBench(limits: .intake(stop: .seconds(60)))
         let put = Pipeline(bench)
         try put.write(1...1)
         try waitUntil("the first line") { numbers(bench) == [1] }
