@@ -248,16 +248,15 @@ let package = Package(
         module(
             "Receiver",
             [
-                "Host", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd",
-                "CCrypto",
+                "Host", "JSON", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CCurl", "CZlib",
+                "CZstd", "CCrypto",
             ]
         ),
         .executableTarget(
             name: "waypost",
             dependencies: [
-                "Host", "StatusBoard", "Configuration", "Queue", "Records", "Beacons", "Upload",
-                "Setup", "Status", "Intake", "Field", "Daemon",
-                "CLinux",
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Upload", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"],
@@ -266,7 +265,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Receiver", "HTTP", "Host",
+                "Receiver", "HTTP", "Host", "JSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -274,10 +273,9 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
-                "Beacons",
-                "Upload", "HTTP", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
-                "CBaseline",
+                "Host", "JSON", "StatusBoard", "Configuration", "SQLite", "Queue", "Records",
+                "Audio", "Beacons", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
+                "Daemon", "CLinux", "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
@@ -325,7 +323,7 @@ let package = Package(
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host", "JSON"]),
         tests("StatusBoard", ["StatusBoard", "Host"]),
-        tests("Queue", ["Queue", "Records", "SQLite", "Host", "StatusBoard", "CSQLite"]),
+        tests("Queue", ["Queue", "Records", "SQLite", "Host", "JSON", "StatusBoard", "CSQLite"]),
         tests(
             "Beacons",
             [
@@ -340,15 +338,16 @@ let package = Package(
         tests(
             "Audio",
             [
-                "Audio", "Configuration", "Queue", "Records", "Upload", "Host", "StatusBoard",
-                "AudioFiles", "COpus",
+                "Audio", "Configuration", "Queue", "Records", "Upload", "Host", "JSON",
+                "StatusBoard", "AudioFiles", "COpus",
             ]
         ),
         tests("AudioFiles", ["AudioFiles", "COpus", "COgg"]),
         tests(
             "Upload",
             [
-                "Upload", "HTTP", "Configuration", "Queue", "Records", "Host", "StatusBoard",
+                "Upload", "HTTP", "Configuration", "Queue", "Records", "Host", "JSON",
+                "StatusBoard",
                 "CZlib",
                 "CZstd", "CLinux",
             ]

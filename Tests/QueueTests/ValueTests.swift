@@ -1,4 +1,5 @@
 @testable import Queue
+import JSON
 import Records
 import SQLite
 import Testing
