@@ -107,7 +107,7 @@ let benchmarks: [Target] = [
     .executableTarget(
         name: "waypost-bench",
         dependencies: [
-            "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
+            "Host", "JSON", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
             "Beacons",
             "Upload", "HTTP", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
             "CBaseline",
@@ -278,16 +278,15 @@ let package = Package(
         module(
             "Receiver",
             [
-                "Host", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd",
-                "CCrypto",
+                "Host", "JSON", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CCurl", "CZlib",
+                "CZstd", "CCrypto",
             ]
         ),
         .executableTarget(
             name: "waypost",
             dependencies: [
-                "Host", "StatusBoard", "Configuration", "Queue", "Records", "Beacons", "Upload",
-                "Setup", "Status", "Intake", "Field", "Daemon",
-                "CLinux",
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Upload", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"],
@@ -296,7 +295,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Receiver", "HTTP", "Host",
+                "Receiver", "HTTP", "Host", "JSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -343,7 +342,7 @@ let package = Package(
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host", "JSON"]),
         tests("StatusBoard", ["StatusBoard", "Host"]),
-        tests("Queue", ["QueueSupport", "Queue", "Records", "SQLite", "Host", "StatusBoard", "CSQLite"]),
+        tests("Queue", ["QueueSupport", "Queue", "Records", "SQLite", "Host", "JSON", "StatusBoard", "CSQLite"]),
         tests(
             "Beacons",
             [
@@ -358,7 +357,7 @@ let package = Package(
         tests(
             "Audio",
             [
-                "Audio", "Configuration", "QueueSupport", "Queue", "Records", "Upload", "Host",
+                "Audio", "Configuration", "QueueSupport", "Queue", "Records", "Upload", "Host", "JSON",
                 "StatusBoard", "AudioFiles", "COpus",
             ]
         ),
@@ -366,7 +365,7 @@ let package = Package(
         tests(
             "Upload",
             [
-                "Upload", "HTTP", "Configuration", "QueueSupport", "Queue", "Records", "Host",
+                "Upload", "HTTP", "Configuration", "QueueSupport", "Queue", "Records", "Host", "JSON",
                 "StatusBoard", "CZlib", "CZstd", "CLinux",
             ]
         ),

@@ -65,33 +65,19 @@ struct ReplyScanner {
 
 /// Collects some members of the top-level object; of several with one name, the first counts.
 private struct ReplyFields: JSONListener {
-    private enum Member: String, CaseIterable {
+    private enum Member: String {
         case rejected, duplicates, accepted, success, error
-
-        static let names = allCases.map { (member: $0, name: Array($0.rawValue.utf8)) }
     }
 
     private var values: [Member: ReplyValue] = [:]
     /// The whole body is `false` or `null`.
     private var isNo = false
-    /// The length of the name so far, and the known names that it may still be.
-    private var length = 0
-    private var candidates: [(member: Member, name: [UInt8])] = []
+    /// The beginning of the current member's name, longer than the longest of a `Member`.
+    private var name: [UInt8] = []
     private var value = ReplyValue()
 
-    func wantsNames(depth: Int) -> Bool { depth == 1 }
-
-    mutating func name(_ byte: UInt8, depth: Int) {
-        guard depth == 1 else { return }
-        if length == 0 { candidates = Member.names }
-        candidates.removeAll { $0.name.at(length) != byte }
-        length += 1
-    }
-
-    mutating func nameEnded(depth: Int) {
-        guard depth == 1 else { return }
-        candidates.removeAll { $0.name.count != length }
-        length = 0
+    mutating func name(_ piece: UnsafeRawBufferPointer, depth: Int) {
+        if depth == 1 { name += piece.prefix(16 - name.count) }
     }
 
     mutating func began(_ kind: JSONKind, depth: Int) {
@@ -100,18 +86,16 @@ private struct ReplyFields: JSONListener {
         if depth == 2 { value.elements += 1 }
     }
 
-    mutating func number(_ byte: UInt8, depth: Int) {
-        if depth == 1 { value.number(byte) }
-    }
-
-    mutating func filled(depth: Int) {
-        if depth == 1 { value.elements = 1 }
+    mutating func content(_ piece: UnsafeRawBufferPointer, depth: Int) {
+        if depth == 1 { value.take(piece) }
     }
 
     mutating func ended(depth: Int) {
         guard depth == 1 else { return }
-        for (member, _) in candidates { values[member] = values[member] ?? value }
-        candidates = []
+        if let member = Member(rawValue: String(decoding: name, as: UTF8.self)) {
+            values[member] = values[member] ?? value
+        }
+        name = []
     }
 
     func write(into reply: inout Reply) {
@@ -140,11 +124,15 @@ private struct ReplyValue {
         self.kind = kind
     }
 
-    mutating func number(_ byte: UInt8) {
-        if byte == 0x45 || byte == 0x65 { isInPower = true }
-        if !isInPower, (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(byte) { isAboveZero = true }
+    /// Takes a piece of a text or of a number.
+    mutating func take(_ piece: UnsafeRawBufferPointer) {
+        guard kind == .number else { return elements = 1 }
+        for byte in piece {
+            if byte == 0x45 || byte == 0x65 { isInPower = true }
+            if !isInPower, (49...57).contains(byte) { isAboveZero = true }
+        }
         // Forty digits show how large a number is.
-        if digits.count < 40 { digits.append(byte) }
+        digits += piece.prefix(40 - digits.count)
     }
 
     /// The count; nil if the value is neither a number nor a list.
@@ -177,8 +165,4 @@ extension Int {
     fileprivate init(clamping number: Double) {
         self = number >= 9e18 ? .max : number <= -9e18 ? .min : Int(number)
     }
-}
-
-extension [UInt8] {
-    fileprivate func at(_ place: Int) -> UInt8? { place < count ? self[place] : nil }
 }

@@ -1,7 +1,6 @@
 // Parses a line of the intake socket: `{"stream": "weather", "data": {…}, "timestamp": "…"}`.
 import Host
 import JSON
-import Records
 
 /// Why a line or an object is refused, with the message for its program.
 struct IntakeRefusal: Error, Equatable {
@@ -44,7 +43,7 @@ struct IntakeLine: Equatable {
     static let waits = Array("{\"accepted\": 0}".utf8)
     /// Members that the gateway adds itself.
     static let reserved = ["id", "timestamp", "clock"]
-    /// The depth limit of an object and its members, as in the server (`JSONWriter.recordDepth`).
+    /// The depth limit of an object and its members, as in the server (`BodyJSON.recordDepth`).
     static let depthLimit = 16
     /// The member limit of an object, as in the server (`MemberNames.most`), with reserved ones.
     static let memberLimit = 4096

@@ -59,9 +59,7 @@ package struct JSONCursor: Sendable {
 
     /// Enters an object; `expected` names it in the error.
     package mutating func openObject(_ expected: String) throws(JSONFault) {
-        guard next() == UInt8(ascii: "{") else {
-            throw unexpected(expected)
-        }
+        guard next() == UInt8(ascii: "{") else { throw unexpected(expected) }
         try enter()
     }
 
@@ -73,9 +71,7 @@ package struct JSONCursor: Sendable {
                 ? ending() : fault("the name of a member is missing, in double quotes")
         }
         let place = place
-        let (range, isEscaped) = try scanText()
-        let inner = bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
-        let text = isEscaped ? Self.unescaped(inner) : Array(inner)
+        let (range, text) = try scanText()
         guard open[open.count - 1].count < memberLimit else {
             throw refusal("an object has more than \(memberLimit) members", place)
         }
@@ -92,12 +88,8 @@ package struct JSONCursor: Sendable {
 
     /// Reads and decodes a string; `expected` names it in the error.
     package mutating func text(_ expected: String) throws(JSONFault) -> [UInt8] {
-        guard next() == UInt8(ascii: "\"") else {
-            throw unexpected(expected)
-        }
-        let (range, isEscaped) = try scanText()
-        let inner = bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
-        return isEscaped ? Self.unescaped(inner) : Array(inner)
+        guard next() == UInt8(ascii: "\"") else { throw unexpected(expected) }
+        return try scanText().text
     }
 
     /// Appends the next value of any kind, as written.
@@ -105,13 +97,12 @@ package struct JSONCursor: Sendable {
         switch next() {
         case UInt8(ascii: "{"): try copyObject(to: &copy)
         case UInt8(ascii: "["): try copyArray(to: &copy)
-        case UInt8(ascii: "\""): copy += bytes[try scanText().range]
-        case UInt8(ascii: "-"), (48...57)?: copy += bytes[try scanNumber()]
+        case UInt8(ascii: "\""): copy += bytes[try scanText(isWanted: false).range]
         case UInt8(ascii: "t"): try copyWord("true", to: &copy)
         case UInt8(ascii: "f"): try copyWord("false", to: &copy)
         case UInt8(ascii: "n"): try copyWord("null", to: &copy)
         case nil: throw ending()
-        default: throw fault("a value is missing")
+        default: copy += bytes[try scanNumber()]
         }
     }
 
@@ -130,10 +121,8 @@ package struct JSONCursor: Sendable {
     private mutating func copyObject(to copy: inout [UInt8]) throws(JSONFault) {
         try enter()
         copy.append(UInt8(ascii: "{"))
-        var isFirst = true
         while let name = try nextName() {
-            if !isFirst { copy.append(UInt8(ascii: ",")) }
-            isFirst = false
+            if copy.last != UInt8(ascii: "{") { copy.append(UInt8(ascii: ",")) }
             copy += name.written
             copy.append(UInt8(ascii: ":"))
             try copyValue(to: &copy)
@@ -144,10 +133,8 @@ package struct JSONCursor: Sendable {
     private mutating func copyArray(to copy: inout [UInt8]) throws(JSONFault) {
         try enter()
         copy.append(UInt8(ascii: "["))
-        var isFirst = true
-        while try !closes(UInt8(ascii: "]"), isFirst: isFirst) {
-            if !isFirst { copy.append(UInt8(ascii: ",")) }
-            isFirst = false
+        while try !closes(UInt8(ascii: "]"), isFirst: copy.last == UInt8(ascii: "[")) {
+            if copy.last != UInt8(ascii: "[") { copy.append(UInt8(ascii: ",")) }
             try copyValue(to: &copy)
         }
         copy.append(UInt8(ascii: "]"))
@@ -185,11 +172,8 @@ package struct JSONCursor: Sendable {
 
     /// Skips white space and returns the next byte without consuming it.
     mutating func next() -> UInt8? {
-        while let byte = peek {
-            guard byte == 32 || byte == 9 || byte == 10 || byte == 13 else { return byte }
-            at += 1
-        }
-        return nil
+        while peek?.isJSONBlank == true { at += 1 }
+        return peek
     }
 
     private func fault(_ message: String) -> JSONFault { JSONFault(place: place, message: message) }
@@ -221,22 +205,15 @@ package struct JSONCursor: Sendable {
 
     private mutating func scanNumber() throws(JSONFault) -> Range<Int> {
         let start = at
-        if peek == UInt8(ascii: "-") { at += 1 }
-        if peek == UInt8(ascii: "0") { at += 1 } else { try skipDigits() }
-        if let byte = peek, byte.isDigit {
-            throw fault("a number with a leading zero")
-        }
-        if peek == UInt8(ascii: ".") {
-            at += 1
-            try skipDigits()
-        }
-        if let byte = peek, byte | 0x20 == UInt8(ascii: "e") {
-            at += 1
-            if let sign = peek, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { at += 1 }
-            try skipDigits()
-        }
-        try checkSize(start..<at)
-        return start..<at
+        var end = at
+        var token = JSONNumberToken()
+        bytes.withUnsafeBytes { token.pass($0, &end, to: $0.count) }
+        at = end
+        guard end > start else { throw fault("a value is missing") }
+        guard token.isWhole else { throw fault("a digit is missing in a number") }
+        if let byte = peek, byte.isDigit { throw fault("a number with a leading zero") }
+        try checkSize(start..<end)
+        return start..<end
     }
 
     /// Refuses numbers that overflow a double: most readers would refuse the whole text (RFC 8259,
@@ -249,127 +226,22 @@ package struct JSONCursor: Sendable {
         throw refusal("a number beyond 1.8e308, which few readers can take", range.lowerBound + 1)
     }
 
-    private mutating func skipDigits() throws(JSONFault) {
+    /// Scans a string with its quotes; `text` is what it says, if it `isWanted`.
+    private mutating func scanText(
+        isWanted: Bool = true
+    ) throws(JSONFault) -> (range: Range<Int>, text: [UInt8]) {
         let start = at
-        while let byte = peek, byte.isDigit { at += 1 }
-        if at == start { throw fault("a digit is missing in a number") }
-    }
-}
-
-// MARK: Texts
-
-extension JSONCursor {
-    /// Scans a string with its quotes; `isEscaped`: it contains escapes.
-    private mutating func scanText() throws(JSONFault) -> (range: Range<Int>, isEscaped: Bool) {
-        let start = at
-        var isEscaped = false
-        at += 1
-        while let byte = peek {
-            switch byte {
-            case UInt8(ascii: "\""):
-                at += 1
-                return (start..<at, isEscaped)
-            case UInt8(ascii: "\\"):
-                isEscaped = true
-                at += try escapeLength()
-            case 0..<0x20: throw fault("a control character in a text; write it as an escape")
-            case 0x80...: at += try sequenceLength()
-            default: at += 1
-            }
-        }
-        throw fault("the text ends before its closing quote")
-    }
-
-    /// Returns the length of a character beyond ASCII (RFC 3629, section 4).
-    private func sequenceLength() throws(JSONFault) -> Int {
-        let second: ClosedRange<UInt8>
-        let length: Int
-        switch bytes[at] {
-        case 0xC2...0xDF: (length, second) = (2, 0x80...0xBF)
-        case 0xE0: (length, second) = (3, 0xA0...0xBF)
-        case 0xED: (length, second) = (3, 0x80...0x9F)
-        case 0xE1...0xEF: (length, second) = (3, 0x80...0xBF)
-        case 0xF0: (length, second) = (4, 0x90...0xBF)
-        case 0xF1...0xF3: (length, second) = (4, 0x80...0xBF)
-        case 0xF4: (length, second) = (4, 0x80...0x8F)
-        default: throw fault("bytes that are not UTF-8")
-        }
-        guard at + length <= bytes.count, second.contains(bytes[at + 1]),
-            bytes[(at + 2)..<(at + length)].allSatisfy({ $0 & 0xC0 == 0x80 })
-        else { throw fault("bytes that are not UTF-8") }
-        return length
-    }
-
-    /// Returns the length of an escape (RFC 8259, section 7); a surrogate pair has 12 bytes.
-    private func escapeLength() throws(JSONFault) -> Int {
-        guard at + 1 < bytes.count else { throw ending() }
-        guard bytes[at + 1] == UInt8(ascii: "u") else {
-            guard "\"\\/bfnrt".utf8.contains(bytes[at + 1]) else { throw fault("no such escape") }
-            return 2
-        }
-        guard let unit = Self.unit(bytes[at...]) else {
-            throw fault("\\u wants four hexadecimal digits")
-        }
-        switch unit {
-        case 0xD800...0xDBFF:
-            let low = Self.unit(bytes[(at + 6)...]) ?? 0
-            guard (0xDC00...0xDFFF).contains(low) else {
-                throw fault("unpaired surrogate")
-            }
-            return 12
-        case 0xDC00...0xDFFF: throw fault("unpaired surrogate")
-        default: return 6
-        }
-    }
-
-    /// Returns the code unit of the `\uXXXX` at the front.
-    private static func unit(_ bytes: ArraySlice<UInt8>) -> UInt32? {
-        guard bytes.starts(with: "\\u".utf8) else { return nil }
-        let digits = bytes.dropFirst(2).prefix(4)
-        guard digits.count == 4 else { return nil }
-        var code: UInt32 = 0
-        for digit in digits {
-            switch digit {
-            case 48...57: code = code << 4 | UInt32(digit - 48)
-            case 65...70, 97...102: code = code << 4 | UInt32((digit | 0x20) - 87)
-            default: return nil
-            }
-        }
-        return code
-    }
-
-    /// Returns a scanned string with its escapes resolved.
-    private static func unescaped(_ written: ArraySlice<UInt8>) -> [UInt8] {
+        var end = at + 1
         var text: [UInt8] = []
-        var rest = written
-        while let byte = rest.first {
-            guard byte == UInt8(ascii: "\\"), let kind = rest.dropFirst().first else {
-                text.append(byte)
-                rest.removeFirst()
-                continue
-            }
-            guard kind == UInt8(ascii: "u"), let high = unit(rest) else {
-                text.append(Self.control(kind))
-                rest.removeFirst(2)
-                continue
-            }
-            let low = (0xD800...0xDBFF).contains(high) ? unit(rest.dropFirst(6)) : nil
-            let code = low.map { 0x10000 + (high & 0x3FF) << 10 + ($0 & 0x3FF) } ?? high
-            if let scalar = Unicode.Scalar(code) { text += String(scalar).utf8 }
-            rest.removeFirst(low == nil ? 6 : 12)
+        var token = JSONStringToken()
+        let step = bytes.withUnsafeBytes { bytes in
+            token.pass(bytes, &end, to: bytes.count) { if isWanted { text += $0 } }
         }
-        return text
-    }
-
-    private static func control(_ kind: UInt8) -> UInt8 {
-        switch kind {
-        case UInt8(ascii: "b"): 8
-        case UInt8(ascii: "f"): 12
-        case UInt8(ascii: "n"): 10
-        case UInt8(ascii: "r"): 13
-        case UInt8(ascii: "t"): 9
-        default: kind
+        guard case .end = step else {
+            throw JSONFault(place: token.start + 1, message: token.problem)
         }
+        at = end
+        return (start..<end, text)
     }
 
     /// Returns text from outside, shortened and safe to show in a message.

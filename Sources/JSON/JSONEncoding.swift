@@ -6,13 +6,13 @@
 package func encodedJSON(_ value: some Encodable) -> [UInt8] {
     let place = JSONPlace()
     guard (try? place.encode(value)) != nil else { return Array("{}".utf8) }
-    var bytes: [UInt8] = []
-    place.value.write(to: &bytes)
-    return bytes
+    var json = JSONWriter()
+    place.value.write(to: &json)
+    return json.bytes
 }
 
 /// A node of the tree that `encode(to:)` builds, in one call or in parts.
-private final class JSONPlace: Encoder {
+private final class JSONPlace: Encoder, SingleValueEncodingContainer {
     private enum Kind { case value, array, object }
 
     private var kind = Kind.object
@@ -83,7 +83,7 @@ private final class JSONPlace: Encoder {
         return JSONParts(place: self)
     }
 
-    func singleValueContainer() -> any SingleValueEncodingContainer { JSONSingle(place: self) }
+    func singleValueContainer() -> any SingleValueEncodingContainer { self }
 }
 
 private struct JSONMembers<Key: CodingKey>: KeyedEncodingContainerProtocol {
@@ -132,15 +132,6 @@ private struct JSONParts: UnkeyedEncodingContainer {
     }
 
     func superEncoder() -> any Encoder { place.nextPart() }
-}
-
-private struct JSONSingle: SingleValueEncodingContainer {
-    let place: JSONPlace
-    var codingPath: [any CodingKey] { [] }
-
-    func encodeNil() { place.encodeNil() }
-
-    func encode(_ value: some Encodable) throws { try place.encode(value) }
 }
 
 /// A dictionary with text keys, which are not Swift properties and keep their spelling.

@@ -7,18 +7,14 @@ package enum JSONKind {
 
 /// Receives the parts of the JSON text; `depth` counts the containers around them.
 package protocol JSONListener {
+    /// A value begins; in an object, its name is complete.
     mutating func began(_ kind: JSONKind, depth: Int)
     /// The value inside `depth` containers has ended.
     mutating func ended(depth: Int)
-    /// One byte of a member's name, escapes resolved; 0xFF for anything but a plain ASCII
-    /// character.
-    mutating func name(_ byte: UInt8, depth: Int)
-    mutating func nameEnded(depth: Int)
-    mutating func number(_ byte: UInt8, depth: Int)
-    /// The current string is not empty.
-    mutating func filled(depth: Int)
-    /// Returns true if the listener wants the member names at this depth.
-    func wantsNames(depth: Int) -> Bool
+    /// A piece of a member's name, escapes resolved.
+    mutating func name(_ piece: UnsafeRawBufferPointer, depth: Int)
+    /// A piece of the current text, or a digit of the current number.
+    mutating func content(_ piece: UnsafeRawBufferPointer, depth: Int)
 }
 
 /// The grammar of RFC 8259 with JSONDecoder's tolerances.
@@ -30,22 +26,18 @@ package struct JSONGrammar<Listener: JSONListener> {
 
     private enum State {
         /// Between tokens; the case names what must come next.
-        case value, valueOrEnd, nameOrEnd, colon, commaOrEnd, over
-        case name(JSONStringToken)
-        case text(JSONStringToken)
+        case start, value, valueOrEnd, nameOrEnd, colon, commaOrEnd, over
+        case string(JSONStringToken, isName: Bool)
         case number(JSONNumberToken)
-        /// The rest of `true`, `false` or `null`.
-        case word(ArraySlice<UInt8>)
+        /// The rest of `true`, `false`, `null` or a byte order mark.
+        case word(ArraySlice<UInt8>, isMark: Bool)
         case broken
     }
 
     package var listener: Listener
-    private var state = State.value
-    private var depth = 0
-    /// One bit per open container: 1 for an object.
-    private var objects = [UInt64](repeating: 0, count: 8)
-    /// Bytes of a byte order mark seen so far; nil once anything else has come.
-    private var mark: Int? = 0
+    private var state = State.start
+    /// The closing brackets of the open containers.
+    private var open: [UInt8] = []
     /// Only white space has come.
     package private(set) var isBlank = true
 
@@ -60,7 +52,7 @@ package struct JSONGrammar<Listener: JSONListener> {
     package var isWhole: Bool {
         switch state {
         case .over: true
-        case .number(let token): depth == 0 && token.isWhole
+        case .number(let token): open.isEmpty && token.isWhole
         default: false
         }
     }
@@ -68,172 +60,132 @@ package struct JSONGrammar<Listener: JSONListener> {
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         var at = 0
         while at < bytes.count {
-            if mark == nil { at = passed(bytes, from: at) }
-            guard at < bytes.count, !isBroken else { return }
-            if !isOfMark(bytes[at]) { take(bytes[at]) }
-            at += 1
+            switch state {
+            case .start where bytes[at] == 0xEF:
+                (state, isBlank) = (.word([0xBB, 0xBF], isMark: true), false)
+                at += 1
+            case .start: state = .value
+            case .string(let token, let isName): passString(bytes, &at, token, isName)
+            case .number(let token): passNumber(bytes, &at, token)
+            case .word(let rest, let isMark): passWord(bytes, &at, rest, isMark)
+            case .broken: return
+            default: passBetween(bytes, &at)
+            }
         }
     }
 
-    /// Skips bytes that change no state: most of a long answer is string content or white space.
-    private func passed(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
-        var at = start
-        switch state {
-        case .text(let token), .name(let token):
-            if case .name = state, listener.wantsNames(depth: depth) { return start }
-            guard token.isPlain, !token.isEmpty else { return start }
-            while at < bytes.count, Self.isPlain(bytes[at]) { at += 1 }
-        default:
-            guard isBetween else { return start }
-            while at < bytes.count, Self.isBlank(bytes[at]) { at += 1 }
-        }
-        return at
-    }
-
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        byte >= 0x20 && byte < 0x80 && byte != 0x22 && byte != 0x5C
-    }
-
-    private static func isBlank(_ byte: UInt8) -> Bool {
-        byte == 32 || byte == 10 || byte == 13 || byte == 9
-    }
-
-    private mutating func take(_ byte: UInt8) {
-        guard !Self.isBlank(byte) || !isBetween else { return }
+    /// Passes white space and the byte after it, except the first of a number.
+    private mutating func passBetween(_ bytes: UnsafeRawBufferPointer, _ at: inout Int) {
+        while at < bytes.count, bytes[at].isJSONBlank { at += 1 }
+        guard at < bytes.count else { return }
         isBlank = false
+        at += 1
+        let byte = bytes[at - 1]
         switch state {
-        case .name(let token): takeName(byte, token)
-        case .text(let token): takeText(byte, token)
-        case .number(let token): takeNumber(byte, token)
-        case .word(let rest): takeWord(byte, rest)
-        case .value, .valueOrEnd, .nameOrEnd, .colon, .commaOrEnd, .over: takeBetween(byte)
-        case .broken: break
-        }
-    }
-
-    /// Consumes a byte order mark at the start; an incomplete one is an error.
-    private mutating func isOfMark(_ byte: UInt8) -> Bool {
-        guard let place = mark else { return false }
-        let bytes: [UInt8] = [0xEF, 0xBB, 0xBF]
-        guard bytes[place] == byte else {
-            if place > 0 { (state, isBlank) = (.broken, false) }
-            mark = nil
-            return false
-        }
-        isBlank = false
-        mark = place == 2 ? nil : place + 1
-        return true
-    }
-
-    private var isBetween: Bool {
-        switch state {
-        case .value, .valueOrEnd, .nameOrEnd, .colon, .commaOrEnd, .over: true
-        case .name, .text, .number, .word, .broken: false
-        }
-    }
-
-    private mutating func takeBetween(_ byte: UInt8) {
-        switch (state, byte) {
-        case (.value, _): begin(byte)
-        case (.valueOrEnd, UInt8(ascii: "]")), (.commaOrEnd, UInt8(ascii: "]")): close(byte)
-        case (.valueOrEnd, _): begin(byte)
-        case (.nameOrEnd, UInt8(ascii: "}")), (.commaOrEnd, UInt8(ascii: "}")): close(byte)
-        case (.nameOrEnd, UInt8(ascii: "\"")): state = .name(JSONStringToken())
-        case (.colon, UInt8(ascii: ":")): state = .value
-        case (.commaOrEnd, UInt8(ascii: ",")): state = isInObject ? .nameOrEnd : .valueOrEnd
+        case .valueOrEnd where byte == open.last, .nameOrEnd where byte == open.last,
+            .commaOrEnd where byte == open.last:
+            open.removeLast()
+            endValue()
+        case .value, .valueOrEnd:
+            if !begin(byte) { at -= 1 }
+        case .nameOrEnd where byte == UInt8(ascii: "\""):
+            state = .string(JSONStringToken(), isName: true)
+        case .colon where byte == UInt8(ascii: ":"): state = .value
+        case .commaOrEnd where byte == UInt8(ascii: ","):
+            state = open.last == UInt8(ascii: "}") ? .nameOrEnd : .valueOrEnd
         default: state = .broken
         }
     }
 
-    private mutating func begin(_ byte: UInt8) {
+    /// Begins a value; returns false for a number, whose first byte is not passed yet.
+    private mutating func begin(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "{"), UInt8(ascii: "["): open(byte)
-        case UInt8(ascii: "\""):
-            listener.began(.text, depth: depth)
-            state = .text(JSONStringToken())
-        case UInt8(ascii: "t"): beginWord(.yes, "rue".utf8)
-        case UInt8(ascii: "f"): beginWord(.no, "alse".utf8)
-        case UInt8(ascii: "n"): beginWord(.null, "ull".utf8)
+        case UInt8(ascii: "{"): enter(.object, .nameOrEnd, until: UInt8(ascii: "}"))
+        case UInt8(ascii: "["): enter(.array, .valueOrEnd, until: UInt8(ascii: "]"))
+        case UInt8(ascii: "\""): begin(.text, .string(JSONStringToken(), isName: false))
+        case UInt8(ascii: "t"): begin(.yes, .word(Array("rue".utf8)[...], isMark: false))
+        case UInt8(ascii: "f"): begin(.no, .word(Array("alse".utf8)[...], isMark: false))
+        case UInt8(ascii: "n"): begin(.null, .word(Array("ull".utf8)[...], isMark: false))
         default:
-            guard let token = JSONNumberToken(byte) else { return state = .broken }
-            listener.began(.number, depth: depth)
-            listener.number(byte, depth: depth)
-            state = .number(token)
+            begin(.number, .number(JSONNumberToken()))
+            return false
         }
+        return true
     }
 
-    private mutating func beginWord(_ kind: JSONKind, _ rest: String.UTF8View) {
-        listener.began(kind, depth: depth)
-        state = .word(Array(rest)[...])
+    private mutating func begin(_ kind: JSONKind, _ next: State) {
+        listener.began(kind, depth: open.count)
+        state = next
     }
 
-    private mutating func takeName(_ byte: UInt8, _ token: JSONStringToken) {
+    private mutating func enter(_ kind: JSONKind, _ next: State, until closing: UInt8) {
+        guard open.count < Self.deepest else { return state = .broken }
+        begin(kind, next)
+        open.append(closing)
+    }
+
+    private mutating func endValue() {
+        listener.ended(depth: open.count)
+        state = open.isEmpty ? .over : .commaOrEnd
+    }
+
+    // MARK: Tokens
+
+    private mutating func passString(
+        _ bytes: UnsafeRawBufferPointer,
+        _ at: inout Int,
+        _ token: JSONStringToken,
+        _ isName: Bool
+    ) {
         var token = token
-        switch token.take(byte) {
-        case .more(let character):
-            if let character { listener.name(character, depth: depth) }
-            state = .name(token)
-        case .end:
-            listener.nameEnded(depth: depth)
-            state = .colon
-        case .broken: state = .broken
+        let depth = open.count
+        let step = token.pass(bytes, &at, to: bytes.count) {
+            if isName {
+                listener.name($0, depth: depth)
+            } else {
+                listener.content($0, depth: depth)
+            }
         }
-    }
-
-    private mutating func takeText(_ byte: UInt8, _ token: JSONStringToken) {
-        var token = token
-        let isFirst = token.isEmpty
-        switch token.take(byte) {
-        case .more:
-            if isFirst { listener.filled(depth: depth) }
-            state = .text(token)
+        switch step {
+        case .more: state = .string(token, isName: isName)
+        case .end where isName: state = .colon
         case .end: endValue()
         case .broken: state = .broken
         }
     }
 
-    private mutating func takeNumber(_ byte: UInt8, _ token: JSONNumberToken) {
+    private mutating func passNumber(
+        _ bytes: UnsafeRawBufferPointer,
+        _ at: inout Int,
+        _ token: JSONNumberToken
+    ) {
         var token = token
-        if token.take(byte) {
-            listener.number(byte, depth: depth)
+        let start = at
+        token.pass(bytes, &at, to: bytes.count)
+        listener.content(UnsafeRawBufferPointer(rebasing: bytes[start..<at]), depth: open.count)
+        if at == bytes.count {
             state = .number(token)
         } else if token.isWhole {
             endValue()
-            take(byte)
         } else {
             state = .broken
         }
     }
 
-    private mutating func takeWord(_ byte: UInt8, _ rest: ArraySlice<UInt8>) {
-        guard rest.first == byte else { return state = .broken }
-        if rest.count == 1 { endValue() } else { state = .word(rest.dropFirst()) }
-    }
-
-    // MARK: Containers
-
-    private var isInObject: Bool {
-        depth > 0 && objects[(depth - 1) / 64] & 1 << UInt64((depth - 1) % 64) != 0
-    }
-
-    private mutating func open(_ byte: UInt8) {
-        guard depth < Self.deepest else { return state = .broken }
-        let isObject = byte == UInt8(ascii: "{")
-        listener.began(isObject ? .object : .array, depth: depth)
-        let bit: UInt64 = 1 << UInt64(depth % 64)
-        if isObject { objects[depth / 64] |= bit } else { objects[depth / 64] &= ~bit }
-        depth += 1
-        state = isObject ? .nameOrEnd : .valueOrEnd
-    }
-
-    private mutating func close(_ byte: UInt8) {
-        guard depth > 0, isInObject == (byte == UInt8(ascii: "}")) else { return state = .broken }
-        depth -= 1
-        endValue()
-    }
-
-    private mutating func endValue() {
-        listener.ended(depth: depth)
-        state = depth == 0 ? .over : .commaOrEnd
+    private mutating func passWord(
+        _ bytes: UnsafeRawBufferPointer,
+        _ at: inout Int,
+        _ rest: ArraySlice<UInt8>,
+        _ isMark: Bool
+    ) {
+        guard rest.first == bytes[at] else { return state = .broken }
+        at += 1
+        if rest.count > 1 {
+            state = .word(rest.dropFirst(), isMark: isMark)
+        } else if isMark {
+            state = .value
+        } else {
+            endValue()
+        }
     }
 }

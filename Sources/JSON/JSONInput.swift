@@ -14,7 +14,7 @@ package enum JSONInput {
 }
 
 /// A node of the JSON tree that `init(from:)` reads, in one call or in parts.
-private struct JSONSource: Decoder {
+private struct JSONSource: Decoder, SingleValueDecodingContainer {
     let value: JSONValue
     let inSnakeCase: Bool
     /// The members are a dictionary's: their names stay as they are.
@@ -60,18 +60,16 @@ private struct JSONSource: Decoder {
         .typeMismatch(type, .init(codingPath: [], debugDescription: "this is \(value)"))
     }
 
-    /// Returns the member of this name; nil without one.
-    func member(_ key: some CodingKey) throws -> JSONSource? {
-        guard case .object(let members) = value else { throw other(than: [String: Any].self) }
-        let isOwn = inSnakeCase && !isDictionary
-        return members[isOwn ? snakeCase(key.stringValue) : key.stringValue].map(part)
+    /// Returns the name of the member for a key.
+    func name(_ key: some CodingKey) -> String {
+        inSnakeCase && !isDictionary ? snakeCase(key.stringValue) : key.stringValue
     }
 
     func part(_ value: JSONValue) -> JSONSource { JSONSource(value, inSnakeCase: inSnakeCase) }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         guard case .object(let members) = value else { throw other(than: [String: Any].self) }
-        return KeyedDecodingContainer(DecodedMembers(source: self, names: Array(members.keys)))
+        return KeyedDecodingContainer(DecodedMembers(source: self, members: members))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -79,26 +77,26 @@ private struct JSONSource: Decoder {
         return DecodedElements(parts: parts.map(part))
     }
 
-    func singleValueContainer() throws -> any SingleValueDecodingContainer {
-        DecodedSingle(source: self)
-    }
+    func singleValueContainer() -> any SingleValueDecodingContainer { self }
+
+    func decodeNil() -> Bool { value == .null }
 }
 
 private struct DecodedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let source: JSONSource
-    let names: [String]
+    let members: [String: JSONValue]
     var codingPath: [any CodingKey] { [] }
     /// The names as keys; a dictionary needs them to decode itself.
-    var allKeys: [Key] { names.compactMap(Key.init(stringValue:)) }
+    var allKeys: [Key] { members.keys.compactMap(Key.init(stringValue:)) }
 
     private func member(_ key: Key) throws -> JSONSource {
-        guard let member = try source.member(key) else {
+        guard let member = members[source.name(key)] else {
             throw DecodingError.keyNotFound(key, .init(codingPath: [], debugDescription: ""))
         }
-        return member
+        return source.part(member)
     }
 
-    func contains(_ key: Key) -> Bool { (try? source.member(key)) != nil }
+    func contains(_ key: Key) -> Bool { members[source.name(key)] != nil }
 
     func decodeNil(forKey key: Key) throws -> Bool { try member(key).value == .null }
 
@@ -163,15 +161,4 @@ private struct DecodedElements: UnkeyedDecodingContainer {
     }
 
     mutating func superDecoder() throws -> any Decoder { try next() }
-}
-
-private struct DecodedSingle: SingleValueDecodingContainer {
-    let source: JSONSource
-    var codingPath: [any CodingKey] { [] }
-
-    func decodeNil() -> Bool { source.value == .null }
-
-    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        try source.decode(type)
-    }
 }

@@ -17,38 +17,22 @@ package enum JSONValue: Sendable, Equatable {
         try cursor.end()
     }
 
-    /// Appends the value as text without white space, members sorted by name.
-    package func write(to bytes: inout [UInt8]) {
+    /// Writes the value, members sorted by name.
+    package func write(to json: inout JSONWriter) {
         switch self {
-        case .null: bytes += "null".utf8
-        case .flag(let flag): bytes += (flag ? "true" : "false").utf8
-        case .number(let digits): bytes += digits.utf8
-        case .text(let text): bytes.appendQuoted(text)
-        case .array(let parts):
-            Self.write(parts, between: "[", "]", to: &bytes) { $0.write(to: &$1) }
+        case .null: json.raw("null")
+        case .flag(let flag): json.raw(flag ? "true" : "false")
+        case .number(let digits): json.raw(digits)
+        case .text(let text): json.value(text)
+        case .array(let parts): json.array { for part in parts { part.write(to: &$0) } }
         case .object(let members):
-            let members = members.sorted { $0.key < $1.key }
-            Self.write(members, between: "{", "}", to: &bytes) { member, bytes in
-                bytes.appendQuoted(member.key)
-                bytes.append(UInt8(ascii: ":"))
-                member.value.write(to: &bytes)
+            json.object {
+                for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+                    $0.key(name)
+                    value.write(to: &$0)
+                }
             }
         }
-    }
-
-    private static func write<Part>(
-        _ parts: [Part],
-        between start: Unicode.Scalar,
-        _ end: Unicode.Scalar,
-        to bytes: inout [UInt8],
-        each: (Part, inout [UInt8]) -> Void
-    ) {
-        bytes.append(UInt8(ascii: start))
-        for (index, part) in parts.enumerated() {
-            if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            each(part, &bytes)
-        }
-        bytes.append(UInt8(ascii: end))
     }
 }
 

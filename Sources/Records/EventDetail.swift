@@ -1,5 +1,6 @@
 // An event's detail as JSON text, the form in which it is stored and sent.
 import Host
+import JSON
 
 /// Writes the `detail` object of an event.
 package enum EventDetail {

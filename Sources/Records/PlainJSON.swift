@@ -1,5 +1,6 @@
 // Writes plain records as JSON: their columns in order.
 package import Host
+package import JSON
 
 /// When a record was captured, and how far that time can be trusted.
 package typealias Moment = (wall: WallTime, quality: ClockQuality)

@@ -1,5 +1,6 @@
 // Writes records in the wire format (waypost-protocol(7), RECORDS).
 import Host
+package import JSON
 
 /// Writes single records as JSON objects.
 package enum RecordJSON {

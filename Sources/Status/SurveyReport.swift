@@ -1,5 +1,6 @@
 // Computes a survey's record: its track, and each beacon's figures.
 import Host
+import JSON
 import Queue
 import Records
 

@@ -2,6 +2,7 @@
 import ArgumentParser
 import FoundationEssentials
 import Host
+import JSON
 import Receiver
 
 struct DeviceCommands: ParsableCommand {
@@ -24,7 +25,7 @@ struct DeviceCommands: ParsableCommand {
             let contacts = try place.orFail { try Contacts.read(directory: place.data) }
             let all = Set(tokens.keys).union(contacts.keys).sorted()
             let devices = all.map { DeviceLine($0, contacts[$0], tokens[$0]) }
-            print(try json ? DeviceLine.json(devices) : DeviceLine.table(devices))
+            print(json ? DeviceLine.json(devices) : DeviceLine.table(devices))
         }
     }
 
@@ -85,11 +86,8 @@ private struct DeviceLine: Encodable {
         }
     }
 
-    static func json(_ devices: [Self]) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(["devices": devices]), as: UTF8.self)
+    static func json(_ devices: [Self]) -> String {
+        String(decoding: encodedJSON(["devices": devices]), as: UTF8.self)
     }
 
     /// Formats one line per device, in columns.

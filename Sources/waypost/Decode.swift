@@ -3,6 +3,7 @@ import ArgumentParser
 import Beacons
 import Daemon
 import Host
+import JSON
 import Queue
 import Records
 import Setup

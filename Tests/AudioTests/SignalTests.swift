@@ -2,6 +2,7 @@
 import Configuration
 import Foundation
 import Host
+import JSON
 import Queue
 import Records
 import StatusBoard

@@ -1,6 +1,7 @@
 // The C side: the plan of rows that the baseline inserts.
 import CBaseline
 import Host
+import JSON
 import Queue
 import Records
 import Upload

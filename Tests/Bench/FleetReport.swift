@@ -1,7 +1,7 @@
 // A fleet's request rates before, during and after an outage: as a table, JSON and a plot.
 import Host
+import JSON
 import Queue
-import Records
 
 /// Requests per second in one part of the time.
 struct FleetRate: Sendable {

@@ -1,7 +1,7 @@
 // `waypost-bench growth`: how cost grows with rows and with beacons.
 import ArgumentParser
 import Foundation
-import Records
+import JSON
 
 struct GrowthCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

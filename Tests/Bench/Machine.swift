@@ -1,7 +1,7 @@
 // The machine of the measurement: processor, file system, kind of disk.
 import Glibc
+import JSON
 import Queue
-import Records
 
 /// The machine, as far as it matters for the figures.
 struct Machine {

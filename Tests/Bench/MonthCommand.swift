@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Glibc
 import Host
+import JSON
 import Queue
 import Records
 import SQLite

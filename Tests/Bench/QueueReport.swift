@@ -1,6 +1,6 @@
 // The result of `waypost-bench queue`: a table for people, an object for programs.
+import JSON
 import Queue
-import Records
 
 /// The figures of one run of the bench.
 struct QueueReport {

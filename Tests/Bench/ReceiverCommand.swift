@@ -1,8 +1,8 @@
 // `waypost-bench receiver`: a thousand gateways on one receiver, beside nginx storing the same bodies.
 import ArgumentParser
 import Glibc
+import JSON
 import Queue
-import Records
 
 struct ReceiverCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

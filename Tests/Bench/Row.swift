@@ -1,6 +1,6 @@
 // One line of the bench's tables: what was measured, what beside it, and what was promised.
+import JSON
 import Queue
-import Records
 
 struct Row {
     /// A limit for the figure itself or for its ratio to the figure measured beside it.

@@ -1,5 +1,6 @@
 // The result of `waypost-bench upload`: a table for people, an object for programs.
 import HTTP
+import JSON
 import Queue
 import Records
 import Upload

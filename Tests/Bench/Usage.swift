@@ -1,7 +1,7 @@
 // Resource usage of a process: time, CPU, bytes written, memory.
 import Glibc
 import Host
-import Records
+import JSON
 import Synchronization
 
 /// The kernel's figures for this process at one moment.

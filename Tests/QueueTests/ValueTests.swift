@@ -1,5 +1,6 @@
 @testable import Queue
 import QueueSupport
+import JSON
 import Records
 import SQLite
 import Testing

@@ -41,7 +41,7 @@ import Testing
             """
         )
         let alert = self.alert()
-        try AlertCommand(path: path).run(alert, alert.json(), until: try StopSignal())
+        try AlertCommand(path: path).run(alert, alert.json, until: try StopSignal())
         let facts = try folder.read("tell.facts").split(separator: "\n").map(String.init)
         #expect(facts == ["critical", "d1", alert.reason, "2027-01-15T08:01:00.000Z", "0"])
         #expect(alert.reason.contains("$(touch /tmp/owned) `id` \"'; rm -rf / & ??[31m €"))

@@ -1,5 +1,6 @@
 import Host
 import HTTP
+import JSON
 import Queue
 import Records
 import StatusBoard

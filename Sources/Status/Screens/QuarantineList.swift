@@ -1,5 +1,6 @@
 // The list of quarantined batches, for people and for scripts.
 import Host
+import JSON
 import Queue
 import Records
 

@@ -1,5 +1,6 @@
 // Surveys as text for people: a table of 80 columns with a picture per beacon.
 import Host
+import JSON
 import Queue
 import Records
 

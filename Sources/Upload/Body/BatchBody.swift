@@ -1,6 +1,7 @@
 // The body of a batch: the same bytes each time it is produced.
 import Host
 package import HTTP
+import JSON
 package import Queue
 import Records
 

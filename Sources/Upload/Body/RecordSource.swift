@@ -1,5 +1,6 @@
 // Converts stored records to JSON, a page at a time.
 package import Host
+import JSON
 package import Queue
 package import Records
 

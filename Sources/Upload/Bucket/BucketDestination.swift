@@ -1,6 +1,7 @@
 // Uploads to an object store: one object per batch, with the same name and content at each retry.
 import Host
 import HTTP
+import JSON
 import Queue
 import Records
 

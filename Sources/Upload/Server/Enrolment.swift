@@ -3,7 +3,6 @@ package import Host
 package import HTTP
 import JSON
 import Queue
-import Records
 import StatusBoard
 
 /// Checks URL, TLS and token in one request, or exchanges a code for a token.

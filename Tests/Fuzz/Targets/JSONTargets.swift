@@ -21,8 +21,9 @@ enum JSONTargets {
             precondition(error.isRefusal || !isTaken)
             return
         }
-        var written: [UInt8] = []
-        value.write(to: &written)
+        var json = JSONWriter()
+        value.write(to: &json)
+        let written = json.bytes
         precondition((try? JSONValue(written)) == value)
         precondition(FoundationJSON.decode(AnyJSON.self, from: input) != nil)
         guard let strict = FoundationJSON.decode(StrictJSON.self, from: written),

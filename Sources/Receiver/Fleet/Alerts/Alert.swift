@@ -1,6 +1,6 @@
 // An alert about a change of a device's state.
-import FoundationEssentials
 import Host
+import JSON
 
 enum AlertKind: String, Codable, Sendable {
     case late
@@ -44,17 +44,10 @@ struct Alert: Codable, Sendable, Equatable {
         version = printable(state.version)
     }
 
-    func json() throws -> String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(self), as: UTF8.self)
-    }
+    var json: String { String(decoding: encodedJSON(self), as: UTF8.self) }
 
     init(json: String) throws {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        self = try decoder.decode(Self.self, from: Data(json.utf8))
+        self = try JSONInput.decode(from: Array(json.utf8), snakeCase: true)
     }
 }
 

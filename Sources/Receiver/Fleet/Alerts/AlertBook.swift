@@ -92,7 +92,7 @@ final class AlertBook {
             "INSERT INTO pending SELECT ?1, coalesce(max(number), 0) + 1, ?2 FROM pending WHERE channel=?1"
         )
         try row.bind(channel, at: 1)
-        try row.bind(try alert.json(), at: 2)
+        try row.bind(alert.json, at: 2)
         try row.run()
     }
 

@@ -167,7 +167,7 @@ final class AlertController {
         if let (number, json) = try book.first(for: channel, after: state.told) {
             return (number, json)
         }
-        return try state.unwritten.first.map { (nil, try $0.json()) }
+        return state.unwritten.first.map { (nil, $0.json) }
     }
 
     private func removeTold(of channel: String) throws {

@@ -19,11 +19,13 @@ struct Base64Text {
     func decode(_ take: ([UInt8]) throws -> Void) throws {
         var text = self
         text.output.reserveCapacity(Self.block + 3)
-        try JSONString.unescape(bytes, string) { character in
-            try text.add(character)
-            guard text.output.count >= Self.block else { return }
-            try take(text.output)
-            text.output.removeAll(keepingCapacity: true)
+        try JSONString.unescape(bytes, string) { piece in
+            for character in piece {
+                try text.add(character)
+                guard text.output.count >= Self.block else { continue }
+                try take(text.output)
+                text.output.removeAll(keepingCapacity: true)
+            }
         }
         guard (text.digits + text.padding) % 4 == 0 else { throw Self.fault }
         bytes.release(string)

@@ -1,4 +1,5 @@
 // Walks over JSON (RFC 8259) in place, without building values.
+import JSON
 
 /// The place where bytes are not valid JSON.
 struct BodyFault: Error {
@@ -183,41 +184,23 @@ struct BodyJSON {
     private mutating func string() throws {
         guard peek == UInt8(ascii: "\"") else { throw fault }
         position += 1
+        var token = JSONStringToken()
         while true {
             let stop = min(bytes.count, position + Self.stride)
-            position = bytes.endOfPlainText(from: position, to: stop)
+            let step = token.pass(bytes.all, &position, to: stop) { _ in }
             if position == stop { try limit?.check() }
             release()
-            guard let byte = peek else { throw fault }
-            switch byte {
-            case UInt8(ascii: "\""):
-                position += 1
-                return
-            case UInt8(ascii: "\\"): position = try JSONString.escapeEnd(bytes, at: position)
-            case 0x80...: position = try JSONString.scalarEnd(bytes, at: position)
-            case ..<0x20: throw fault
-            default: continue
+            if case .end = step { return }
+            guard case .more = step, stop < bytes.count else {
+                throw BodyFault(place: token.start)
             }
         }
     }
 
     private mutating func number() throws {
-        if peek == UInt8(ascii: "-") { position += 1 }
-        if peek == UInt8(ascii: "0") { position += 1 } else { try digits() }
-        if peek == UInt8(ascii: ".") {
-            position += 1
-            try digits()
-        }
-        guard let byte = peek, byte | 0x20 == UInt8(ascii: "e") else { return }
-        position += 1
-        if peek == UInt8(ascii: "+") || peek == UInt8(ascii: "-") { position += 1 }
-        try digits()
-    }
-
-    private mutating func digits() throws {
-        let start = position
-        while let byte = peek, (0x30...0x39).contains(byte) { position += 1 }
-        guard position > start else { throw fault }
+        var token = JSONNumberToken()
+        token.pass(bytes.all, &position, to: bytes.count)
+        guard token.isWhole else { throw fault }
     }
 
     private mutating func word(_ word: StaticString) throws {
@@ -230,7 +213,7 @@ struct BodyJSON {
     // MARK: Bytes
 
     private mutating func skipBlanks() {
-        while let byte = peek, byte == 32 || byte == 10 || byte == 13 || byte == 9 { position += 1 }
+        while peek?.isJSONBlank == true { position += 1 }
         release()
     }
 

@@ -15,6 +15,9 @@ package struct ByteView {
 
     package var count: Int { bytes.count }
 
+    /// All bytes, for readers that check the bounds themselves.
+    var all: UnsafeRawBufferPointer { bytes }
+
     subscript(index: Int) -> UInt8 {
         // A buffer checks its bounds only in debug builds, and these bytes come from anybody.
         precondition(index >= 0 && index < bytes.count, "outside of the body")
@@ -27,34 +30,6 @@ package struct ByteView {
             "outside of the body"
         )
         return UnsafeRawBufferPointer(rebasing: bytes[range])
-    }
-
-    /// Returns the offset of the first special byte of a JSON string in `start..<end`, or `end`.
-    ///
-    /// Special are quotes, backslashes, control characters and parts of multi-byte characters.
-    func endOfPlainText(from start: Int, to end: Int) -> Int {
-        var index = start
-        let eighths = self[start..<end]
-        while index + 8 <= end {
-            let word = eighths.loadUnaligned(fromByteOffset: index - start, as: UInt64.self)
-            if Self.hasSpecialByte(word) { break }
-            index += 8
-        }
-        while index < end, !Self.hasSpecialByte(UInt64(self[index]) | 0x6161_6161_6161_6100) {
-            index += 1
-        }
-        return index
-    }
-
-    /// Checks eight bytes at once: subtracting n from a byte below n borrows into its highest bit.
-    private static func hasSpecialByte(_ word: UInt64) -> Bool {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        func isBelow(_ bytes: UInt64, _ limit: UInt64) -> UInt64 {
-            (bytes &- ones &* limit) & ~bytes
-        }
-        let quote = isBelow(word ^ ones &* 0x22, 1)
-        let backslash = isBelow(word ^ ones &* 0x5C, 1)
-        return (word | isBelow(word, 0x20) | quote | backslash) & (ones &* 0x80) != 0
     }
 
     /// Returns whether the range contains a line feed or carriage return.

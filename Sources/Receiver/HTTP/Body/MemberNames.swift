@@ -31,9 +31,8 @@ struct MemberNames {
     /// FNV-1a of the unescaped name; a deliberate collision only harms its sender.
     private static func hash(_ bytes: ByteView, _ name: Range<Int>) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        JSONString.unescape(bytes, name) { byte in
-            let isUpper = byte >= 0x41 && byte <= 0x5A
-            hash = (hash ^ UInt64(isUpper ? byte | 0x20 : byte)) &* 0x100_0000_01B3
+        JSONString.unescape(bytes, name) { piece in
+            for byte in piece { hash = (hash ^ UInt64(byte.asciiLowercased)) &* 0x100_0000_01B3 }
         }
         return hash
     }

@@ -1,6 +1,5 @@
 // A JSON writer: ten times faster than an encoder, and the same bytes each time.
 package import Host
-import JSON
 
 /// Builds JSON text byte by byte.
 ///
@@ -18,20 +17,25 @@ package struct JSONWriter {
     }
 
     package mutating func object(_ content: (inout Self) throws -> Void) rethrows {
-        separate()
-        bytes.append(UInt8(ascii: "{"))
-        needsComma = false
+        open("{")
         try content(&self)
-        bytes.append(UInt8(ascii: "}"))
-        needsComma = true
+        close("}")
     }
 
-    package mutating func array(_ content: (inout Self) -> Void) {
+    package mutating func array(_ content: (inout Self) throws -> Void) rethrows {
+        open("[")
+        try content(&self)
+        close("]")
+    }
+
+    private mutating func open(_ bracket: Unicode.Scalar) {
         separate()
-        bytes.append(UInt8(ascii: "["))
+        bytes.append(UInt8(ascii: bracket))
         needsComma = false
-        content(&self)
-        bytes.append(UInt8(ascii: "]"))
+    }
+
+    private mutating func close(_ bracket: Unicode.Scalar) {
+        bytes.append(UInt8(ascii: bracket))
         needsComma = true
     }
 
@@ -137,6 +141,28 @@ package struct JSONWriter {
                 text[at] = UInt8(ascii: "-")
             }
             bytes.append(contentsOf: text[at...])
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Appends a JSON string: in quotes, with the escapes that RFC 8259, section 7 requires.
+    fileprivate mutating func appendQuoted(_ text: String) {
+        var text = text
+        text.withUTF8 { utf8 in
+            let raw = UnsafeRawBufferPointer(utf8)
+            let isPlain = raw.endOfPlainText(from: 0, to: raw.count, isUTF8: true) == raw.count
+            append(UInt8(ascii: "\""))
+            if isPlain { append(contentsOf: utf8) } else { utf8.forEach { appendEscaped($0) } }
+            append(UInt8(ascii: "\""))
+        }
+    }
+
+    private mutating func appendEscaped(_ byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): append(contentsOf: [UInt8(ascii: "\\"), byte])
+        case 0..<0x20: append(contentsOf: "\\u00\(hex([byte]))".utf8)
+        default: append(byte)
         }
     }
 }
