@@ -287,10 +287,10 @@ package final class Sync {
         note(due, delivery)
         count(delivery?.traffic ?? counted)
         book.sent(due.batch, bytes: delivery?.bytes ?? 0)
-        if delivery?.isHeld != true { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
+        if delivery?.verdict != .held { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
         note(atOnce: false)
         guard let judged = try outcome.get() else { return .goOn }
-        return judged.isHeld ? try held(due) : try judge.judge(judged, due)
+        return judged.verdict == .held ? try held(due) : try judge.judge(judged, due)
     }
 
     /// Returns whether a batch frozen earlier fits the limit, which may have been lowered since.
@@ -303,7 +303,7 @@ package final class Sync {
     private func note(_ due: DueBatch, _ delivery: Delivery?) {
         let wasUnsent = unsent.remove(due.batch.key) != nil || due.isFirstTry
         guard wasUnsent, let delivery, delivery.traffic.sent == 0 else { return }
-        if delivery.isUnsent || delivery.isHeld { unsent.insert(due.batch.key) }
+        if delivery.isUnsent || delivery.verdict == .held { unsent.insert(due.batch.key) }
     }
 
     /// Handles a batch that the budget has no room for: splits it if a whole day never has room.

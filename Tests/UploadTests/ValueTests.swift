@@ -28,7 +28,7 @@ import Upload
             case .endpointWrong: "endpointWrong"
             case .tooLarge: "tooLarge"
             case .refused: "refused"
-            case .unreachable: "unreachable"
+            case .unreachable, .stopped, .held: "no answer"
             }
         #expect(name == expected)
     }

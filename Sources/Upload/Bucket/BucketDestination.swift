@@ -10,7 +10,7 @@ final class BucketDestination: Destination {
     private let region: String
     /// nil if no queue is uploaded, as in an enrolment.
     private let names: ObjectNames?
-    private let line: Line
+    private let transport: Transport
     /// `ID:SECRET`.
     private var keys = ""
     /// The audio already stored, which is not sent again.
@@ -25,12 +25,12 @@ final class BucketDestination: Destination {
         names = try queue.map { try ObjectNames(settings, $0) }
         stored = StoredSound(settings.transport.endpoint, queue)
         region = bucket.region
-        line = try Line(settings.transport)
+        transport = try Transport(settings.transport)
     }
 
     func begin() throws { keys = try settings.token() }
 
-    func networkChanged() { line.networkChanged() }
+    func networkChanged() { transport.networkChanged() }
 
     /// Returns the last record that fits; a batch also ends at midnight, as its object lies under
     /// one date.
@@ -72,7 +72,7 @@ final class BucketDestination: Destination {
         for chunk in try soundToStore(batch, source) {
             let object = try Self.object(chunk, of: source, in: folder)
             put(object, &delivery, mayCost, until: stop)
-            guard delivery.verdict == .accepted, !delivery.isHeld else { return delivery }
+            guard delivery.verdict == .accepted else { return delivery }
             stored.note(batch, through: chunk.sequence)
         }
         put(try object(of: batch, source, in: folder), &delivery, mayCost, until: stop)
@@ -113,11 +113,9 @@ final class BucketDestination: Destination {
         let compression = name.flatMap { Compression(rawValue: $0) } ?? settings.compression
         return try BucketObject(
             key: folder.key(batch.key, compression),
-            type: compression.objectType
-        ) {
-            let lines = RecordLines(batch, of: source, compression)
-            return { try lines.next() }
-        }
+            type: compression.objectType,
+            BatchBody(batch: batch, envelope: nil, compression: compression, source: source).pieces
+        )
     }
 
     private func put(
@@ -126,20 +124,15 @@ final class BucketDestination: Destination {
         _ mayCost: (Int64, Traffic) -> Bool,
         until stop: StopSignal
     ) {
-        let headers = ["Content-Type: \(object.type)"]
-        let cost = Line.cost(object.body, headers: headers)
-        delivery.isHeld = !mayCost(cost, delivery.traffic)
-        if delivery.isHeld { return }
-        let exchange = line.put(
-            object.body,
-            headers: headers,
-            to: BucketURL.object(object.key, in: settings.transport.endpoint),
-            signing: RequestSigning(region: region, keys: keys, digest: object.digest),
-            until: stop
+        let request = HTTPRequest(
+            putting: object,
+            into: settings.transport.endpoint,
+            region: region,
+            keys: keys
         )
-        delivery.bytes += object.body.length
-        delivery.traffic = delivery.traffic + line.takeTraffic()
-        delivery.take(exchange) { Verdict(bucket: $0) }
+        _ = delivery.request(request, over: transport, mayCost: mayCost, until: stop) {
+            Verdict(bucket: $0)
+        }
     }
 
     /// Stores a small object that names the device, which shows that URL and keys are correct.
@@ -158,14 +151,6 @@ final class BucketDestination: Destination {
         var delivery = Delivery()
         put(object, &delivery, { _, _ in true }, until: stop)
         onTraffic(delivery.traffic)
-        switch delivery.verdict {
-        case nil: throw Failure("enrolment was interrupted")
-        case .accepted: return
-        case .unreachable(let failure), .retry(let failure, _), .inProgress(let failure, _),
-            .tokenRefused(let failure), .endpointWrong(let failure):
-            throw failure
-        case .tooLarge(let message), .refused(let message):
-            throw Failure("the store refused the enrolment: \(message)", code: .server)
-        }
+        try delivery.verdict.requireAccepted(by: "the store")
     }
 }

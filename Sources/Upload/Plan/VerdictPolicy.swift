@@ -61,7 +61,7 @@ final class VerdictPolicy {
         hasAccepted = hasAccepted || delivery.verdict == .accepted
         if due.isResend, let next = try judgeResend(delivery, batch) { return next }
         switch delivery.verdict {
-        case nil: return .syncEnds
+        case .stopped, .held: return .syncEnds
         case .accepted:
             try side.uploaded(batch)
             refusals.accepted(stream)
@@ -158,7 +158,7 @@ final class VerdictPolicy {
             resendNotBefore = after.map { clock.now() + $0 }
             book.failed(failure, [batch.stream])
             return .syncEnds
-        case nil, .tokenRefused, .endpointWrong: return nil
+        case .stopped, .held, .tokenRefused, .endpointWrong: return nil
         }
         return .goOn
     }
