@@ -7,7 +7,6 @@ import Records
 /// Stores batches; lives on the sync's thread.
 final class BucketDestination: Destination {
     private let settings: DestinationSettings
-    private let region: String
     /// nil if no queue is uploaded, as in an enrolment.
     private let names: ObjectNames?
     private let transport: Transport
@@ -16,15 +15,10 @@ final class BucketDestination: Destination {
     /// The audio already stored, which is not sent again.
     private let stored: StoredSound
 
-    init(
-        _ settings: DestinationSettings,
-        _ bucket: BucketSettings,
-        _ queue: Queue? = nil
-    ) throws {
+    init(_ settings: DestinationSettings, _ queue: Queue?) throws {
         self.settings = settings
         names = try queue.map { try ObjectNames(settings, $0) }
         stored = StoredSound(settings.transport.endpoint, queue)
-        region = bucket.region
         transport = try Transport(settings.transport)
     }
 
@@ -95,11 +89,11 @@ final class BucketDestination: Destination {
             type: chunk.record.codec.mediaType
         ) {
             // Opening reads the database and may throw, so it waits for the first piece.
-            var file: (any SoundFile)?
+            var file: PieceSupply?
             return {
-                let open = try file ?? source.soundFile(of: chunk)
-                file = open
-                return try open.next()
+                let next = try file ?? source.soundFile(of: chunk)
+                file = next
+                return try next()
             }
         }
     }
@@ -127,7 +121,7 @@ final class BucketDestination: Destination {
         let request = HTTPRequest(
             putting: object,
             into: settings.transport.endpoint,
-            region: region,
+            region: settings.region ?? "",
             keys: keys
         )
         _ = delivery.request(request, over: transport, mayCost: mayCost, until: stop) {
