@@ -9,7 +9,7 @@ package struct HTTPRequest {
     private(set) var signing: RequestSigning?
     private(set) var isGet = false
     /// The longest total time, even with progress.
-    private(set) var limit: Duration?
+    package var limit: Duration?
     /// Nobody retries it soon.
     package var isOnlyTry = false
 
@@ -22,18 +22,16 @@ package struct HTTPRequest {
         isGet = true
     }
 
-    /// Puts an object into a bucket; `limit` is the longest total time, even with progress.
+    /// Puts an object into the bucket at a URL; `keys` is `ID:SECRET`.
     package init(
         putting object: BucketObject,
         into bucket: String,
         region: String,
-        keys: String,
-        limit: Duration? = nil
+        keys: String
     ) {
         let url = BucketURL.object(object.key, in: bucket)
         self.init(posting: object.body, headers: ["Content-Type: \(object.type)"], to: url)
         signing = RequestSigning(region: region, keys: keys, digest: object.digest)
-        self.limit = limit
     }
 
     /// The header lines that libcurl does not make by itself.

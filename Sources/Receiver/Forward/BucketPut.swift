@@ -34,13 +34,13 @@ struct BucketPut {
         guard left > .zero else {
             throw Self.unavailable("the bucket is slow: the batch is not stored in time", after: 1)
         }
-        let request = HTTPRequest(
+        var request = HTTPRequest(
             putting: object,
             into: place.url,
             region: place.region,
-            keys: keys,
-            limit: left
+            keys: keys
         )
+        request.limit = left
         switch transport.send(request, until: stop) {
         case .stopped: throw Self.unavailable("the server is being stopped", after: 1)
         case .failed(let failure): throw Self.unavailable("the bucket: \(failure.message)")
