@@ -14,30 +14,13 @@ extension DestinationSettings {
         let environment = context.environment
         self.init(
             transport: upload.transport(endpoint, userAgent: "waypost/\(context.version)"),
-            bucket: upload.destination == .s3 ? BucketSettings(region: upload.region) : nil,
+            region: upload.destination == .s3 ? upload.region : nil,
             deviceID: context.deviceID,
             streamNames: Dictionary(
                 uniqueKeysWithValues: StreamList().streams.map { ($0, configuration.wire(of: $0)) }
             ),
             compression: upload.compression
-        ) {
-            switch upload.destination {
-            case .ingest:
-                try Token.read(
-                    file: upload.tokenFile,
-                    environment: environment,
-                    for: endpoint,
-                    onlyBound: upload.isFromCard
-                )
-            case .s3:
-                try StoreKeys.read(
-                    file: upload.credentialsFile,
-                    environment: environment,
-                    for: endpoint,
-                    onlyBound: upload.isFromCard
-                )
-            }
-        }
+        ) { try upload.secret(environment) }
         userName = { [queue = context.queue] in queue.streams[$0]?.wire }
     }
 }

@@ -1,19 +1,19 @@
 // Falls back to IPv4 when IPv6 connects but loses data.
 import CCurl
 
-/// Remembers that requests over IPv6 time out; used by the transport's thread only.
+/// Remembers that requests over IPv6 time out.
 ///
 /// libcurl itself falls back to IPv4 if IPv6 does not connect. If IPv6 connects but drops large
 /// packets, as a tunnel that hides its MTU does, every retry would fail like the one before.
-final class AddressFamilyFallback {
+struct AddressFamilyFallback {
     private(set) var avoidsIPv6 = false
 
     /// Forgets it, as on another network IPv6 may work.
-    func forget() { avoidsIPv6 = false }
+    mutating func forget() { avoidsIPv6 = false }
 
     /// Records the outcome of a request to `address`; returns true if the other family should be
     /// tried.
-    func turns(_ code: CURLcode, address: String) -> Bool {
+    mutating func turns(_ code: CURLcode, address: String) -> Bool {
         guard code != CURLE_OK else { return false }
         let wasAvoiding = avoidsIPv6
         avoidsIPv6 = !wasAvoiding && code == CURLE_OPERATION_TIMEDOUT && address.contains(":")

@@ -1,4 +1,4 @@
-// Reads `Retry-After` from the header of an answer.
+// Reads the header of an answer.
 import CCurl
 
 /// The header of the last answer on an easy handle; valid until the next request.
@@ -14,17 +14,25 @@ struct AnswerHeader {
     var retryAfter: Int {
         var seconds: curl_off_t = 0
         waypost_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)
-        guard let text = field("Retry-After"), text.contains(","),
-            let then = date(text), let now = field("Date").flatMap(date)
+        guard let text = lines("Retry-After").first, text.contains(","),
+            let then = date(text), let now = lines("Date").first.flatMap(date)
         else { return Int(seconds) }
         return max(0, then - now)
     }
 
-    private func field(_ name: String) -> String? {
+    /// Returns a field, its lines joined by commas (RFC 9110, section 5.3), or "".
+    func field(_ name: String) -> String { lines(name).joined(separator: ",") }
+
+    private func lines(_ name: String) -> [String] {
+        var lines: [String] = []
         var header: UnsafeMutablePointer<curl_header>?
-        let code = curl_easy_header(easy, name, 0, UInt32(CURLH_HEADER), -1, &header)
-        guard code == CURLHE_OK, let value = header?.pointee.value else { return nil }
-        return String(cString: value)
+        while curl_easy_header(easy, name, lines.count, UInt32(CURLH_HEADER), -1, &header)
+            == CURLHE_OK,
+            let value = header?.pointee.value
+        {
+            lines.append(String(cString: value))
+        }
+        return lines
     }
 
     private func date(_ text: String) -> Int? {

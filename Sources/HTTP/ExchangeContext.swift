@@ -11,7 +11,7 @@ final class ExchangeContext {
     /// Bytes of the answer kept for error messages.
     private static let kept = 8 << 10
 
-    let body: any RequestBody
+    let body: RequestBody
     private(set) var answer: [UInt8] = []
     /// Bytes of the answer's body received so far.
     private(set) var answered = 0
@@ -34,7 +34,7 @@ final class ExchangeContext {
     /// The empty line after the last header has come.
     private(set) var hasWholeHeader = false
 
-    init(body: any RequestBody) {
+    init(body: RequestBody) {
         self.body = body
     }
 

@@ -12,15 +12,21 @@ package enum Exchange: Sendable, Equatable {
 }
 
 /// Owns libcurl's multi handle and the one easy handle in it; used by one thread.
-package struct Transport: ~Copyable {
+package final class Transport {
     private let multi: UnsafeMutableRawPointer
     private let easy: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
-    private let way: AddressFamilyFallback
-    private let coding: AnswerCoding
-    /// Counts the bytes of all requests until it is cleared.
-    package let meter: WireMeter
+    private let clock = SystemClock()
+    private var way = AddressFamilyFallback()
+    private var rate: RateLimit
+    /// The next request opens a new connection and resolves the name again.
+    private var wantsFreshConnection = false
+    /// Answers are decoded; not after one with a coding that libcurl does not know, such as
+    /// `utf-8`.
+    private var decodesAnswers = true
+    /// Bytes on the wire that nobody has taken yet.
+    private var traffic = Traffic()
 
     /// Initialises libcurl once per process, before other threads use it (curl_global_init(3)).
     package static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -32,9 +38,7 @@ package struct Transport: ~Copyable {
         self.multi = multi
         self.easy = easy
         self.settings = settings
-        way = AddressFamilyFallback()
-        coding = AnswerCoding()
-        meter = WireMeter()
+        rate = RateLimit(bytesPerSecond: settings.maxRate)
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
@@ -45,106 +49,56 @@ package struct Transport: ~Copyable {
         errorText.deallocate()
     }
 
-    /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
+    /// Makes the next request open a new connection, after a new DNS query.
+    package func networkChanged() { wantsFreshConnection = true }
+
+    /// Returns the bytes on the wire since the last call.
+    package func takeTraffic() -> Traffic {
+        defer { traffic = Traffic() }
+        return traffic
+    }
+
+    /// Sends a request; returns when it is answered, has failed, or `stop` is raised.
     ///
-    /// `isFresh`: over a new connection, after a new DNS query. `isOnlyTry`: nobody retries it
-    /// soon. `meanwhile` is called, until it returns false, while part of the body is in flight and
-    /// the thread would wait for the network or the server.
-    package borrowing func post(
-        _ body: any RequestBody,
-        headers: [String],
-        to url: String? = nil,
-        isFresh: Bool = false,
-        isOnlyTry: Bool = false,
+    /// Waits first for the bytes of earlier requests, with a rate limit. `meanwhile` is called,
+    /// until it returns false, while part of the body is in flight and the thread would wait for
+    /// the network or the server.
+    package func send(
+        _ request: HTTPRequest,
         meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
-        // An empty Expect header stops libcurl from waiting for `100 Continue`, which some proxies
-        // never send.
-        var request = Sending(url ?? settings.endpoint, headers + ["Expect:"])
-        (request.isFresh, request.isOnlyTry) = (isFresh, isOnlyTry)
-        return send(body, request, meanwhile: meanwhile, until: stop)
-    }
-
-    /// Fetches an address; returns when it is answered, has failed, or `stop` is raised.
-    package borrowing func get(_ url: String, until stop: StopSignal) -> Exchange {
-        var request = Sending(url, [])
-        request.isGet = true
-        return send(MemoryBody([]), request, until: stop)
-    }
-
-    /// Puts a body as a signed object; returns when it is answered or failed, or `stop` is raised.
-    ///
-    /// `limit` is the longest total time, even with progress.
-    package borrowing func put(
-        _ body: any RequestBody,
-        headers: [String],
-        to url: String,
-        signing: RequestSigning,
-        isFresh: Bool = false,
-        limit: Duration? = nil,
-        until stop: StopSignal
-    ) -> Exchange {
-        var request = Sending(url, headers + signing.headers)
-        (request.signing, request.isFresh, request.limit) = (signing, isFresh, limit)
-        return send(body, request, until: stop)
-    }
-
-    /// A request without its body.
-    private struct Sending {
-        let url: String
-        let headers: [String]
-        var signing: RequestSigning?
-        var isGet = false
-        var isFresh = false
-        var isOnlyTry = false
-        var limit: Duration?
-
-        init(_ url: String, _ headers: [String]) { (self.url, self.headers) = (url, headers) }
-    }
-
-    private borrowing func send(
-        _ body: any RequestBody,
-        _ request: Sending,
-        meanwhile: () -> Bool = { false },
-        until stop: StopSignal
-    ) -> Exchange {
-        let way = way
-        if request.isFresh { way.forget() }
-        let first = attempt(body, request, meanwhile, stop)
-        guard let code = first.code, way.turns(code, address: first.address) else {
+        if stop.sleep(for: rate.delay(at: clock.now())) { return .stopped }
+        let (start, before) = (clock.now(), traffic.sent)
+        defer {
+            wantsFreshConnection = false
+            rate.sent(traffic.sent - before, from: start)
+        }
+        if wantsFreshConnection { way.forget() }
+        let first = attempt(request, meanwhile, stop)
+        // A second attempt can take long, so it is left to the next retry, which is due anyway.
+        guard first.turns == true, request.isOnlyTry || !way.avoidsIPv6 else {
             return first.outcome
         }
-        // A second attempt can take long, so it is left to the next retry, which is due anyway.
-        guard request.isOnlyTry || !way.avoidsIPv6 else { return first.outcome }
-        body.rewind()
-        let second = attempt(body, request, meanwhile, stop)
-        guard let code = second.code else { return second.outcome }
-        _ = way.turns(code, address: second.address)
+        request.body.rewind()
+        let second = attempt(request, meanwhile, stop)
         // If the other family is unreachable, only the first failure explains the cause.
-        return first.outcome
+        return second.turns == nil ? second.outcome : first.outcome
     }
 
-    /// The outcome of one attempt.
-    private struct Attempt {
-        let outcome: Exchange
-        /// The error of libcurl; nil after an answer.
-        var code: CURLcode?
-        /// The address it was sent to; empty without a connection.
-        var address = ""
-    }
-
-    private borrowing func attempt(
-        _ body: any RequestBody,
-        _ request: Sending,
+    /// Sends a request once; `turns`: the other address family should be tried, nil without an
+    /// error of the network.
+    private func attempt(
+        _ request: HTTPRequest,
         _ meanwhile: () -> Bool,
         _ stop: StopSignal
-    ) -> Attempt {
+    ) -> (outcome: Exchange, turns: Bool?) {
         var list: UnsafeMutablePointer<curl_slist>?
-        for header in request.headers { list = curl_slist_append(list, header) }
+        for header in request.headerLines { list = curl_slist_append(list, header) }
         defer { curl_slist_free_all(list) }
-        let exchange = ExchangeContext(body: body)
-        prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
+        let exchange = ExchangeContext(body: request.body)
+        let context = Unmanaged.passUnretained(exchange).toOpaque()
+        prepare(context, length: request.body.length, headers: list)
         apply(request)
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
@@ -152,29 +106,24 @@ package struct Transport: ~Copyable {
             perform(exchange, meanwhile: meanwhile, until: stop)
         }
         stop.life.rests()
-        meter.add(traffic(exchange))
-        guard let result else { return Attempt(outcome: .stopped) }
-        let coding = coding
-        if result == CURLE_BAD_CONTENT_ENCODING { coding.isUndone = false }
+        traffic = traffic + bytes(exchange)
+        guard let result else { return (.stopped, nil) }
+        if result == CURLE_BAD_CONTENT_ENCODING { decodesAnswers = false }
         if let problem = exchange.bodyError {
-            return Attempt(outcome: .failed(Failure("the batch could not be read: \(problem)")))
+            return (.failed(Failure("the batch could not be read: \(problem)")), nil)
         }
         // libcurl reports an answer that ends inside its header as a success: `200` and no body.
         let isWhole = result == CURLE_OK && exchange.hasWholeHeader
         // The status counts even if the body was too long to read.
-        return isWhole || exchange.isCut
-            ? Attempt(outcome: .answered(answer(exchange)))
-            : Attempt(outcome: .failed(failure(result, exchange)), code: result, address: peer)
+        if isWhole || exchange.isCut { return (.answered(answer(exchange)), nil) }
+        return (.failed(failure(result, exchange)), way.turns(result, address: peer))
     }
 
-    private func apply(_ request: Sending) {
-        // Swift 6.0.3 crashes on member access through a property of a noncopyable struct, hence
-        // copies.
-        let (easy, way, coding) = (easy, way, coding)
+    private func apply(_ request: HTTPRequest) {
         // libcurl decodes an answer only if the request asked for a coding.
-        if coding.isUndone { waypost_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "identity") }
+        if decodesAnswers { waypost_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "identity") }
         if request.isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
-        if request.isFresh {
+        if wantsFreshConnection {
             waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
             waypost_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0)
         }
@@ -182,7 +131,7 @@ package struct Transport: ~Copyable {
         if let limit = request.limit {
             waypost_curl_set_long(easy, CURLOPT_TIMEOUT_MS, max(1, Int(limit.milliseconds)))
         }
-        waypost_curl_set_string(easy, CURLOPT_URL, request.url)
+        waypost_curl_set_string(easy, CURLOPT_URL, request.url ?? settings.endpoint)
         request.signing?.apply(to: easy)
     }
 
@@ -252,7 +201,7 @@ package struct Transport: ~Copyable {
     ) -> CURLcode? {
         var running: Int32 = 1
         var hasTime = true
-        var watch = ProgressMonitor(limit: settings.patience, now: SystemClock().now())
+        var watch = ProgressMonitor(limit: settings.patience, now: clock.now())
         while true {
             stop.life.during("curl_multi_perform") { _ = curl_multi_perform(multi, &running) }
             if running == 0 { break }
@@ -279,7 +228,7 @@ package struct Transport: ~Copyable {
     private func goesOn(_ watch: inout ProgressMonitor, _ exchange: ExchangeContext) -> Bool {
         var connected: curl_off_t = 0
         waypost_curl_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connected)
-        let now = SystemClock().now()
+        let now = clock.now()
         guard connected > 0 else {
             watch.isConnecting(now)
             return true
@@ -297,37 +246,25 @@ package struct Transport: ~Copyable {
         var type: UnsafeMutablePointer<CChar>?
         waypost_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
         waypost_curl_get_string(easy, CURLINFO_CONTENT_TYPE, &type)
+        let header = AnswerHeader(easy: easy)
         var answer = Answer(
             status: status,
             contentType: type.map { String(cString: $0) } ?? "",
             body: exchange.answer,
-            retryAfter: AnswerHeader(easy: easy).retryAfter,
-            acceptEncoding: field("Accept-Encoding")
+            retryAfter: header.retryAfter,
+            acceptEncoding: header.field("Accept-Encoding")
         )
         answer.reply = exchange.reply
         answer.cutAt = exchange.isCut ? exchange.answered : nil
         answer.isOfSecondTry = exchange.isRewound
-        answer.etag = field("ETag")
-        answer.region = field("x-amz-bucket-region")
-        answer.location = field("Location")
+        answer.etag = header.field("ETag")
+        answer.region = header.field("x-amz-bucket-region")
+        answer.location = header.field("Location")
         return answer
     }
 
-    /// Returns a field of the answer, its lines joined by commas (RFC 9110, section 5.3), or "".
-    private func field(_ name: String) -> String {
-        var lines: [String] = []
-        var header: UnsafeMutablePointer<curl_header>?
-        while curl_easy_header(easy, name, lines.count, UInt32(CURLH_HEADER), -1, &header)
-            == CURLHE_OK,
-            let value = header?.pointee.value
-        {
-            lines.append(String(cString: value))
-        }
-        return lines.joined(separator: ",")
-    }
-
     /// Returns the bytes that the last request sent and received in HTTP, without TLS and TCP.
-    private func traffic(_ exchange: ExchangeContext) -> Traffic {
+    private func bytes(_ exchange: ExchangeContext) -> Traffic {
         var header = 0
         var download: curl_off_t = 0
         waypost_curl_get_long(easy, CURLINFO_HEADER_SIZE, &header)
@@ -356,13 +293,4 @@ package struct Transport: ~Copyable {
             code: code == CURLE_BAD_CONTENT_ENCODING ? .server : .network
         )
     }
-}
-
-/// Sums bytes on the wire; used by the transport's thread only.
-package final class WireMeter {
-    package private(set) var traffic = Traffic()
-
-    func add(_ more: Traffic) { traffic = traffic + more }
-
-    package func clear() { traffic = Traffic() }
 }

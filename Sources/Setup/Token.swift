@@ -1,6 +1,7 @@
 // Reads the device token from a file that only its owner can read, and never shows it.
 package import Host
 package import HTTP
+package import Upload
 
 /// Reads the device token, which no error message contains.
 package enum Token {
@@ -74,5 +75,29 @@ package enum Token {
             )
         }
         return String(decoding: token, as: UTF8.self)
+    }
+}
+
+extension UploadSettings {
+    /// Reads what the destination asks for: the device token, or a bucket's keys as `ID:SECRET`.
+    ///
+    /// Throws a Failure with the file, the problem and the remedy.
+    package func secret(_ environment: [String: String]) throws(Failure) -> String {
+        switch destination {
+        case .ingest:
+            try Token.read(
+                file: tokenFile,
+                environment: environment,
+                for: endpoint,
+                onlyBound: isFromCard
+            )
+        case .s3:
+            try StoreKeys.read(
+                file: credentialsFile,
+                environment: environment,
+                for: bucketURL,
+                onlyBound: isFromCard
+            )
+        }
     }
 }

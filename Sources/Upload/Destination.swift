@@ -1,5 +1,6 @@
 // The interface of upload destinations: a server, a bucket, or a simulated one.
 package import Host
+import HTTP
 package import Queue
 import Records
 
@@ -31,12 +32,10 @@ package protocol Destination: AnyObject {
     ) throws -> Delivery
 }
 
-/// The outcome of sending a batch.
+/// The outcome of sending a batch, over all its requests.
 package struct Delivery: Sendable, Equatable {
-    /// nil if sending was stopped before a verdict.
-    package var verdict: Verdict?
-    /// The budget had no room to send it, or all of it.
-    package var isHeld = false
+    /// The verdict on the last request.
+    package var verdict: Verdict
     /// No byte of it was sent: no server can have seen it.
     package var isUnsent = false
     /// Bytes of bodies handed to the network.
@@ -48,7 +47,38 @@ package struct Delivery: Sendable, Equatable {
     /// The batch was sent more than once, so duplicates are expected.
     package var wasRepeated = false
 
-    package init(_ verdict: Verdict? = nil) {
+    package init(_ verdict: Verdict = .stopped) {
         self.verdict = verdict
+    }
+
+    /// Makes a request if `mayCost` allows it, and adds its outcome, which `judge` names for an
+    /// answer; returns the answer.
+    mutating func request(
+        _ request: HTTPRequest,
+        over transport: Transport,
+        mayCost: (Int64, Traffic) -> Bool,
+        meanwhile: () -> Bool = { false },
+        until stop: StopSignal,
+        judge: (Answer) -> Verdict
+    ) -> Answer? {
+        guard mayCost(request.cost, traffic) else {
+            verdict = .held
+            return nil
+        }
+        let exchange = transport.send(request, meanwhile: meanwhile, until: stop)
+        bytes += request.body.length
+        traffic = traffic + transport.takeTraffic()
+        switch exchange {
+        case .stopped: verdict = .stopped
+        case .failed(let failure):
+            verdict = .unreachable(failure)
+            isUnsent = traffic.sent == 0
+        case .answered(let answer):
+            verdict = judge(answer)
+            duplicates = answer.reply.duplicates
+            if answer.isOfSecondTry { wasRepeated = true }
+            return answer
+        }
+        return nil
     }
 }

@@ -1,22 +1,14 @@
-// Settings of upload destinations: address, identity and credentials.
+// Settings of upload destinations: address, identity and credentials; opens and verifies one.
+package import Host
 package import HTTP
+package import Queue
 package import Records
-
-/// Settings that only a bucket needs.
-package struct BucketSettings: Sendable {
-    /// The region used to sign requests.
-    package var region: String
-
-    package init(region: String) {
-        self.region = region
-    }
-}
 
 /// Settings of a destination, a server or a bucket.
 package struct DestinationSettings: Sendable {
     package var transport: TransportSettings
-    /// Set if the endpoint is a bucket, not an ingest server.
-    package var bucket: BucketSettings?
+    /// The region of a bucket, used to sign requests; nil for an ingest server.
+    package var region: String?
     package var deviceID: String
     /// Wire names of the built-in streams.
     package var streamNames: [Stream: String]
@@ -29,14 +21,14 @@ package struct DestinationSettings: Sendable {
 
     package init(
         transport: TransportSettings,
-        bucket: BucketSettings? = nil,
+        region: String? = nil,
         deviceID: String,
         streamNames: [Stream: String],
         compression: Compression = UploadSettings().compression,
         token: @escaping @Sendable () throws -> String
     ) {
         self.transport = transport
-        self.bucket = bucket
+        self.region = region
         self.deviceID = deviceID
         self.streamNames = streamNames
         self.compression = compression
@@ -45,5 +37,35 @@ package struct DestinationSettings: Sendable {
 
     func name(of stream: Stream) -> String {
         streamNames[stream] ?? userName(stream) ?? "\(stream)"
+    }
+}
+
+extension DestinationSettings {
+    /// Opens the destination for the batches of a queue.
+    ///
+    /// Throws if libcurl cannot be used, or the queue's disk error.
+    package func open(_ queue: Queue) throws -> any Destination {
+        region == nil ? try ServerDestination(self) : try BucketDestination(self, queue)
+    }
+
+    /// Asks the endpoint once whether it accepts uploads of this device.
+    ///
+    /// Throws a Failure with the endpoint's or the network's message.
+    package func verify(
+        until stop: StopSignal,
+        onTraffic: (Traffic) -> Void = { _ in }
+    ) throws -> Enrolment.Outcome {
+        guard region != nil else {
+            return try Enrolment.verify(
+                transport,
+                token: token(),
+                until: stop,
+                onTraffic: onTraffic
+            )
+        }
+        let destination = try BucketDestination(self, nil)
+        try destination.begin()
+        try destination.verify(until: stop, onTraffic: onTraffic)
+        return .accepted
     }
 }

@@ -1,16 +1,8 @@
-// The queue as a sync sees it; no other upload code talks to the writer.
+// Reads the queue for a sync, whose record numbers hold in one database file only.
 import Host
 import Queue
 import Records
 import SQLite
-
-/// The position up to which records were accepted at one point in time, per stream.
-struct AcceptedMark {
-    fileprivate var ends: [Stream: Int64]
-
-    /// Returns the newest record of a stream accepted by then; 0 if there is none.
-    func end(of stream: Stream) -> Int64 { ends[stream] ?? 0 }
-}
 
 /// Records of a stream cannot be read for now; the live database is intact.
 struct RecordsUnreadable: Error {
@@ -22,7 +14,7 @@ struct RecordsUnreadable: Error {
 /// The live database was replaced during a sync, so the sync's record numbers are no longer valid.
 struct DatabaseReplaced: Error {}
 
-/// Queries the queue and changes its batches; used by the sync's thread.
+/// Reads the queue, over readers that it reopens; used by the sync's thread.
 final class QueueClient {
     private let queue: Queue
     /// nil until it is needed: the disk may fail at the start.
@@ -43,33 +35,24 @@ final class QueueClient {
         self.queue = queue
     }
 
-    // MARK: Streams
-
-    /// All streams in upload order, small ones first: audio must not delay a position.
-    var streams: [Stream] { queue.streams.streams }
-
-    /// Returns whether the newest records of a stream may go before a backlog.
-    func isSmall(_ stream: Stream) -> Bool { !(queue.streams[stream]?.isLarge ?? false) }
-
     // MARK: Queries
 
     /// Commits everything accepted before now; returns the position reached in each stream.
-    func mark() throws -> AcceptedMark {
+    func mark() throws -> [Stream: Int64] {
         try queue.flushed()
         file = queue.leavings
         unreadable = []
-        return AcceptedMark(
-            ends: Dictionary(uniqueKeysWithValues: streams.map { ($0, queue.newest($0)) })
-        )
+        let newest = queue.streams.streams.map { ($0, queue.newest($0)) }
+        return Dictionary(uniqueKeysWithValues: newest)
     }
 
     /// Returns how many records up to a mark are still pending, over all streams.
     ///
     /// Returns nil until the contents of every quarantined database are known.
-    func left(of mark: AcceptedMark) throws -> Int? {
+    func left(of mark: [Stream: Int64]) throws -> Int? {
         guard queue.leavings == file else { throw DatabaseReplaced() }
         guard !queue.setAside.contains(where: { $0.waiting == nil }) else { return nil }
-        return try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
+        return try mark.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
     }
 
     /// Returns whether records of a stream are pending; true if the disk fails.
@@ -166,17 +149,12 @@ final class QueueClient {
         olderReader = nil
     }
 
-    var clockIsSynced: Bool { queue.clockIsSynced }
-
     /// Returns whether the time is known better than when the batch was frozen: known at all, or
     /// corrected.
     func isDatedBetter(_ batch: Batch) -> Bool {
-        !batch.synced && clockIsSynced
+        !batch.synced && queue.clockIsSynced
             || batch.clockMap >= 0 && batch.clockMap < queue.clockCorrection
     }
-
-    /// Returns the correct wall time; nil while it is unknown.
-    func rightTime(at stamp: Stamp) -> WallTime? { queue.rightTime(at: stamp) }
 
     // MARK: Unreadable records
 
@@ -250,12 +228,15 @@ final class QueueClient {
         try performInSameFile { try $0.lose(sequence, of: batch) }
     }
 
-    /// Runs a change only in the same database file: in another one a number means another record.
-    private func performInSameFile(_ body: @escaping @Sendable (Writer) throws -> Void) throws {
+    /// Runs a change only in the same database file: in another one a number means another record
+    /// or batch.
+    private func performInSameFile<Value: Sendable>(
+        _ body: @escaping @Sendable (Writer) throws -> Value
+    ) throws -> Value {
         let (queue, file) = (queue, file)
-        try queue.perform { writer in
+        return try queue.perform { writer in
             guard queue.leavings == file else { throw DatabaseReplaced() }
-            try body(writer)
+            return try body(writer)
         }
     }
 
@@ -266,43 +247,19 @@ final class QueueClient {
         try queue.perform { try $0.freeze(range, through: last) }
     }
 
-    func release(_ batch: Batch) throws { try queue.perform { try $0.release(batch) } }
-
-    func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
-
     /// Clears the resend mark of a batch; returns whether it had one.
     @discardableResult
     func resent(_ batch: Batch) throws -> Bool {
-        let (queue, file) = (queue, file)
-        return try queue.perform { writer in
-            // In another file this number means another batch.
-            guard queue.leavings == file else { throw DatabaseReplaced() }
-            return try writer.resent(batch)
-        }
+        try performInSameFile { try $0.resent(batch) }
     }
 
     @discardableResult
     func split(_ batch: Batch, message: String? = nil) throws -> [Batch] {
         try queue.perform { try $0.split(batch, message: message) }
     }
+}
 
-    func refused(_ batch: Batch, message: String) throws {
-        try queue.perform { try $0.refused(batch, message: message) }
-    }
-
-    func quarantine(_ batch: Batch, message: String) throws {
-        try queue.perform { writer in
-            try writer.refused(batch, message: message)
-            try writer.quarantine(batch, message: message)
-        }
-    }
-
-    /// Records one event about the batches that a sync quarantined.
-    func noteQuarantined(_ batches: [Batch], message: String) throws {
-        try queue.perform { try $0.noteQuarantined(batches, message: message) }
-    }
-
-    func tell(_ event: Event) { queue.accept(event) }
-
-    func note(_ traffic: Traffic) throws { try queue.perform { try $0.note(traffic) } }
+extension Queue {
+    /// Returns whether the newest records of a stream may go before a backlog.
+    func isSmall(_ stream: Stream) -> Bool { !(streams[stream]?.isLarge ?? false) }
 }

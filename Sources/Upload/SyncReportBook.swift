@@ -4,8 +4,8 @@ import Queue
 import Records
 import StatusBoard
 
-/// Updates the report; used by the sync's thread.
-final class SyncReportBook {
+/// Updates the report.
+struct SyncReportBook {
     private let board: Publisher<UploadReport>
     private let clock: any HostClock
     private var report: UploadReport
@@ -24,7 +24,7 @@ final class SyncReportBook {
     var phase: UploadReport.Phase { report.phase }
     var bytesSent: Int64 { report.bytesSent }
 
-    func enter(
+    mutating func enter(
         _ phase: UploadReport.Phase,
         notBefore: BootInstant? = nil,
         atTheLatest: BootInstant? = nil,
@@ -37,7 +37,7 @@ final class SyncReportBook {
         publish()
     }
 
-    func sending(_ batch: Batch) {
+    mutating func sending(_ batch: Batch) {
         let now = clock.stamp()
         report.lastAttemptAt = now
         report.streams[batch.stream, default: StreamUpload()].lastAttemptAt = now
@@ -46,12 +46,12 @@ final class SyncReportBook {
     }
 
     /// Records that a request has ended; the caller records and publishes its outcome next.
-    func sent(_ batch: Batch, bytes: Int) {
+    mutating func sent(_ batch: Batch, bytes: Int) {
         report.streams[batch.stream]?.inFlight = 0
         report.bytesSent += Int64(bytes)
     }
 
-    func accepted(_ batch: Batch) {
+    mutating func accepted(_ batch: Batch) {
         let now = clock.stamp()
         report.lastSuccessAt = now
         report.streams[batch.stream]?.lastSuccessAt = now
@@ -60,20 +60,20 @@ final class SyncReportBook {
         publish()
     }
 
-    func failed(_ failure: Failure, _ streams: [Stream]) {
+    mutating func failed(_ failure: Failure, _ streams: [Stream]) {
         let error = TimedFailure(failure: failure, at: clock.stamp())
         for stream in streams { report.streams[stream, default: StreamUpload()].lastError = error }
         publish()
     }
 
     /// Records a failure that stopped every stream.
-    func failed(_ failure: Failure, all streams: [Stream]) {
+    mutating func failed(_ failure: Failure, all streams: [Stream]) {
         failed(failure, streams)
         common = streams.first.flatMap { report.streams[$0]?.lastError }
     }
 
     /// Clears the failure that stopped every stream, also for streams with nothing to send.
-    func recovered() {
+    mutating func recovered() {
         guard let common else { return }
         self.common = nil
         for stream in report.streams.keys where report.streams[stream]?.lastError == common {

@@ -6,14 +6,9 @@ import Synchronization
 
 /// Uploads the queue's records, on its own thread.
 package final class Uploader: Sendable {
-    /// A reason to run a sync.
-    enum Trigger: Sendable {
-        /// A tick of the upload interval: ignored during backoff.
-        case tick
-        /// A user asked: runs at once, whatever the backoff.
-        case asked(SyncReason, @Sendable (SyncResult) -> Void)
-        /// The network or the token changed.
-        case changed(SyncReason)
+    private enum Trigger: Sendable {
+        /// Run a sync; a user who waits for its result gives a callback.
+        case sync(SyncReason, (@Sendable (SyncResult) -> Void)? = nil)
         case stop
     }
 
@@ -64,7 +59,7 @@ package final class Uploader: Sendable {
     ///
     /// Dropped if another trigger is queued, which leads to a sync too, so ticks do not pile up
     /// during a long sync.
-    package func tick() { if triggers.count == 0 { _ = triggers.post(.tick) } }
+    package func tick() { if triggers.count == 0 { _ = triggers.post(.sync(.tick)) } }
 
     /// Requests a sync at once, in quiet hours too; `isOverBudget` ignores the daily budget.
     ///
@@ -74,14 +69,14 @@ package final class Uploader: Sendable {
         _ done: @escaping @Sendable (SyncResult) -> Void
     ) {
         let reason = isOverBudget ? SyncReason.askedOverBudget : .asked
-        if !triggers.post(.asked(reason, done)) { done(SyncResult()) }
+        if !triggers.post(.sync(reason, done)) { done(SyncResult()) }
     }
 
     /// Reports a network change: uploads that may have failed without it are retried at once.
-    package func networkChanged() { _ = triggers.post(.changed(.network)) }
+    package func networkChanged() { _ = triggers.post(.sync(.network)) }
 
     /// Reports a new token, which is tried at once.
-    package func tokenChanged() { _ = triggers.post(.changed(.token)) }
+    package func tokenChanged() { _ = triggers.post(.sync(.token)) }
 
     /// Ends `run`; raise the stop signal too, to abort a request.
     package func stop() { _ = triggers.post(.stop, urgent: true) }
@@ -112,7 +107,7 @@ package final class Uploader: Sendable {
         forwarding.withLock { $0 = nil }
         var rest: [Trigger] = []
         triggers.close(into: &rest)
-        for case .asked(_, let done) in rest { done(SyncResult()) }
+        for case .sync(_, let done?) in rest { done(SyncResult()) }
         answer(SyncResult())
     }
 
@@ -158,11 +153,9 @@ package final class Uploader: Sendable {
         var isStopped = false
         for trigger in pending {
             switch trigger {
-            case .tick: reasons.append(.tick)
-            case .asked(let reason, let done):
+            case .sync(let reason, let done):
                 reasons.append(reason)
-                asking.withLock { $0.append(done) }
-            case .changed(let reason): reasons.append(reason)
+                if let done { asking.withLock { $0.append(done) } }
             case .stop: isStopped = true
             }
         }

@@ -1,8 +1,12 @@
 // The outcome of sending a batch.
 package import Host
 
-/// The uploader's interpretation of an answer.
+/// The outcome of a batch's last request, as the destination interprets it.
 package enum Verdict: Sendable, Equatable {
+    /// The stop signal was raised before an answer came.
+    case stopped
+    /// The budget had no room to send the batch, or all of it.
+    case held
     /// The server has the batch.
     case accepted
     /// The network failed: no server was reached.
@@ -20,4 +24,19 @@ package enum Verdict: Sendable, Equatable {
     case tooLarge(message: String)
     /// The server refuses records of the batch.
     case refused(message: String)
+}
+
+extension Verdict {
+    /// Throws what keeps a device from being enrolled; `asked` names the other side.
+    func requireAccepted(by asked: String) throws(Failure) {
+        switch self {
+        case .accepted: return
+        case .stopped, .held: throw Failure("enrolment was interrupted")
+        case .unreachable(let failure), .retry(let failure, _), .inProgress(let failure, _),
+            .tokenRefused(let failure), .endpointWrong(let failure):
+            throw failure
+        case .tooLarge(let message), .refused(let message):
+            throw Failure("\(asked) refused the enrolment: \(message)", code: .server)
+        }
+    }
 }

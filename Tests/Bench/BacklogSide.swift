@@ -87,7 +87,7 @@ enum BacklogSide {
         _ batch: Batch,
         _ reader: Reader,
         _ compression: Compression
-    ) throws -> any RequestBody {
+    ) throws -> RequestBody {
         try BatchBody(
             batch: batch,
             envelope: envelope(batch.stream),
@@ -107,7 +107,7 @@ enum BacklogSide {
 
     /// All of a body; its length.
     static func read(
-        _ body: any RequestBody,
+        _ body: RequestBody,
         _ sink: (ArraySlice<UInt8>) throws -> Void
     ) throws -> Int {
         var bytes = 0

@@ -123,7 +123,7 @@ enum UploadSide {
         return figures
     }
 
-    private static func write(_ body: any RequestBody, to path: String) throws -> Int {
+    private static func write(_ body: RequestBody, to path: String) throws -> Int {
         guard let file = fopen(path, "wb") else {
             throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
         }

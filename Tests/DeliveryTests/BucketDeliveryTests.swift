@@ -113,7 +113,7 @@ import Upload
 
     private func bucket(_ url: String, _ keys: String) -> DestinationSettings {
         var settings = destination(url, keys)
-        settings.bucket = BucketSettings(region: "us-east-1")
+        settings.region = "us-east-1"
         return settings
     }
 }

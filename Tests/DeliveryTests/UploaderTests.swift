@@ -60,12 +60,14 @@ import Upload
 
     @Test func receiverNamesWhatItTakes_andTheUploaderChoosesFromIt() throws {
         let receiver = try ReceiverProcess()
-        let exchange = try Transport(settings(receiver)).post(
-            MemoryBody([0]),
-            headers: [
-                "Content-Type: application/json", "X-Device-Token: secret",
-                "Idempotency-Key: \"\(UUID().uuidString)\"", "Content-Encoding: br",
-            ],
+        let exchange = try Transport(settings(receiver)).send(
+            HTTPRequest(
+                posting: RequestBody([0]),
+                headers: [
+                    "Content-Type: application/json", "X-Device-Token: secret",
+                    "Idempotency-Key: \"\(UUID().uuidString)\"", "Content-Encoding: br",
+                ]
+            ),
             until: try StopSignal()
         )
         guard case .answered(let answer) = exchange else {

@@ -37,7 +37,7 @@ final class BucketBench {
             },
             destination: DestinationSettings(
                 transport: TransportSettings(endpoint: url, userAgent: "waypost/test"),
-                bucket: BucketSettings(region: "us-east-1"),
+                region: "us-east-1",
                 deviceID: "device-1",
                 streamNames: [
                     .location: "places", .beacons: "beacons", .audio: "audio",

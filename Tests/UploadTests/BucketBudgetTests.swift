@@ -12,15 +12,15 @@ import Testing
     /// Each chunk is an object: those that the day has room for are stored, once.
     @Test func bucket_storesWhatFits_andGoesOnThere() throws {
         let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
-        let bucket = BucketSettings(region: "us-east-1")
-        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, bucket: bucket) {
+        let region = "us-east-1"
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, region: region) {
             // The batch is frozen whole and stays pending.
             _ in .hangUp
         }
         bench.addSound(6)
         _ = bench.sync.perform(.tick)
         bench.finish()
-        let then = try BudgetBench(.budget(200_000), bucket: bucket, temporary: bench.temporary) {
+        let then = try BudgetBench(.budget(200_000), region: region, temporary: bench.temporary) {
             _ in stored
         }
         defer { then.finish() }
@@ -42,15 +42,15 @@ import Testing
     /// Freezes a batch of audio in an outage, before there was a budget.
     private func bucketAfterOutage(budget: Int64, chunks: Int) throws -> BudgetBench {
         let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
-        let bucket = BucketSettings(region: "us-east-1")
-        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, bucket: bucket) {
+        let region = "us-east-1"
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, region: region) {
             _ in .hangUp
         }
         bench.addSound(chunks)
         _ = bench.sync.perform(.tick)
         bench.finish()
         let settings = UploadSettings.budget(budget) { $0.destination = .s3 }
-        return try BudgetBench(settings, bucket: bucket, temporary: bench.temporary) { _ in stored }
+        return try BudgetBench(settings, region: region, temporary: bench.temporary) { _ in stored }
     }
 
     /// Each has to be alone in its batch for that.
@@ -87,8 +87,8 @@ import Testing
             $0.clockPatience = .zero
             $0.destination = .s3
         }
-        let bucket = BucketSettings(region: "us-east-1")
-        let bench = try BudgetBench(settings, bucket: bucket) { _ in
+        let region = "us-east-1"
+        let bench = try BudgetBench(settings, region: region) { _ in
             isLost.value
                 ? .hangUp : .answer(status: 200, body: "", headers: ["ETag: \"a\""])
         }

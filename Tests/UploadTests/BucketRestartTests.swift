@@ -113,7 +113,7 @@ import Testing
     private static func destination(_ compression: Compression) -> DestinationSettings {
         DestinationSettings(
             transport: TransportSettings(endpoint: "http://127.0.0.1:1/b", userAgent: "t"),
-            bucket: BucketSettings(region: "us-east-1"),
+            region: "us-east-1",
             deviceID: "device-1",
             streamNames: [:],
             compression: compression,

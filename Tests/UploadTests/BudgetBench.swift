@@ -27,7 +27,7 @@ final class BudgetBench {
         _ settings: UploadSettings,
         hour: Double = 0,
         isSynced: Bool = true,
-        bucket: BucketSettings? = nil,
+        region: String? = nil,
         temporary: TemporaryFolder = TemporaryFolder(),
         _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
     ) throws {
@@ -40,7 +40,7 @@ final class BudgetBench {
         server = try FaultyServer(behaviour)
         destination = DestinationSettings(
             transport: TransportSettings(endpoint: server.endpoint, userAgent: "waypost/test"),
-            bucket: bucket,
+            region: region,
             deviceID: "device-1",
             streamNames: [.location: "places", .audio: "audio", .events: "events"],
             compression: .none,

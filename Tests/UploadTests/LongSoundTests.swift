@@ -50,7 +50,7 @@ import Testing
         return try queue.flushed()
     }
 
-    private func pieces(_ body: any RequestBody) throws -> [ArraySlice<UInt8>] {
+    private func pieces(_ body: RequestBody) throws -> [ArraySlice<UInt8>] {
         var pieces: [ArraySlice<UInt8>] = []
         while let piece = Optional(try body.read(atMost: .max)), !piece.isEmpty {
             pieces.append(piece)

@@ -86,9 +86,8 @@ import Testing
         var steps = 0
         let exchange = try Transport(
             TransportSettings(endpoint: server.endpoint, userAgent: "waypost/test")
-        ).post(
-            MemoryBody([1, 2, 3]),
-            headers: [],
+        ).send(
+            HTTPRequest(posting: RequestBody([1, 2, 3]), headers: []),
             meanwhile: {
                 steps += 1
                 if steps == 3 { mayAnswer.signal() }

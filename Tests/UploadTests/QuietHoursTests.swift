@@ -134,9 +134,9 @@ import Testing
     /// Each audio chunk is an object: a batch of them takes hours on a slow link.
     @Test func longBatchToABucket_restsAsTheyBegin_andGoesOnBehindThem() throws {
         let turn = Locked<ManualClock?>(nil)
-        let bucket = BucketSettings(region: "us-east-1")
+        let region = "us-east-1"
         let settings = quiet("22:00-06:00") { $0.destination = .s3 }
-        let bench = try BudgetBench(settings, hour: 21.95, bucket: bucket) { _ in
+        let bench = try BudgetBench(settings, hour: 21.95, region: region) { _ in
             turn.value?.advance(by: .seconds(60))
             return .stored
         }

@@ -256,7 +256,7 @@ private struct Parts {
         let isFaulty = Locked(true)
         let bench = try BudgetBench(
             Self.settings { $0.destination = .s3 },
-            bucket: BucketSettings(region: "us-east-1")
+            region: "us-east-1"
         ) { request in
             guard isFaulty.value, request.body.count > 20_000 else { return .stored }
             return .answer(status: 500, body: "oops")

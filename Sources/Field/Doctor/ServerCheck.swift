@@ -135,26 +135,13 @@ struct ServerCheck {
     /// Reads the secret; returns it with the finding about its file.
     private func readToken() -> (String?, Finding) {
         do {
-            switch upload.destination {
-            case .ingest:
-                let token = try Token.read(
-                    file: upload.tokenFile,
-                    environment: input.environment,
-                    for: upload.endpoint,
-                    onlyBound: upload.isFromCard
-                )
-                return (token, .ok("token", "there, and only its owner may read it"))
-            case .s3:
-                _ = try StoreKeys.read(
-                    file: upload.credentialsFile,
-                    environment: input.environment,
-                    for: upload.bucketURL,
-                    onlyBound: upload.isFromCard
-                )
-                return (
-                    nil, .ok("keys", "there, and only their owner may read them; a sync tries them")
-                )
+            let secret = try upload.secret(input.environment)
+            guard upload.destination == .s3 else {
+                return (secret, .ok("token", "there, and only its owner may read it"))
             }
+            return (
+                nil, .ok("keys", "there, and only their owner may read them; a sync tries them")
+            )
         } catch {
             let isHidden = error.message.contains(text: "must belong to the user")
             guard !isHidden else {

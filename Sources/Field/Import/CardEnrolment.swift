@@ -94,12 +94,7 @@ package struct CardEnrolment {
             AskedToken(configuration: configuration).forget()
             outcome.hasNewToken = true
         }
-        let token = try Token.read(
-            file: upload.tokenFile,
-            environment: ["CREDENTIALS_DIRECTORY": places.credentials],
-            for: endpoint,
-            onlyBound: upload.isFromCard
-        )
+        let token = try upload.secret(["CREDENTIALS_DIRECTORY": places.credentials])
         _ = try Enrolment.verify(transport, token: token, until: StopSignal())
         return mark
     }

@@ -1,14 +1,11 @@
 // Objects for a bucket: a repeatable body with the digest that the store checks.
 
-/// Produces one pass over an object: the next piece (never empty) per call, nil at the end.
-package typealias PieceSupply = () throws -> [UInt8]?
-
 /// An object to be stored.
 package struct BucketObject {
     package var key: String
     /// Its media type.
     package var type: String
-    package var body: any RequestBody
+    package var body: RequestBody
     /// SHA-256 in hex.
     package var digest: String
 
@@ -31,32 +28,6 @@ package struct BucketObject {
         self.key = key
         self.type = type
         self.digest = try digest.finish()
-        body = kept.body ?? ProducedBody(length: kept.length, start)
-    }
-}
-
-/// A body produced while it is sent, in constant memory.
-private final class ProducedBody: RequestBody {
-    let length: Int
-    private let start: () -> PieceSupply
-    private var next: PieceSupply
-    private var piece: ArraySlice<UInt8> = []
-
-    init(length: Int, _ start: @escaping () -> PieceSupply) {
-        self.length = length
-        self.start = start
-        next = start()
-    }
-
-    func rewind() {
-        next = start()
-        piece = []
-    }
-
-    func read(atMost limit: Int) throws -> ArraySlice<UInt8> {
-        if piece.isEmpty { piece = try next()?[...] ?? [] }
-        let slice = piece.prefix(limit)
-        piece = piece.dropFirst(limit)
-        return slice
+        body = kept.body ?? RequestBody(length: kept.length, start)
     }
 }

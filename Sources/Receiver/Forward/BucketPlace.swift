@@ -27,14 +27,12 @@ package struct BucketPlace: Sendable {
     }
 
     /// The names of the settings as users know them.
-    package static let names = SettingNames(
-        endpoint: "--bucket-url",
-        bucket: "--bucket-url",
-        region: "--region",
-        keys: "--credentials-file",
-        certificates: "--ca-file",
-        pin: ""
-    )
+    package static let names: SettingNames = {
+        var names = SettingNames()
+        (names.endpoint, names.bucket, names.region) = ("--bucket-url", "--bucket-url", "--region")
+        (names.keys, names.certificates, names.pin) = ("--credentials-file", "--ca-file", "")
+        return names
+    }()
 
     var transport: TransportSettings {
         // A gateway waits 30 s for an answer, and should get one before that.

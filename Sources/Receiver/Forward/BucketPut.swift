@@ -3,14 +3,6 @@ import Host
 import HTTP
 import Synchronization
 
-/// A connection to the bucket, reused between batches; used by one thread at a time.
-final class BucketLine {
-    let transport: Transport
-
-    /// Throws if libcurl cannot be used.
-    init(_ place: BucketPlace) throws { transport = try Transport(place.transport) }
-}
-
 /// Puts the objects of one batch until a deadline.
 struct BucketPut {
     /// Seconds after which a gateway retries, unless the store says otherwise.
@@ -18,20 +10,20 @@ struct BucketPut {
 
     private let place: BucketPlace
     private let keys: String
-    private let line: BucketLine
+    private let transport: Transport
     private let deadline: BootInstant
     private let stop: StopSignal
 
     init(
         _ place: BucketPlace,
         _ keys: String,
-        _ line: BucketLine,
+        _ transport: Transport,
         until deadline: BootInstant,
         or stop: StopSignal
     ) {
         self.place = place
         self.keys = keys
-        self.line = line
+        self.transport = transport
         self.deadline = deadline
         self.stop = stop
     }
@@ -42,15 +34,14 @@ struct BucketPut {
         guard left > .zero else {
             throw Self.unavailable("the bucket is slow: the batch is not stored in time", after: 1)
         }
-        let exchange = line.transport.put(
-            object.body,
-            headers: ["Content-Type: \(object.type)"],
-            to: BucketURL.object(object.key, in: place.url),
-            signing: RequestSigning(region: place.region, keys: keys, digest: object.digest),
-            limit: left,
-            until: stop
+        var request = HTTPRequest(
+            putting: object,
+            into: place.url,
+            region: place.region,
+            keys: keys
         )
-        switch exchange {
+        request.limit = left
+        switch transport.send(request, until: stop) {
         case .stopped: throw Self.unavailable("the server is being stopped", after: 1)
         case .failed(let failure): throw Self.unavailable("the bucket: \(failure.message)")
         case .answered(let answer): try Self.judge(answer)

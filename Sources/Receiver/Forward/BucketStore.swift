@@ -16,7 +16,7 @@ final class BucketStore: @unchecked Sendable {
     private let place: BucketPlace
     private let folder: String
     private let lock = NSLock()
-    private var idle: [BucketLine] = []
+    private var idle: [Transport] = []
     private var total = Archive.Totals(records: 0, batches: 0)
     private let sound = RecentObjects()
     /// Making the objects needs memory, so at most two batches do it at once.
@@ -31,7 +31,7 @@ final class BucketStore: @unchecked Sendable {
         stop = try StopSignal()
         trouble = BucketTrouble(log)
         // Reports a setting that libcurl cannot use at the start.
-        idle = [try BucketLine(place)]
+        idle = [try Transport(place.transport)]
     }
 
     /// Stored since the start.
@@ -84,8 +84,8 @@ final class BucketStore: @unchecked Sendable {
         }
     }
 
-    private func takeLine() throws -> BucketLine {
-        try lock.withLock { idle.popLast() } ?? BucketLine(place)
+    private func takeLine() throws -> Transport {
+        try lock.withLock { idle.popLast() } ?? Transport(place.transport)
     }
 
     private func storeSound(

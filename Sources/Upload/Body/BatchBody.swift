@@ -43,11 +43,12 @@ package struct Envelope: Sendable {
 /// Produces the body of one batch, piece by piece, as often as needed.
 package final class BatchBody {
     let batch: Batch
-    private let envelope: Envelope
+    /// nil: only the records, one per line, audio by the names of its files.
+    private let envelope: Envelope?
     private let compression: Compression
     private let source: RecordSource
 
-    init(batch: Batch, envelope: Envelope, compression: Compression, source: RecordSource) {
+    init(batch: Batch, envelope: Envelope?, compression: Compression, source: RecordSource) {
         self.batch = batch
         self.envelope = envelope
         self.compression = compression
@@ -71,33 +72,39 @@ package final class BatchBody {
     /// Records per piece; an audio record has several pieces.
     static let pageSize: Int64 = 256
 
-    /// Returns the body as a request: in memory if it is small, otherwise produced twice.
-    package func request() throws -> any RequestBody {
+    /// Returns the body of a request: in memory if it is small, otherwise produced twice.
+    package func request() throws -> RequestBody {
         var kept = KeptPieces()
-        var pieces = pieces()
-        while let piece = try pieces.next() { kept.append(piece) }
-        return kept.body ?? StreamedBody(self, length: kept.length)
+        let next = pieces()
+        while let piece = try next() { kept.append(piece) }
+        return kept.body ?? RequestBody(length: kept.length, pieces)
     }
 
     /// Starts a new pass over the body.
-    func pieces() -> Pieces { Pieces(body: self) }
+    func pieces() -> PieceSupply {
+        var pieces = Pieces(body: self)
+        return { try pieces.next() }
+    }
 
     /// The pieces of one pass over the body, some tens of kB each.
-    struct Pieces {
+    private struct Pieces {
         private let body: BatchBody
         private let records: ClosedRange<Int64>
         private var compressor: PieceCompressor
         private var position: Int64
         /// The audio record that is being produced.
         private var sound: SoundRecord?
-        private var isStarted = false
+        private let isSound: Bool
+        private var isStarted: Bool
         private var isDone = false
 
-        fileprivate init(body: BatchBody) {
+        init(body: BatchBody) {
             self.body = body
             records = body.batch.first...body.batch.last
             position = body.batch.first
-            compressor = PieceCompressor(body.compression, isSound: body.batch.stream == .audio)
+            isSound = body.envelope != nil && body.batch.stream == .audio
+            isStarted = body.envelope == nil
+            compressor = PieceCompressor(body.compression, isSound: isSound)
         }
 
         /// Returns the next piece (never empty), or nil at the end.
@@ -111,17 +118,17 @@ package final class BatchBody {
         }
 
         private mutating func plain() throws -> [UInt8] {
-            guard isStarted else {
+            if !isStarted, let envelope = body.envelope {
                 isStarted = true
-                return body.envelope.opening()
+                return envelope.opening()
             }
             if let piece = try sound?.next() { return piece }
             sound = nil
             guard position <= records.upperBound else {
                 isDone = true
-                return body.envelope.closing(body.batch)
+                return body.envelope?.closing(body.batch) ?? []
             }
-            return body.batch.stream == .audio ? try nextSound() : try page()
+            return isSound ? try nextSound() : try page()
         }
 
         /// Starts the next audio record: returns its JSON up to the audio.
@@ -138,37 +145,13 @@ package final class BatchBody {
             position = page.upperBound + 1
             var bytes: [UInt8] = []
             try body.source.forEach(body.batch.stream, page) { sequence, json in
-                if sequence > records.lowerBound { bytes.append(UInt8(ascii: ",")) }
+                let isLine = body.envelope == nil
+                if !isLine, sequence > records.lowerBound { bytes.append(UInt8(ascii: ",")) }
                 bytes.append(contentsOf: json)
+                if isLine { bytes.append(UInt8(ascii: "\n")) }
                 return true
             }
             return bytes
         }
-    }
-}
-
-/// A batch's body, produced while it is sent, so memory use does not grow with the batch.
-final class StreamedBody: RequestBody {
-    let length: Int
-    private let body: BatchBody
-    private var pieces: BatchBody.Pieces
-    private var piece: ArraySlice<UInt8> = []
-
-    init(_ body: BatchBody, length: Int) {
-        self.body = body
-        self.length = length
-        pieces = body.pieces()
-    }
-
-    func rewind() {
-        pieces = body.pieces()
-        piece = []
-    }
-
-    func read(atMost limit: Int) throws -> ArraySlice<UInt8> {
-        if piece.isEmpty { piece = try pieces.next()?[...] ?? [] }
-        let slice = piece.prefix(limit)
-        piece = piece.dropFirst(limit)
-        return slice
     }
 }

@@ -13,6 +13,8 @@ package final class BodyDraft {
     private let limit: Int
     private let envelope: Envelope
     private var compressor: PieceCompressor
+    /// Another reader may be of another database, which has other records under the same numbers.
+    package let reader: Reader
     private let source: RecordSource
     private var kept = KeptPieces()
     /// Bytes of the body made so far, before compression.
@@ -39,6 +41,7 @@ package final class BodyDraft {
         self.range = range
         self.limit = limit
         self.envelope = envelope
+        self.reader = reader
         compressor = PieceCompressor(compression, isSound: range.stream == .audio)
         (last, position) = (range.first, range.first)
         source = try RecordSource(reader: reader, clockMap: range.clockMap)
@@ -103,14 +106,20 @@ package final class BodyDraft {
     }
 
     /// Returns whether this draft was made for these arguments.
-    func isOf(_ range: PendingRange, limit: Int, _ compression: Compression) -> Bool {
+    func isOf(
+        _ range: PendingRange,
+        limit: Int,
+        _ compression: Compression,
+        _ reader: Reader
+    ) -> Bool {
         range == self.range && limit == self.limit && compression == compressor.compression
+            && reader === self.reader
     }
 
     /// Returns an empty draft for the records that did not fit; nil if all did.
     ///
     /// Always nil for audio: it is large and limited by the network, not by the processor.
-    func next(_ compression: Compression, from reader: Reader) throws -> BodyDraft? {
+    func next(_ compression: Compression) throws -> BodyDraft? {
         guard last < range.last, range.stream != .audio else { return nil }
         var rest = range
         rest.first = last + 1
@@ -127,20 +136,17 @@ package final class BodyDraft {
     /// Returns the body of the batch frozen from this draft; nil for another batch or compression.
     ///
     /// Call it once: it finishes the compressor.
-    package func body(of batch: Batch, _ compression: Compression) throws -> (any RequestBody)? {
+    package func body(of batch: Batch, _ compression: Compression) throws -> RequestBody? {
         guard batch.partition == range.partition, batch.first == range.first, batch.last == last,
             batch.clockMap == range.clockMap, compression == compressor.compression
         else { return nil }
         try keep(envelope.closing(batch), isLast: true)
-        return kept.body
-            ?? StreamedBody(
-                BatchBody(
-                    batch: batch,
-                    envelope: envelope,
-                    compression: compression,
-                    source: source
-                ),
-                length: kept.length
-            )
+        let again = BatchBody(
+            batch: batch,
+            envelope: envelope,
+            compression: compression,
+            source: source
+        )
+        return kept.body ?? RequestBody(length: kept.length, again.pieces)
     }
 }

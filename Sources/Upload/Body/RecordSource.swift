@@ -8,7 +8,7 @@ package import Records
 package final class RecordSource {
     /// The number of records read in one short transaction.
     private static let pageSize: Int64 = 256
-    private let reader: Reader
+    let reader: Reader
     private let dates: RecordDates
     private let sound: SoundPlace
     private var json = JSONWriter()
@@ -179,18 +179,8 @@ package final class RecordSource {
 
     /// Calls `piece` with each piece of a chunk's playable file.
     package func file(of stored: Stored<Chunk>, _ piece: ([UInt8]) throws -> Void) throws {
-        let file = try soundFile(of: stored)
-        while let bytes = try file.next() { try piece(bytes) }
-    }
-
-    /// Starts a pass over the playable file of a chunk.
-    func soundFile(of stored: Stored<Chunk>) throws -> any SoundFile {
-        switch stored.record.codec {
-        case .opus: try OpusSoundFile(stored, reader: reader)
-        case .wav: PlainSoundFile(wave: stored, reader: reader)
-        case .flac: try PlainSoundFile(flac: stored, reader: reader)
-        case .aac: PlainSoundFile(aac: stored, reader: reader)
-        }
+        let next = try soundFile(of: stored)
+        while let bytes = try next() { try piece(bytes) }
     }
 
     /// Returns when the audio of a chunk begins.

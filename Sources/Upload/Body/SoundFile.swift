@@ -1,110 +1,80 @@
 // The playable file of an audio chunk, made from its segments as it is read.
 import AudioFiles
+import HTTP
 package import Queue
 package import Records
 
-/// One pass over a chunk's file; each pass gives the same bytes.
-protocol SoundFile: AnyObject {
-    /// Returns the next piece (never empty), or nil at the end.
-    func next() throws -> [UInt8]?
-}
-
-/// A chunk of Opus packets as an Ogg file.
-final class OpusSoundFile: SoundFile {
-    private let stored: Stored<Chunk>
-    private var chunk: Chunk { stored.record }
-    private let reader: Reader
-    private let preroll: [ArraySlice<UInt8>]
-    /// The next step: -1 for the headers, then each segment, then one past them.
-    private var step = -1
-    private var file: OggOpusFile
-
-    init(_ stored: Stored<Chunk>, reader: Reader) throws {
+extension RecordSource {
+    /// Starts a pass over the playable file of a chunk; each pass gives the same bytes.
+    func soundFile(of stored: Stored<Chunk>) throws -> PieceSupply {
         let chunk = stored.record
+        switch chunk.codec {
+        case .opus: return try opusFile(of: stored)
+        case .wav:
+            let header = WaveFile.header(rate: chunk.rate, frames: chunk.frames)
+            return plainFile(of: stored, header: header) { $0 }
+        case .flac:
+            let first = SegmentPackets.split(try reader.segment(0, of: stored)).first ?? []
+            let header = FlacFile.header(rate: chunk.rate, frames: chunk.frames, first: first)
+            var file = FlacFile()
+            return plainFile(of: stored, header: header) { segment in
+                SegmentPackets.split(segment).flatMap { file.append($0) }
+            }
+        case .aac: return plainFile(of: stored, header: []) { $0 }
+        }
+    }
+
+    /// Opus packets as an Ogg file: its headers, each segment, and its end.
+    private func opusFile(of stored: Stored<Chunk>) throws -> PieceSupply {
+        let (chunk, reader) = (stored.record, reader)
         let preroll = try reader.preroll(before: chunk)
-        self.stored = stored
-        self.reader = reader
-        self.preroll = preroll
-        file = OggOpusFile(
+        var file = OggOpusFile(
             serial: UInt32(truncatingIfNeeded: stored.sequence),
             rate: chunk.rate,
             frames: chunk.frames,
             preskip: chunk.preskip,
             prerollPackets: preroll.count
         )
-    }
-
-    func next() throws -> [UInt8]? {
-        while step <= chunk.segments {
-            let bytes = try piece(step)
-            step += 1
-            if !bytes.isEmpty { return bytes }
-        }
-        return nil
-    }
-
-    private func piece(_ step: Int) throws -> [UInt8] {
-        if step == chunk.segments { return file.finish() }
-        guard step >= 0 else {
-            return preroll.reduce(into: file.headers()) { $0 += file.append($1) }
-        }
-        var packets = SegmentPackets.split(try reader.segment(step, of: stored))
-        // The last packet is repeated as the first one of the next segment.
-        if step < chunk.segments - 1 { _ = packets.popLast() }
-        return packets.reduce(into: []) { $0 += file.append($1) }
-    }
-}
-
-/// A chunk whose segments follow one another after an optional header: WAV, FLAC, ADTS.
-final class PlainSoundFile: SoundFile {
-    private let stored: Stored<Chunk>
-    private var chunk: Chunk { stored.record }
-    private let reader: Reader
-    private let header: [UInt8]
-    /// Converts a segment as stored into its bytes in the file.
-    private let written: ([UInt8]) -> [UInt8]
-    /// The next step: -1 for the header, then each segment.
-    private var step = -1
-
-    private init(
-        _ stored: Stored<Chunk>,
-        _ reader: Reader,
-        header: [UInt8] = [],
-        written: @escaping ([UInt8]) -> [UInt8] = { $0 }
-    ) {
-        self.stored = stored
-        self.reader = reader
-        self.header = header
-        self.written = written
-    }
-
-    convenience init(wave stored: Stored<Chunk>, reader: Reader) {
-        let chunk = stored.record
-        self.init(stored, reader, header: WaveFile.header(rate: chunk.rate, frames: chunk.frames))
-    }
-
-    convenience init(aac stored: Stored<Chunk>, reader: Reader) { self.init(stored, reader) }
-
-    convenience init(flac stored: Stored<Chunk>, reader: Reader) throws {
-        let chunk = stored.record
-        let first = SegmentPackets.split(try reader.segment(0, of: stored)).first
-        let header = FlacFile.header(rate: chunk.rate, frames: chunk.frames, first: first ?? [])
-        var file = FlacFile()
-        self.init(stored, reader, header: header) { segment in
-            SegmentPackets.split(segment).flatMap { file.append($0) }
+        return Self.pieces(-1...chunk.segments) { step in
+            if step == chunk.segments { return file.finish() }
+            guard step >= 0 else {
+                return preroll.reduce(into: file.headers()) { $0 += file.append($1) }
+            }
+            var packets = SegmentPackets.split(try reader.segment(step, of: stored))
+            // The last packet is repeated as the first one of the next segment.
+            if step < chunk.segments - 1 { _ = packets.popLast() }
+            return packets.reduce(into: []) { $0 += file.append($1) }
         }
     }
 
-    func next() throws -> [UInt8]? {
-        while step < chunk.segments {
-            let bytes =
-                step < 0
-                ? header
-                : written(try reader.segment(step, of: stored))
-            step += 1
-            if !bytes.isEmpty { return bytes }
+    /// Segments that follow one another after a header, which may be empty.
+    ///
+    /// `written` converts a segment as stored into its bytes in the file.
+    private func plainFile(
+        of stored: Stored<Chunk>,
+        header: [UInt8],
+        written: @escaping ([UInt8]) -> [UInt8]
+    ) -> PieceSupply {
+        let reader = reader
+        return Self.pieces(-1...stored.record.segments - 1) { step in
+            step < 0 ? header : written(try reader.segment(step, of: stored))
         }
-        return nil
+    }
+
+    /// Calls `piece` for one step after another, and leaves out empty pieces.
+    private static func pieces(
+        _ steps: ClosedRange<Int>,
+        _ piece: @escaping (Int) throws -> [UInt8]
+    ) -> PieceSupply {
+        var step = steps.lowerBound
+        return {
+            while step <= steps.upperBound {
+                let bytes = try piece(step)
+                step += 1
+                if !bytes.isEmpty { return bytes }
+            }
+            return nil
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 // The JSON of an audio record, piece by piece.
+import HTTP
 import Queue
 import Records
 
@@ -10,7 +11,7 @@ final class SoundRecord {
     /// The JSON before the audio.
     let head: [UInt8]
     private let tail: [UInt8]
-    private let file: any SoundFile
+    private let file: PieceSupply
     private var base64 = Base64Encoder()
     private var step = Step.head
 
@@ -23,7 +24,7 @@ final class SoundRecord {
 
     /// Creates a pass; `json` is the chunk's JSON without audio, which belongs after its first
     /// `head` bytes.
-    init(_ json: [UInt8], head: Int, file: any SoundFile) {
+    init(_ json: [UInt8], head: Int, file: @escaping PieceSupply) {
         self.head = Array(json[..<head])
         tail = Array(json[head...])
         self.file = file
@@ -36,7 +37,7 @@ final class SoundRecord {
             step = .sound
             return head
         case .sound:
-            while let bytes = try file.next() {
+            while let bytes = try file() {
                 var text: [UInt8] = []
                 base64.encode(bytes, into: &text)
                 if !text.isEmpty { return text }

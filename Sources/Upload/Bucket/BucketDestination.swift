@@ -8,30 +8,24 @@ import Records
 /// Stores batches; lives on the sync's thread.
 final class BucketDestination: Destination {
     private let settings: DestinationSettings
-    private let region: String
     /// nil if no queue is uploaded, as in an enrolment.
     private let names: ObjectNames?
-    private let line: Line
+    private let transport: Transport
     /// `ID:SECRET`.
     private var keys = ""
     /// The audio already stored, which is not sent again.
     private let stored: StoredSound
 
-    init(
-        _ settings: DestinationSettings,
-        _ bucket: BucketSettings,
-        _ queue: Queue? = nil
-    ) throws {
+    init(_ settings: DestinationSettings, _ queue: Queue?) throws {
         self.settings = settings
         names = try queue.map { try ObjectNames(settings, $0) }
         stored = StoredSound(settings.transport.endpoint, queue)
-        region = bucket.region
-        line = try Line(settings.transport)
+        transport = try Transport(settings.transport)
     }
 
     func begin() throws { keys = try settings.token() }
 
-    func networkChanged() { line.networkChanged() }
+    func networkChanged() { transport.networkChanged() }
 
     /// Returns the last record that fits; a batch also ends at midnight, as its object lies under
     /// one date.
@@ -73,7 +67,7 @@ final class BucketDestination: Destination {
         for chunk in try soundToStore(batch, source) {
             let object = try Self.object(chunk, of: source, in: folder)
             put(object, &delivery, mayCost, until: stop)
-            guard delivery.verdict == .accepted, !delivery.isHeld else { return delivery }
+            guard delivery.verdict == .accepted else { return delivery }
             stored.note(batch, through: chunk.sequence)
         }
         put(try object(of: batch, source, in: folder), &delivery, mayCost, until: stop)
@@ -96,11 +90,11 @@ final class BucketDestination: Destination {
             type: chunk.record.codec.mediaType
         ) {
             // Opening reads the database and may throw, so it waits for the first piece.
-            var file: (any SoundFile)?
+            var file: PieceSupply?
             return {
-                let open = try file ?? source.soundFile(of: chunk)
-                file = open
-                return try open.next()
+                let next = try file ?? source.soundFile(of: chunk)
+                file = next
+                return try next()
             }
         }
     }
@@ -114,11 +108,9 @@ final class BucketDestination: Destination {
         let compression = name.flatMap { Compression(rawValue: $0) } ?? settings.compression
         return try BucketObject(
             key: folder.key(batch.key, compression),
-            type: compression.objectType
-        ) {
-            let lines = RecordLines(batch, of: source, compression)
-            return { try lines.next() }
-        }
+            type: compression.objectType,
+            BatchBody(batch: batch, envelope: nil, compression: compression, source: source).pieces
+        )
     }
 
     private func put(
@@ -127,20 +119,15 @@ final class BucketDestination: Destination {
         _ mayCost: (Int64, Traffic) -> Bool,
         until stop: StopSignal
     ) {
-        let headers = ["Content-Type: \(object.type)"]
-        let cost = Line.cost(object.body, headers: headers)
-        delivery.isHeld = !mayCost(cost, delivery.traffic)
-        if delivery.isHeld { return }
-        let exchange = line.put(
-            object.body,
-            headers: headers,
-            to: BucketURL.object(object.key, in: settings.transport.endpoint),
-            signing: RequestSigning(region: region, keys: keys, digest: object.digest),
-            until: stop
+        let request = HTTPRequest(
+            putting: object,
+            into: settings.transport.endpoint,
+            region: settings.region ?? "",
+            keys: keys
         )
-        delivery.bytes += object.body.length
-        delivery.traffic = delivery.traffic + line.takeTraffic()
-        delivery.take(exchange) { Verdict(bucket: $0) }
+        _ = delivery.request(request, over: transport, mayCost: mayCost, until: stop) {
+            Verdict(bucket: $0)
+        }
     }
 
     /// Stores a small object that names the device, which shows that URL and keys are correct.
@@ -159,14 +146,6 @@ final class BucketDestination: Destination {
         var delivery = Delivery()
         put(object, &delivery, { _, _ in true }, until: stop)
         onTraffic(delivery.traffic)
-        switch delivery.verdict {
-        case nil: throw Failure("enrolment was interrupted")
-        case .accepted: return
-        case .unreachable(let failure), .retry(let failure, _), .inProgress(let failure, _),
-            .tokenRefused(let failure), .endpointWrong(let failure):
-            throw failure
-        case .tooLarge(let message), .refused(let message):
-            throw Failure("the store refused the enrolment: \(message)", code: .server)
-        }
+        try delivery.verdict.requireAccepted(by: "the store")
     }
 }

@@ -4,8 +4,8 @@ import Host
 import Queue
 import Records
 
-/// Decides whether a sync, a batch or a request may begin; used by the sync's thread.
-final class Allowance {
+/// Decides whether a sync, a batch or a request may begin.
+struct Allowance {
     /// Nothing is sent automatically before a point in time.
     struct Hold {
         var phase: UploadReport.Phase
@@ -16,7 +16,7 @@ final class Allowance {
     private let quiet: QuietHours?
     private let batchesStayWhole: Bool
     private let budget: DayBudget
-    private let side: QueueClient
+    private let queue: Queue
     private let clock: any HostClock
     /// The time over which a fleet spreads its return when quiet hours or budgets end together.
     private let spread: Duration
@@ -34,19 +34,19 @@ final class Allowance {
     init(
         _ settings: UploadSettings,
         _ budget: DayBudget,
-        _ side: QueueClient,
+        _ queue: Queue,
         _ clock: any HostClock,
         random: @escaping () -> Double
     ) {
         (limit, quiet) = (settings.dailyBudget, settings.quiet)
         batchesStayWhole = settings.batchesStayWhole
-        (self.budget, self.side, self.clock, self.random) = (budget, side, clock, random)
+        (self.budget, self.queue, self.clock, self.random) = (budget, queue, clock, random)
         let open = (settings.quiet?.open ?? .days(1)) / 2
         spread = min(settings.interval, .seconds(300), open)
         if limit == nil { budget.forget() }
     }
 
-    func begin(_ reason: SyncReason) {
+    mutating func begin(_ reason: SyncReason) {
         (self.reason, held, heldUntil) = (reason, [], nil)
     }
 
@@ -59,7 +59,7 @@ final class Allowance {
     ///
     /// Quiet hours need a clock that was synchronised in this boot: a board that starts at the same
     /// wrong time each day would be quiet forever.
-    func hold() -> Hold? {
+    mutating func hold() -> Hold? {
         let now = clock.stamp()
         if let left = quietLeft(at: now) { return hold(.quietHours, now.boot + left) }
         guard let limit, room(of: limit, .small) < DayBudget.least, let figures = budget.figures
@@ -67,7 +67,7 @@ final class Allowance {
         return hold(.waitingForBudget, now.boot + figures.rest)
     }
 
-    private func hold(_ phase: UploadReport.Phase, _ end: BootInstant) -> Hold {
+    private mutating func hold(_ phase: UploadReport.Phase, _ end: BootInstant) -> Hold {
         let until = end + .milliseconds(Int64(spread.inSeconds * 1000 * share))
         heldUntil = until
         return Hold(phase: phase, until: until)
@@ -79,7 +79,7 @@ final class Allowance {
     }
 
     private func quietLeft(at stamp: Stamp) -> Duration? {
-        guard let quiet, let wall = side.rightTime(at: stamp) else { return nil }
+        guard let quiet, let wall = queue.rightTime(at: stamp) else { return nil }
         return quiet.left(at: wall)
     }
 
@@ -88,7 +88,7 @@ final class Allowance {
     /// Returns the longest body that a stream may send now.
     ///
     /// Returns nil, and holds the stream, if there is no room.
-    func room(for stream: Stream) -> Int64? {
+    mutating func room(for stream: Stream) -> Int64? {
         guard let limit, reason != .askedOverBudget else { return .max }
         let room = room(of: limit, share(stream))
         // The rest is for header and answer.
@@ -99,13 +99,13 @@ final class Allowance {
 
     /// Returns whether a batch was held for its cost and still does not fit, without making its
     /// body again.
-    func isTooDear(_ batch: Batch) -> Bool {
+    mutating func isTooDear(_ batch: Batch) -> Bool {
         guard let known = dear[batch.stream], known.batch == batch.id else { return false }
         return !fits(batch, known.cost)
     }
 
     /// Begins a request if the budget allows its cost; returns whether it did.
-    func mayBegin(_ batch: Batch, _ cost: Int64) -> Bool {
+    mutating func mayBegin(_ batch: Batch, _ cost: Int64) -> Bool {
         // A batch to a bucket has one request per audio chunk and may take hours.
         guard !endsNow else { return false }
         guard let limit else { return true }
@@ -120,7 +120,7 @@ final class Allowance {
     }
 
     /// Ends a request, which cost `spent`.
-    func ended(_ spent: Traffic) {
+    mutating func ended(_ spent: Traffic) {
         guard let underWay else { return }
         budget.end(BudgetDay.Request(share: underWay, bytes: spent.total))
         self.underWay = nil
@@ -141,7 +141,7 @@ final class Allowance {
         return known.cost > (isSound ? budget.soundOfDay(of: limit) : limit)
     }
 
-    private func fits(_ batch: Batch, _ cost: Int64) -> Bool {
+    private mutating func fits(_ batch: Batch, _ cost: Int64) -> Bool {
         guard let limit, reason != .askedOverBudget else { return true }
         let fits =
             goesBeside(batch, cost, limit)
@@ -163,6 +163,6 @@ final class Allowance {
     }
 
     private func share(_ stream: Stream) -> BudgetDay.Share {
-        side.isSmall(stream) ? .small : .sound
+        queue.isSmall(stream) ? .small : .sound
     }
 }

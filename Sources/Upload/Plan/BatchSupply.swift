@@ -15,40 +15,28 @@ struct DueBatch {
 
 /// Finds the batches of one sync.
 struct BatchSupply {
-    private let side: QueueClient
-    private let destination: any Destination
-    private let settings: UploadSettings
-    private let failing: FailingBatches
+    let side: QueueClient
+    let destination: any Destination
+    /// The newest records when the sync began; later ones are left to the next sync.
+    let mark: [Stream: Int64]
+    /// Stuck batches are tried too, after all others of their stream.
+    let triesStuck: Bool
+    let hasBudget: Bool
     /// The limit of a body's size; the budget may lower it.
     var maxBatchBytes: Int
-    /// Stuck batches are tried too, after all others of their stream.
-    var triesStuck = true
     /// Only one of the newest records is sent, to test whether the server accepts it.
     var isProbe = false
-    /// The newest records when the sync began; later ones are left to the next sync.
-    private let mark: AcceptedMark
     /// The last batch that `ready` returned.
-    private var lastReady: Batch?
+    var lastReady: Batch?
     /// For each stream, the last batch that `refused` returned.
-    private var lastRefused: [Stream: Int64] = [:]
-
-    init(
-        _ side: QueueClient,
-        _ destination: any Destination,
-        _ settings: UploadSettings,
-        _ failing: FailingBatches,
-        mark: AcceptedMark
-    ) {
-        self.side = side
-        self.destination = destination
-        self.settings = settings
-        self.failing = failing
-        self.mark = mark
-        maxBatchBytes = settings.maxBatchBytes
-    }
+    var lastRefused: [Stream: Int64] = [:]
 
     /// Returns the batch of a step; nil if there is none.
-    mutating func next(_ step: SyncOrder.Step, _ refusals: Refusals) throws -> DueBatch? {
+    mutating func next(
+        _ step: SyncOrder.Step,
+        _ refusals: Refusals,
+        _ failing: FailingBatches
+    ) throws -> DueBatch? {
         switch step {
         case .newest(let stream, let isFirst):
             return try newest(stream, isFirst: isFirst).map {
@@ -58,14 +46,17 @@ struct BatchSupply {
             if refusals.comeFirst(stream), let refused = try refused(stream, refusals) {
                 return refused
             }
-            if let ready = try ready(stream) { return ready }
+            if let ready = try ready(stream, failing) { return ready }
             if let fresh = try oldest(stream) { return DueBatch(batch: fresh, isFirstTry: true) }
-            return try refused(stream, refusals) ?? stuck(stream)
+            return try refused(stream, refusals) ?? stuck(stream, failing)
         }
     }
 
     /// Returns the next batch that was frozen earlier.
-    private mutating func ready(_ stream: Stream) throws -> DueBatch? {
+    private mutating func ready(
+        _ stream: Stream,
+        _ failing: FailingBatches
+    ) throws -> DueBatch? {
         let batch = try side.nextReady(stream) {
             !failing.waitsBehind($0) && !failing.wasPassedOver($0)
         }
@@ -77,9 +68,10 @@ struct BatchSupply {
     }
 
     /// Returns the next stuck batch of a stream, in turn, because a sync tries only a few of them.
-    private func stuck(_ stream: Stream) throws -> DueBatch? {
+    private func stuck(_ stream: Stream, _ failing: FailingBatches) throws -> DueBatch? {
         guard triesStuck else { return nil }
-        let isDue = { [failing] in failing.waitsBehind($0) && !failing.wasPassedOver($0) }
+        let isDue = { (batch: Batch) in failing.waitsBehind(batch) && !failing.wasPassedOver(batch)
+        }
         let batch =
             try side.nextReady(stream) { isDue($0) && failing.isBehindLast($0) }
             ?? side.nextReady(stream, where: isDue)
@@ -101,7 +93,7 @@ struct BatchSupply {
 
     /// Freezes the oldest pending records.
     private func oldest(_ stream: Stream) throws -> Batch? {
-        let end = mark.end(of: stream)
+        let end = mark[stream] ?? 0
         while var range = side.pending(stream), range.database > 0 || range.first <= end {
             if range.database == 0 { range.last = min(range.last, end) }
             guard let last = try lastRecord(of: range, limit: maxBatchBytes) else { continue }
@@ -117,7 +109,7 @@ struct BatchSupply {
         var count = isProbe ? 1 : SyncOrder.newestRecords
         // So few records are pending that the first batch of the backlog includes them all. With a
         // budget, a stream with few records could wait for days behind one with many.
-        if isFirst, settings.dailyBudget == nil, range.last - range.first < count,
+        if isFirst, !hasBudget, range.last - range.first < count,
             side.pending(stream)?.first == range.first
         {
             return nil

@@ -8,8 +8,8 @@ import Records
 ///
 /// A failure counts once another batch is accepted, in the same sync or later, so an outage counts
 /// against no batch. After the fifth one a batch is sent in parts. A batch that cannot be split
-/// waits behind its stream. Used by the sync's thread.
-final class FailingBatches {
+/// waits behind its stream.
+struct FailingBatches {
     private struct Entry: Codable {
         var key: String
         var failures: Int
@@ -50,15 +50,15 @@ final class FailingBatches {
 
     // MARK: Syncs
 
-    func beginSync() { (row, passed) = (0, []) }
+    mutating func beginSync() { (row, passed) = (0, []) }
 
-    func endSync() { if !open.isEmpty { vainSyncs += 1 } }
+    mutating func endSync() { if !open.isEmpty { vainSyncs += 1 } }
 
     /// Nothing was accepted for long, and one batch may be all that was tried.
     var wantsProbe: Bool { vainSyncs >= probeAt }
 
     /// Doubles the time to the next probe; called after a record was sent that no server had seen.
-    func probed() { probeAt *= 2 }
+    mutating func probed() { probeAt *= 2 }
 
     // MARK: Batches
 
@@ -80,14 +80,14 @@ final class FailingBatches {
     }
 
     /// Clears a batch's failures: the server accepted or refused it.
-    func judged(_ batch: Batch) {
+    mutating func judged(_ batch: Batch) {
         open[batch.key] = nil
         if failures(of: batch) > 0 { set(batch.key, 0) }
     }
 
     /// Handles an accepted batch: it shows that the server accepts batches, so the failures of
     /// others count.
-    func accepted(_ batch: Batch) {
+    mutating func accepted(_ batch: Batch) {
         judged(batch)
         for (key, count) in open {
             // Several failed: that may have been an outage that ended between the last of them and
@@ -99,7 +99,7 @@ final class FailingBatches {
         (open, vainSyncs, probeAt, row) = ([:], 0, Self.firstProbe, 0)
     }
 
-    func failed(_ batch: Batch) {
+    mutating func failed(_ batch: Batch) {
         if waitsBehind(batch) {
             last[batch.stream] = batch.first
         } else {
@@ -113,7 +113,7 @@ final class FailingBatches {
     /// reached the limit.
     ///
     /// If the memo is full it is not counted, because that would drop the entry of a stuck batch.
-    func resendFailed(_ batch: Batch) -> Bool {
+    mutating func resendFailed(_ batch: Batch) -> Bool {
         let count = failures(of: batch) + 1
         if count >= Self.limit {
             set(batch.key, 0)
@@ -124,13 +124,13 @@ final class FailingBatches {
     }
 
     /// Marks a batch that cannot be split as stuck.
-    func putBehind(_ batch: Batch) {
+    mutating func putBehind(_ batch: Batch) {
         open[batch.key] = nil
         set(batch.key, Self.limit)
     }
 
     /// Replaces a batch by its parts, which inherit its failures.
-    func split(_ batch: Batch, into parts: [Batch]) {
+    mutating func split(_ batch: Batch, into parts: [Batch]) {
         let failures = min(failures(of: batch), Self.ofParts)
         judged(batch)
         for part in parts where failures > 0 { set(part.key, failures) }
@@ -144,7 +144,7 @@ final class FailingBatches {
         entries.first { $0.key == key }?.failures ?? 0
     }
 
-    private func set(_ key: String, _ failures: Int) {
+    private mutating func set(_ key: String, _ failures: Int) {
         entries.removeAll { $0.key == key }
         if failures > 0 { entries.append(Entry(key: key, failures: failures)) }
         entries = entries.suffix(Self.kept)

@@ -35,11 +35,23 @@ package struct Pacing: Sendable {
     /// The number of requests per sync while the backlog of an outage is drained.
     static let portion = 6
 
+    /// The longest waits after failures in a row, in seconds (waypost-protocol(7), ANSWERS).
+    ///
+    /// Their full jitter keeps a fleet that lost its server together from returning together.
+    private static let waits = [30.0, 60, 120, 240, 300]
+
     private let interval: Duration
     /// The wait before the rest of a backlog: one to two times this, or until the next tick, which
     /// differs between gateways, if that is sooner.
     private let pause: Duration
-    private var backoff = Backoff()
+    /// Failures in a row.
+    private var failures = 0
+    /// Ticks before this time do not start a sync; nil if every tick does.
+    package private(set) var notBefore: BootInstant?
+    /// The server asked for the wait (`Retry-After`).
+    private var isOrdered = false
+    /// The server has asked for a wait of 30 s or more since the last success.
+    private var wasHeldOff = false
     /// When the rest of the backlog is sent; nil if nothing is left.
     private(set) var restAt: BootInstant?
     private var isRecovering = false
@@ -53,42 +65,48 @@ package struct Pacing: Sendable {
     /// When the next sync starts by itself; nil if only a tick starts one.
     package var until: BootInstant? { notBefore ?? restAt }
 
-    /// Ticks before this time do not start a sync; nil if every tick does.
-    package var notBefore: BootInstant? { backoff.until }
-
     /// The last sync failed: any failure ends the next one, whatever its stream.
-    package var isFailing: Bool { backoff.failures > 0 }
+    package var isFailing: Bool { failures > 0 }
 
     /// Returns the request limit of a sync that begins now; nil for none, 0 if it must not begin.
     package mutating func begin(_ reason: SyncReason, at now: BootInstant) -> Int? {
+        let isOver = notBefore.map { now >= $0 } ?? true
         switch reason {
         case .asked, .askedOverBudget, .token:
             break
         case .network:
             // A server that said when to come back is not asked earlier, whichever network leads to
             // it.
-            guard !backoff.isOrdered || backoff.allows(now) else { return 0 }
+            guard !isOrdered || isOver else { return 0 }
             isRecovering = false
         case .tick, .retry:
-            guard backoff.allows(now) else { return 0 }
+            guard isOver else { return 0 }
         }
-        backoff.lift()
-        restAt = nil
+        // Earlier failures still count.
+        (notBefore, isOrdered, restAt) = (nil, false, nil)
         guard reason == .tick || reason == .retry else { return nil }
-        if backoff.failures >= Self.outage || backoff.wasHeldOff { return 1 }
+        if failures >= Self.outage || wasHeldOff { return 1 }
         return isRecovering ? Self.portion : nil
     }
 
-    /// Schedules the retry of a failed sync.
+    /// Schedules the retry of a failed sync; `after` is the wait the server asked for, `random` a
+    /// number in 0..<1.
     ///
-    /// `after` is the wait the server asked for, `random` a number in 0..<1.
+    /// Waits as long as the server asked for plus a random time (up to as long again, between one
+    /// and five minutes): the server may have given all gateways the same time.
     package mutating func failed(at now: BootInstant, after: Duration?, random: Double) {
-        backoff.failed(at: now, after: after, random: random)
+        let limit = Self.waits[min(failures, Self.waits.count - 1)]
+        failures += 1
+        isOrdered = after.map { $0 > .zero } ?? false
+        if let after, after.inSeconds >= Self.waits[0] { wasHeldOff = true }
+        let longest = Self.waits[Self.waits.count - 1]
+        let jitter = after.map { $0 > .zero ? min(max(60, $0.inSeconds * 2), longest) : 0 } ?? limit
+        notBefore = now + (after ?? .zero) + .milliseconds(Int64(jitter * 1000 * random))
     }
 
     /// Schedules the rest after a sync that reached its limit and whose requests all succeeded.
     package mutating func cut(at now: BootInstant, random: Double) {
-        backoff.succeeded()
+        succeeded()
         isRecovering = true
         restAt = now + pause + .milliseconds(Int64(pause.inSeconds * 1000 * random))
     }

@@ -25,10 +25,6 @@ package enum Enrolment {
         return base + "/device/\(action)"
     }
 
-    static func headers(token: String) -> [String] {
-        ["X-Device-Token: \(token)", "Accept: application/json"]
-    }
-
     /// Asks the server to accept the token.
     ///
     /// Throws a Failure with the server's or the network's message.
@@ -39,25 +35,25 @@ package enum Enrolment {
         onTraffic: (Traffic) -> Void = { _ in }
     ) throws -> Outcome {
         let transport = try Transport(settings)
-        let exchange = transport.post(
-            MemoryBody([]),
-            headers: headers(token: token),
-            to: url(ingest: settings.endpoint),
-            isOnlyTry: true,
-            until: stop
-        )
-        onTraffic(transport.meter.traffic)
+        var request = verification(at: settings.endpoint, token: token)
+        request.isOnlyTry = true
+        let exchange = transport.send(request, until: stop)
+        onTraffic(transport.takeTraffic())
         let answer = try answer(exchange)
         if answer.status == 404 { return .cannotBeAsked }
-        switch Verdict(answer) {
-        case .accepted: return .accepted
-        case .tokenRefused where answer.isPage: throw stranger(answer)
-        case .unreachable(let failure), .retry(let failure, _), .inProgress(let failure, _),
-            .tokenRefused(let failure), .endpointWrong(let failure):
-            throw failure
-        case .tooLarge(let message), .refused(let message):
-            throw Failure("the server refused the enrolment: \(message)", code: .server)
-        }
+        let verdict = Verdict(answer)
+        if case .tokenRefused = verdict, answer.isPage { throw stranger(answer) }
+        try verdict.requireAccepted(by: "the server")
+        return .accepted
+    }
+
+    /// The request by which a server can accept a token.
+    static func verification(at endpoint: String, token: String) -> HTTPRequest {
+        HTTPRequest(
+            posting: RequestBody([]),
+            headers: ["X-Device-Token: \(token)", "Accept: application/json"],
+            to: url(ingest: endpoint)
+        )
     }
 
     /// Exchanges a one-time code for a device token.
@@ -79,14 +75,13 @@ package enum Enrolment {
             $0.field("device_id", deviceID)
             $0.field("token", wanted)
         }
-        let exchange = try Transport(settings).post(
-            MemoryBody(json.bytes),
+        var request = HTTPRequest(
+            posting: RequestBody(json.bytes),
             headers: ["Content-Type: application/json", "Accept: application/json"],
-            to: url(ingest: settings.endpoint, "enroll"),
-            isOnlyTry: true,
-            until: stop
+            to: url(ingest: settings.endpoint, "enroll")
         )
-        let answer = try answer(exchange)
+        request.isOnlyTry = true
+        let answer = try answer(Transport(settings).send(request, until: stop))
         switch answer.status {
         case 200...499 where answer.isPage, 300...399: throw stranger(answer)
         case 200...299:

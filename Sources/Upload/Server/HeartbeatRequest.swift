@@ -23,8 +23,7 @@ final class HeartbeatRequest {
     func beat(at now: BootInstant, until stop: StopSignal) -> Traffic {
         if let lastAt, now - lastAt < Self.interval { return Traffic() }
         lastAt = now
-        transport.meter.clear()
-        _ = transport.get(url, until: stop)
-        return transport.meter.traffic
+        _ = transport.send(HTTPRequest(getting: url), until: stop)
+        return transport.takeTraffic()
     }
 }

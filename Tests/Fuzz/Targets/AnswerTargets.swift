@@ -36,6 +36,7 @@ enum AnswerTargets {
     private static func check(_ verdict: Verdict) {
         switch verdict {
         case .accepted: return
+        case .stopped, .held: preconditionFailure("no verdict on an answer")
         case .retry(let failure, let after), .inProgress(let failure, let after):
             precondition(failure.message.utf8.count < 2000)
             precondition(after ?? .zero <= .seconds(3600))
@@ -93,12 +94,8 @@ enum AnswerTargets {
         server.answer(with: input)
         do {
             let transport = try Transport(server.settings)
-            let result = transport.post(
-                MemoryBody([]),
-                headers: [],
-                until: server.never
-            )
-            switch result {
+            let request = HTTPRequest(posting: RequestBody([]), headers: [])
+            switch transport.send(request, until: server.never) {
             case .answered(let answer):
                 precondition(answer.body.count <= 8 << 10)
                 check(Verdict(answer))

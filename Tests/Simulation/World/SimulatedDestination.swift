@@ -61,9 +61,8 @@ final class SimulatedDestination: Destination {
         let body = try body(of: batch, reader)
         var bytes: [UInt8] = []
         while case let piece = try body.read(atMost: 1 << 16), !piece.isEmpty { bytes += piece }
+        guard mayCost(Int64(bytes.count) + Self.header, Traffic()) else { return Delivery(.held) }
         var delivery = Delivery()
-        delivery.isHeld = !mayCost(Int64(bytes.count) + Self.header, Traffic())
-        if delivery.isHeld { return delivery }
         delivery.bytes = bytes.count
         // Only with a budget: the stored counters change the disk, and a seed must keep its
         // history.
@@ -89,7 +88,7 @@ final class SimulatedDestination: Destination {
         Envelope(streamName: wires[stream] ?? "\(stream)", deviceID: "device")
     }
 
-    private func body(of batch: Batch, _ reader: Reader) throws -> any RequestBody {
+    private func body(of batch: Batch, _ reader: Reader) throws -> RequestBody {
         let draft = draft.flatMap { $0.reader === reader ? $0.body : nil }
         self.draft = nil
         if let body = try draft?.body(of: batch, .none) { return body }

@@ -4,66 +4,35 @@ import Queue
 import Records
 import StatusBoard
 
-/// Carries out verdicts; used by the sync's thread.
-final class VerdictPolicy {
-    private let side: QueueClient
-    private let book: SyncReportBook
-    private let clock: any HostClock
-    private let maxAttempts: Int
-    /// A batch may be split although the destination may already have it.
-    private let maySplit: Bool
+/// What a sync has met so far.
+struct SyncFindings {
     /// The previous sync failed too, and nobody asked for this one.
-    private var endsAtFailure = false
-    private(set) var refusals = Refusals()
-    let failing: FailingBatches
-    /// A batch was accepted in this sync.
-    private var hasAccepted = false
-    /// The server asked not to be sent resends before this; nil if it did not.
-    private(set) var resendNotBefore: BootInstant?
-    /// This sync's failure, and how long the server asked to wait because of it.
-    private(set) var failure: (isThere: Bool, after: Duration?) = (false, nil)
-    /// Batches that this sync quarantined, with the server's last message.
-    private var setAside: [Stream: (batches: [Batch], message: String)] = [:]
+    var endsAtFailure = false
+    /// A batch was accepted.
+    var hasAccepted = false
+    /// Its failure, and how long the server asked to wait because of it.
+    var failure: (isThere: Bool, after: Duration?) = (false, nil)
+    /// Batches that it quarantined, with the server's last message.
+    var setAside: [Stream: (batches: [Batch], message: String)] = [:]
     /// Streams whose unexpected duplicates were reported: in this sync, or ever for events.
-    private var told: Set<Stream> = []
+    var told: Set<Stream> = []
 
-    init(
-        _ side: QueueClient,
-        _ book: SyncReportBook,
-        _ clock: any HostClock,
-        _ failing: FailingBatches,
-        _ settings: UploadSettings
-    ) {
-        self.side = side
-        self.book = book
-        self.clock = clock
-        self.failing = failing
-        maxAttempts = settings.maxAttempts
-        maySplit = !settings.batchesStayWhole
-    }
-
-    func beginSync(endsAtFailure: Bool) {
-        self.endsAtFailure = endsAtFailure
-        refusals.beginSync()
-        failing.beginSync()
-        (failure, hasAccepted) = ((false, nil), false)
-        setAside = [:]
-        told.formIntersection([.events])
-    }
-
-    /// The number of records that this sync quarantined.
+    /// The number of records that it quarantined.
     var quarantined: Int {
         setAside.values.reduce(0) { $0 + $1.batches.reduce(0) { $0 + $1.records } }
     }
+}
 
+extension Sync {
     func judge(_ delivery: Delivery, _ due: DueBatch) throws -> AfterBatch {
         let (batch, stream) = (due.batch, due.batch.stream)
-        hasAccepted = hasAccepted || delivery.verdict == .accepted
+        found.hasAccepted = found.hasAccepted || delivery.verdict == .accepted
         if due.isResend, let next = try judgeResend(delivery, batch) { return next }
         switch delivery.verdict {
-        case nil: return .syncEnds
+        case .held: return try held(due)
+        case .stopped: return .syncEnds
         case .accepted:
-            try side.uploaded(batch)
+            try queue.perform { try $0.uploaded(batch) }
             refusals.accepted(stream)
             failing.accepted(batch)
             book.accepted(batch)
@@ -80,11 +49,11 @@ final class VerdictPolicy {
             return .syncEnds
         case .retry(let failure, nil):
             // It may concern this stream only.
-            return try failed(batch, failure, endsAtFailure ? .syncEnds : .streamRests)
+            return try failed(batch, failure, found.endsAtFailure ? .syncEnds : .streamRests)
         case .inProgress(let failure, let after):
             // Concerns this batch only, which the server may be storing just now.
             fail(failure, [stream], after: after)
-            return after != nil || endsAtFailure ? .syncEnds : .streamRests
+            return after != nil || found.endsAtFailure ? .syncEnds : .streamRests
         case .tokenRefused(let failure):
             book.failed(failure, [stream])
             book.enter(.tokenRefused)
@@ -96,8 +65,20 @@ final class VerdictPolicy {
         case .tooLarge(let message):
             return try refused(batch, message, attempts: 1, "batch too large for the server")
         case .refused(let message):
-            return try refused(batch, message, attempts: maxAttempts, "the server refused records")
+            return try refused(
+                batch,
+                message,
+                attempts: settings.maxAttempts,
+                "the server refused records"
+            )
         }
+    }
+
+    /// Handles a batch that the budget has no room for: splits it if a whole day never has room.
+    func held(_ due: DueBatch) throws -> AfterBatch {
+        guard !due.isResend, allowance.neverFits(due.batch) else { return .streamRests }
+        try side.split(due.batch)
+        return .goOn
     }
 
     /// Handles a batch that no server has evaluated; `usual` applies unless only this batch fails.
@@ -108,7 +89,7 @@ final class VerdictPolicy {
     ) throws -> AfterBatch {
         let isStuck = failing.isLastChance(batch)
         // If the previous sync failed too, the server may be down.
-        let mayPassOver = failing.mayPassOver(batch) && (isStuck || !endsAtFailure)
+        let mayPassOver = failing.mayPassOver(batch) && (isStuck || !found.endsAtFailure)
         failing.failed(batch)
         if !mayPassOver, failing.waitsBehind(batch) { return .streamRests }
         guard mayPassOver else {
@@ -126,7 +107,7 @@ final class VerdictPolicy {
         let what =
             "batch \(batch.key) (\(batch.records) records) keeps failing while others"
             + " are accepted"
-        guard maySplit, batch.records > 1 else {
+        guard !settings.batchesStayWhole, batch.records > 1 else {
             failing.putBehind(batch)
             return "\(what), and is now sent after the rest of its stream:"
                 + " look for it in the server's log"
@@ -158,7 +139,7 @@ final class VerdictPolicy {
             resendNotBefore = after.map { clock.now() + $0 }
             book.failed(failure, [batch.stream])
             return .syncEnds
-        case nil, .tokenRefused, .endpointWrong: return nil
+        case .stopped, .held, .tokenRefused, .endpointWrong: return nil
         }
         return .goOn
     }
@@ -170,7 +151,7 @@ final class VerdictPolicy {
     /// the resend mark.
     func resendFailed(_ batch: Batch, _ failure: Failure) throws {
         var words = failure
-        if hasAccepted, failing.resendFailed(batch), try side.resent(batch) {
+        if found.hasAccepted, failing.resendFailed(batch), try side.resent(batch) {
             words.message +=
                 "; batch \(batch.key) (\(batch.records) records) failed \(FailingBatches.limit) times while"
                 + " others were accepted, and is not sent again: look for it in the server's log, then use"
@@ -194,12 +175,12 @@ final class VerdictPolicy {
 
     /// Records a failure that stopped every stream.
     func fail(_ failure: Failure, all streams: [Stream]) {
-        self.failure.isThere = true
+        found.failure.isThere = true
         book.failed(failure, all: streams)
     }
 
     func fail(_ failure: Failure, _ streams: [Stream], after: Duration? = nil) {
-        self.failure = (true, [self.failure.after, after].compactMap { $0 }.max())
+        found.failure = (true, [found.failure.after, after].compactMap { $0 }.max())
         book.failed(failure, streams)
     }
 
@@ -215,11 +196,14 @@ final class VerdictPolicy {
         if batch.records > 1 {
             try side.split(batch, message: message)
         } else if batch.attempts + 1 < attempts {
-            try side.refused(batch, message: message)
+            try queue.perform { try $0.refused(batch, message: message) }
         } else {
-            try side.quarantine(batch, message: message)
-            setAside[batch.stream, default: ([], "")].batches.append(batch)
-            setAside[batch.stream]?.message = message
+            try queue.perform {
+                try $0.refused(batch, message: message)
+                try $0.quarantine(batch, message: message)
+            }
+            found.setAside[batch.stream, default: ([], "")].batches.append(batch)
+            found.setAside[batch.stream]?.message = message
         }
         book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
         return refusals.refused(batch.id, batch.stream, isAlone: batch.records == 1)
@@ -228,17 +212,17 @@ final class VerdictPolicy {
     /// Records one event per stream about quarantined batches; none for the events stream, as it
     /// could be refused too.
     func tellQuarantined() throws {
-        for (stream, aside) in setAside where stream != .events {
-            try side.noteQuarantined(aside.batches, message: aside.message)
+        for (stream, aside) in found.setAside where stream != .events {
+            try queue.perform { try $0.noteQuarantined(aside.batches, message: aside.message) }
         }
     }
 
     /// Reports duplicates in a first try: an id was used twice, here or by a copy of the device.
     private func tellDuplicates(_ delivery: Delivery, _ due: DueBatch) {
         guard due.isFirstTry, delivery.duplicates > 0, !delivery.wasRepeated,
-            told.insert(due.batch.stream).inserted
+            found.told.insert(due.batch.stream).inserted
         else { return }
-        side.tell(
+        queue.accept(
             Event(
                 .unexpectedDuplicates,
                 source: "upload",
