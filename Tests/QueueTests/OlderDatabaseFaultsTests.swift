@@ -182,12 +182,13 @@ import Testing
     /// Another program that closes the database last would then delete the WAL that is in use.
     @Test func databaseThatIsOpenedAnew_keepsItsLock() throws {
         let folder = TemporaryFolder()
-        let settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
-        let core = QueueCore(settings: settings)
-        let loop = try WriterLoop.open(core, try Maintenance(core: core))
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        settings.isTurnedByHand = true
+        let queue = try Queue(settings: settings)
+        let loop = try #require(queue.hand?.loop)
         #expect(isLocked(folder.database))
         loop.reopen()
-        #expect(core.generation.load(ordering: .relaxed) == 2)
+        #expect(queue.generation == 2)
         #expect(isLocked(folder.database))
         loop.end()
     }

@@ -64,7 +64,6 @@ extension Queue {
     ///
     /// Empty if they cannot be read in time: then a reading may be stored once more.
     package func recentReadings() -> [Sighting] {
-        let settings = core.settings
         let since = settings.clock.now() - .seconds(600)
         let found = try? flushed(within: Self.sourceLimit).reader()
             .sightingsWithReadings(ofBoot: settings.bootID, since: since, among: 60_000)
@@ -73,8 +72,8 @@ extension Queue {
 
     /// Returns when the last audio ended, if that was in this boot.
     package func endOfSound() -> Stamp? {
-        if let end = core.sound.withLock({ $0.stamp }) { return end }
-        let boot = core.settings.bootID
+        if let end = sound.withLock({ $0.stamp }) { return end }
+        let boot = settings.bootID
         let stored = try? flushed(within: Self.sourceLimit).reader().endOfSound(ofBoot: boot)
         let told = SoundEnd.stamp(remembered(SoundEnd.memo), boot: boot)
         return [stored ?? nil, told].compactMap { $0 }.latest

@@ -20,13 +20,6 @@ package struct ResendRange: Sendable, Equatable {
     func contains(_ time: WallTime) -> Bool { time >= since && until.map { time < $0 } ?? true }
 }
 
-extension Queue {
-    /// Returns the next batch to send again, numbered above `number`; nil if there is none.
-    package func nextResend(after number: Int64 = 0) throws -> Batch? {
-        try core.books.nextResend(after: number)
-    }
-}
-
 extension Writer {
     /// Marks uploaded batches of the live database for resending; returns how many.
     ///
