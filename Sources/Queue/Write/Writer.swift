@@ -1,6 +1,6 @@
 // The database's only writer: its connection, its open transaction and its counters.
 import Host
-package import Records
+import Records
 import SQLite
 
 /// The writer's in-memory copy of database state; restored when a transaction fails.
