@@ -39,25 +39,21 @@ enum Ledger {
         func moment(_ row: borrowing Statement, from column: Int32) -> WallTime {
             clockMap.resolve(row.stamp(boottime: column + 1), boot: row.required(column)).wall
         }
-        var ledger: [Row] = []
-        while try rows.step() {
-            guard let stream = streams[number: Int(rows.required(0))]?.stream,
-                let kind = LossKind(rawValue: rows.text(1))
-            else { continue }
-            ledger.append(
-                Row(
-                    stream: stream,
-                    kind: kind,
-                    records: rows.required(2),
-                    told: rows.required(3),
-                    first: moment(rows, from: 4),
-                    open: moment(rows, from: 7),
-                    last: moment(rows, from: 10),
-                    openBoot: rows.required(7),
-                    lastBoot: rows.required(10)
-                )
+        return try rows.compactMap { row in
+            guard let stream = streams[number: Int(row.required(0))]?.stream,
+                let kind = LossKind(rawValue: row.text(1))
+            else { return nil }
+            return Row(
+                stream: stream,
+                kind: kind,
+                records: row.required(2),
+                told: row.required(3),
+                first: moment(row, from: 4),
+                open: moment(row, from: 7),
+                last: moment(row, from: 10),
+                openBoot: row.required(7),
+                lastBoot: row.required(10)
             )
         }
-        return ledger
     }
 }

@@ -58,10 +58,7 @@ extension Writer {
     func note(memos: [String: String]) throws {
         for (name, value) in memos {
             try begin()
-            let insert = try connection.prepare("INSERT OR REPLACE INTO memos VALUES (?,?)")
-            try insert.bind(name, at: 1)
-            try insert.bind(value, at: 2)
-            try insert.run()
+            try connection.run("INSERT OR REPLACE INTO memos VALUES (?,?)", name, value)
         }
     }
 }

@@ -8,15 +8,41 @@ import Synchronization
 /// The only queue, with one thread and one writing connection.
 ///
 /// Thread-safe: `accept` never waits for the disk. Queries read the last commit, without the
-/// writer.
+/// writer. The writer's loop and the maintenance use its internal state; the loop does not own it.
 package final class Queue: Sendable {
-    let core: QueueCore
-    private let maintenance: Maintenance
-    /// Set if the queue is driven by hand.
-    private let hand: QueueHand?
-    private let threads: Mutex<Threads>
+    let settings: QueueSettings
+    let mailbox = Mailbox<Job>(limit: QueueSettings.mailboxLimit)
+    let maintenance: Maintenance
     /// Loaded while records reach the disk; an error otherwise.
-    package var storage: Publisher<StorageReport> { core.storage }
+    package let storage = Publisher<StorageReport>()
+    /// The heartbeat of the writer's thread.
+    let life = Heartbeat()
+    let counters: QueueCounters
+    let unrecorded = Mutex(NewLosses())
+    let inFlightCount = InFlight()
+    let memos = Memos()
+    let isSurveying = Atomic(false)
+    let soundIsHeld = Atomic(false)
+    /// Where this process's audio ends, whether it is on disk or not.
+    let sound = Mutex(EndOfSound())
+    /// Distinguishes this process from earlier ones.
+    private let started: BootInstant
+    private let putLimit: Atomic<Int>
+    private let databases = Atomic(0)
+    private let departures = Atomic(0)
+    /// The next id of an audio run in this process.
+    private let nextRun = Atomic<Int64>(1)
+    /// The number of segments so far in the current run.
+    private let segments = Atomic<Int64>(0)
+    private let threads = Mutex(Threads())
+    private let handBox = Mutex<QueueHand?>(nil)
+    /// Set if the queue is driven by hand.
+    var hand: QueueHand? { handBox.withLock { $0 } }
+
+    struct EndOfSound {
+        var rate = 0
+        var stamp: Stamp?
+    }
 
     private struct Threads: ~Copyable {
         var writer: OwnThread?
@@ -29,29 +55,27 @@ package final class Queue: Sendable {
     /// memory and the status board says why. Throws errors that a retry cannot fix, such as a
     /// database of a newer Waypost; nothing is started then.
     package init(settings: QueueSettings) throws {
-        core = QueueCore(settings: settings)
-        maintenance = try Maintenance(core: core)
+        self.settings = settings
+        started = settings.clock.now()
+        putLimit = Atomic(settings.limits.put)
+        counters = QueueCounters(settings)
+        maintenance = try Maintenance()
         if settings.isTurnedByHand {
-            let hand = QueueHand(try WriterLoop.open(core, maintenance))
-            // Weak, because the loop holds the core.
-            core.hand.withLock { $0 = QueueCore.Hand { [weak hand] in hand?.turn() } }
-            self.hand = hand
-            threads = Mutex(Threads())
+            let hand = QueueHand(try WriterLoop.open(self))
+            handBox.withLock { $0 = hand }
             return
         }
-        hand = nil
-        var writer: OwnThread? = try Self.start(core, maintenance)
-        let maintenance = maintenance
-        var care: OwnThread? = try OwnThread("maintenance") { maintenance.run() }
-        threads = Mutex(Threads(writer: writer.take(), maintenance: care.take()))
+        var writer: OwnThread? = try startWriter()
+        var care: OwnThread? = try OwnThread("maintenance") { [self] in maintenance.run(self) }
+        threads.withLock { $0 = Threads(writer: writer.take(), maintenance: care.take()) }
     }
 
     /// Starts the writer's thread; returns once the database is open.
-    private static func start(_ core: QueueCore, _ maintenance: Maintenance) throws -> OwnThread {
+    private func startWriter() throws -> OwnThread {
         let opened = Mailbox<(any Error)?>(limit: 1)
-        let writer = try OwnThread("queue") {
+        let writer = try OwnThread("queue") { [self] in
             do {
-                let loop = try WriterLoop.open(core, maintenance)
+                let loop = try WriterLoop.open(self)
                 _ = opened.post(nil)
                 loop.run()
             } catch {
@@ -70,34 +94,50 @@ package final class Queue: Sendable {
     /// The queue does not accept anything afterwards. If the disk fails, returns the losses that
     /// are not in the ledger, including records in memory. The next start must `note` them.
     @discardableResult package func close() -> [Loss] {
+        let stop: @Sendable (WriterLoop) -> Void = { $0.isRunning = false }
         if let hand {
-            _ = core.mailbox.post(.stop, urgent: true)
+            command(stop)
             hand.turn()
         } else if let care = threads.withLock({ $0.maintenance.take() }) {
             maintenance.stop()
             care.join()
             guard let writer = threads.withLock({ $0.writer.take() }) else { return [] }
-            _ = core.mailbox.post(.stop, urgent: true)
+            command(stop)
             writer.join()
         }
-        return core.unentered.withLock { $0 }
+        return newLosses
     }
 
     /// Returns an id for a new audio run, unique in this process.
-    package func newRunID() -> Int64 { core.nextRun.wrappingAdd(1, ordering: .relaxed).oldValue }
+    package func newRunID() -> Int64 { nextRun.wrappingAdd(1, ordering: .relaxed).oldValue }
 
     // Each `accept` returns false and counts the record as lost if the writer is too far behind.
 
     @discardableResult package func accept(_ sighting: Sighting) -> Bool {
-        core.post(.sighting(sighting), sighting.stamp, .beacons, patient: true)
+        post(.sighting(sighting), .beacons, patient: true)
     }
 
     @discardableResult package func accept(_ record: some PlainRecord) -> Bool {
-        core.post(.row(PlainRow(record)), record.stamp, type(of: record).kind.stream)
+        post(.row(PlainRow(record)), type(of: record).kind.stream)
+    }
+
+    /// A patient record may wait for others, at most until the next commit.
+    private func post(_ record: QueuedRecord, _ stream: Stream, patient: Bool = false) -> Bool {
+        if mailbox.post(.record(record), patient: patient) {
+            inFlightCount.accepted(stream)
+            return true
+        }
+        unrecorded.withLock { $0.add(record.losses(.overrun)) }
+        return false
+    }
+
+    /// Runs `body` on the writer's thread, between two records.
+    private func command(_ body: @escaping @Sendable (WriterLoop) -> Void) {
+        _ = mailbox.post(.command(body), urgent: true)
     }
 
     /// The maximum bytes of records put together; more might never fit in a small database.
-    package var putBytes: Int { core.putBytes.load(ordering: .relaxed) }
+    package var putBytes: Int { putLimit.load(ordering: .relaxed) }
 
     /// Stores records of a user's program; calls `done` once they are on disk or have failed.
     ///
@@ -107,7 +147,7 @@ package final class Queue: Sendable {
         _ records: [UserRecord],
         done: @escaping @Sendable ((any Error)?) -> Void
     ) {
-        let streams = core.books.streams
+        let streams = streams
         var rows: [PlainRow] = []
         for record in records {
             guard let kind = streams[name: record.stream], kind.isOfUser else {
@@ -115,37 +155,37 @@ package final class Queue: Sendable {
             }
             rows.append(PlainRow(record, kind.stream))
         }
-        if !core.mailbox.post(.put(rows, done)) { done(QueueFull()) }
+        if !mailbox.post(.record(.put(rows, done))) { done(QueueFull()) }
     }
 
     /// Replaces the declared user streams; pending records of removed streams are still uploaded.
     package func declare(_ streams: [DeclaredStream]) {
-        _ = core.mailbox.post(.declare(streams), urgent: true)
+        command { $0.declare(streams) }
         // Records may arrive as soon as this returns.
         _ = try? flushed()
     }
 
     /// Adds a plausible fix, recorded or not, to the track of an open survey.
     package func note(place fix: Fix) {
-        guard core.isSurveying.load(ordering: .relaxed) else { return }
-        _ = core.mailbox.post(.place(fix), patient: true)
+        guard isSurveying.load(ordering: .relaxed) else { return }
+        _ = mailbox.post(.record(.place(fix)), patient: true)
     }
 
     /// Begins an audio run; then come its segments in order, then `end(run:)`.
     package func begin(_ run: AudioRun) {
-        core.segments.store(0, ordering: .relaxed)
-        core.sound.withLock { $0.rate = run.rate }
-        _ = core.mailbox.post(.begin(run), urgent: true)
+        segments.store(0, ordering: .relaxed)
+        sound.withLock { $0.rate = run.rate }
+        _ = mailbox.post(.record(.begin(run)), urgent: true)
     }
 
     /// Stores a segment; also returns false while there is no room for audio: see `soundRefusal`.
     @discardableResult package func accept(_ segment: Segment) -> Bool {
-        if core.soundIsHeld.load(ordering: .relaxed) { return false }
+        if soundIsHeld.load(ordering: .relaxed) { return false }
         var segment = segment
-        segment.index = core.segments.wrappingAdd(1, ordering: .relaxed).oldValue
+        segment.index = segments.wrappingAdd(1, ordering: .relaxed).oldValue
         // The next segment, or the end of the run, reveals and counts the gap.
-        guard core.mailbox.post(.segment(segment)) else { return false }
-        core.sound.withLock { sound in
+        guard mailbox.post(.record(.segment(segment))) else { return false }
+        sound.withLock { sound in
             let length = Int64(segment.frames) * 1_000_000 / Int64(max(1, sound.rate))
             sound.stamp = segment.start.advanced(by: .microseconds(length))
         }
@@ -153,14 +193,14 @@ package final class Queue: Sendable {
     }
 
     package func end(run: Int64) {
-        let count = core.segments.load(ordering: .relaxed)
-        let end = core.settings.clock.stamp()
-        _ = core.mailbox.post(.end(run, count: count, at: end), urgent: true)
+        let count = segments.load(ordering: .relaxed)
+        let end = QueuedRecord.end(run, count: count, at: settings.clock.stamp())
+        _ = mailbox.post(.record(end), urgent: true)
     }
 
     /// Why audio is not accepted now; nil if it is.
     package var soundRefusal: Failure? {
-        guard core.soundIsHeld.load(ordering: .relaxed) else { return nil }
+        guard soundIsHeld.load(ordering: .relaxed) else { return nil }
         let detail = storage.state.value?.detail ?? ""
         return Failure(
             "audio is not recorded: storage is nearly full; free some space"
@@ -170,26 +210,26 @@ package final class Queue: Sendable {
     }
 
     /// Whether a sender that can wait (a replay) may continue; others need half of the mailbox.
-    package var hasRoom: Bool { core.mailbox.count < QueueSettings.mailboxLimit / 2 }
+    package var hasRoom: Bool { mailbox.count < QueueSettings.mailboxLimit / 2 }
 
     /// Records a loss that happened before a source could store the records.
     package func note(_ loss: Loss) {
-        core.losses.withLock { $0.untaken.add(loss) }
+        unrecorded.withLock { $0.add([loss]) }
         // The next gap begins after it.
         if loss.stream == .audio {
-            core.sound.withLock { $0.stamp = [$0.stamp, loss.to].compactMap { $0 }.latest }
+            sound.withLock { $0.stamp = [$0.stamp, loss.to].compactMap { $0 }.latest }
         }
         checkStorage()
     }
 
     /// Stores a text across restarts, with the next commit that happens anyway.
-    package func remember(_ name: String, _ text: String) { core.memos.set(name, text) }
+    package func remember(_ name: String, _ text: String) { memos.set(name, text) }
 
     /// Returns the newest text of a name; nil if there is none.
-    package func remembered(_ name: String) -> String? { core.memos[name] }
+    package func remembered(_ name: String) -> String? { memos[name] }
 
     /// Losses that are not in the database yet, including those that could not be written.
-    package var newLosses: [Loss] { core.losses.withLock { $0.all } }
+    package var newLosses: [Loss] { unrecorded.withLock { $0.all } }
 
     /// Runs `body` on the writer's thread after all accepted records, and waits for its result.
     ///
@@ -197,71 +237,27 @@ package final class Queue: Sendable {
     @discardableResult package func perform<Value: Sendable>(
         _ body: @escaping @Sendable (Writer) throws -> Value
     ) throws -> Value {
-        try core.perform(body)
+        try perform(within: nil, body)
+    }
+
+    /// Throws `WriterBusy` if there is no result within `limit` (nil: waits forever).
+    private func perform<Value: Sendable>(
+        within limit: Duration?,
+        _ body: @escaping @Sendable (Writer) throws -> Value
+    ) throws -> Value {
+        let question = Question(body)
+        guard mailbox.post(.work(question), urgent: true) else { throw QueueClosed() }
+        hand?.turn()
+        return try question.answer(within: limit)
     }
 
     /// Commits everything accepted so far; throws disk errors.
     ///
     /// Throws `WriterBusy` if the disk does not respond within `limit` (nil: waits forever).
     @discardableResult package func flushed(within limit: Duration? = nil) throws -> Self {
-        try core.perform(within: limit) { _ in }
+        try perform(within: limit) { _ in }
         return self
     }
-
-    // MARK: Queries: as of the last commit
-
-    /// The existing streams, in upload order.
-    package var streams: StreamList { core.books.streams }
-
-    /// Returns a stream's oldest, or newest, committed records that are not in a batch yet.
-    ///
-    /// `unreadable` names older databases whose records are skipped for now.
-    package func pending(
-        _ stream: Stream,
-        newest: Bool = false,
-        unreadable: Set<Int64> = []
-    ) -> PendingRange? {
-        core.books.pending(stream, newest: newest, unreadable: unreadable)
-    }
-
-    /// Returns the number of a stream's newest record; 0 if there is none.
-    package func newest(_ stream: Stream) -> Int64 { core.books.newest(stream) }
-
-    /// Returns how many records of a stream, up to a number or in older databases, are not
-    /// uploaded.
-    package func unsent(_ stream: Stream, through end: Int64) throws -> Int {
-        try core.books.unsent(stream, through: end)
-    }
-
-    /// Returns statistics for `status`; empty until a database is open.
-    ///
-    /// Without `dated` they omit the oldest record's time, which is read from the database.
-    package func statistics(dated: Bool = true) -> [StreamStatistics] {
-        core.books.statistics(dated: dated)
-    }
-
-    /// Returns all losses so far.
-    package func losses() throws -> [LossEntry] { try core.books.losses() }
-
-    /// Returns the days of the last week with network traffic, newest first.
-    package func traffic() throws -> [DayTraffic] { try core.books.traffic(today) }
-
-    /// The best known current day.
-    package var today: Int64 {
-        let now = core.settings.clock.stamp()
-        return (rightTime(at: now) ?? now.wall).utcDay
-    }
-
-    /// Whether the clock has been synced during this boot.
-    package var clockIsSynced: Bool { core.books.memory.bootIsSynced }
-
-    /// The newest clock map entry that corrected earlier ones.
-    package var clockCorrection: Int64 { core.books.memory.clockMap.correction }
-
-    /// Returns the true time at a point of this boot; nil until a source has vouched for one.
-    ///
-    /// GNSS time does not set the system clock, and a clock set by hand may be wrong.
-    package func rightTime(at stamp: Stamp) -> WallTime? { core.books.rightTime(at: stamp) }
 
     // MARK: Surveys
 
@@ -270,83 +266,76 @@ package final class Queue: Sendable {
     /// Throws `SurveyRefusal` while another one is open.
     package func startSurvey(_ name: String) throws {
         try perform { try $0.startSurvey(name) }
-        core.isSurveying.store(true, ordering: .relaxed)
+        isSurveying.store(true, ordering: .relaxed)
     }
 
     /// Ends the open survey; throws `SurveyRefusal` if there is none.
     package func endSurvey() throws -> OpenSurvey {
         let survey = try perform { try $0.endSurvey() }
-        core.isSurveying.store(false, ordering: .relaxed)
+        isSurveying.store(false, ordering: .relaxed)
         return survey
     }
 
     /// The writer's latest heartbeat.
-    package var writerWord: Heartbeat.Word { core.life.word }
+    package var writerWord: Heartbeat.Word { life.word }
 
     /// The latest heartbeat of the maintenance thread.
     package var maintenanceWord: Heartbeat.Word { maintenance.word }
 
     /// Wakes the writer, so that it sends a heartbeat.
     package func askWriter() {
-        core.life.asked()
+        life.asked()
         checkStorage()
     }
 
     /// Checks the available space and evicts records if needed.
-    package func checkStorage() { _ = core.mailbox.post(.check, urgent: true) }
+    package func checkStorage() { command { $0.check() } }
 
     /// Deletes records uploaded at least `retention` ago, while new ones are stored.
     package func purge(retention: Duration) {
-        _ = core.mailbox.post(.purge(retention), urgent: true)
+        command { $0.purging = retention }
     }
 
     /// Changes the storage limits.
     package func limit(_ limits: StorageLimits) {
-        core.putBytes.store(limits.put, ordering: .relaxed)
-        _ = core.mailbox.post(.limit(limits), urgent: true)
+        putLimit.store(limits.put, ordering: .relaxed)
+        command { $0.limit(limits) }
     }
 
     /// Changes the commit interval.
     package func commit(every interval: Duration) {
-        _ = core.mailbox.post(.commitInterval(interval), urgent: true)
+        command { $0.commitInterval = interval }
     }
 
     /// Reports damage that a reader found in the database of a `generation`.
     package func reportDamage(_ message: String, generation: Int) {
-        _ = core.mailbox.post(.damaged(message, generation: generation), urgent: true)
+        command { $0.damaged(message, generation: generation) }
     }
 
     /// Counts opened databases: readers of an earlier one must be reopened.
-    package var generation: Int { core.generation.load(ordering: .acquiring) }
+    package var generation: Int { databases.load(ordering: .acquiring) }
 
     /// Changes before another file replaces the database: if unchanged, all reads are of one file.
-    package var leavings: Int { core.leavings.load(ordering: .acquiring) }
+    package var leavings: Int { departures.load(ordering: .acquiring) }
 
-    /// Quarantined databases whose files still exist.
-    package var setAside: [SetAside] {
-        let memory = core.books.memory
-        return DatabaseFile.setAside(core.settings).map { path in
-            guard let id = memory.files[DatabaseFile.name(path)] else {
-                return SetAside(path: path, waiting: nil)
-            }
-            let isKnown = memory.older.contains { $0.key.database == id }
-            let isRead = !isKnown || memory.draining.contains(id)
-            return SetAside(path: path, waiting: isRead ? Int(memory.left(in: id)) : nil)
-        }
+    // MARK: The writer's side
+
+    /// Called by the writer's thread before another file may replace the database.
+    func leave() { departures.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+
+    /// Called by the writer's thread for each database it opens; returns its generation.
+    func opened(_ writer: Writer) -> Int {
+        // Load memos first: callers read them as soon as they see the new database.
+        memos.opened((try? writer.memos()) ?? [:])
+        let number = databases.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        isSurveying.store(writer.survey?.isOpen ?? false, ordering: .relaxed)
+        counters.closed()
+        counters.committed(writer)
+        return number
     }
 
-    /// Checks for quarantined databases, and for those whose file was deleted.
-    package func checkSetAside() { maintenance.salvage() }
-
-    /// Returns a new reading connection for one thread; `database` selects a quarantined one.
-    package func reader(of database: Int64 = 0) throws -> Reader {
-        guard database > 0 else { return try Reader(core.settings) }
-        let older = try OlderDatabase(database, core.settings)
-        // Messages name its path, so a person may have deleted it.
-        if !core.settings.disk.exists(older.path) {
-            _ = try core.perform { try $0.giveUpIfGone(database) }
-        }
-        return try Reader(core.settings, older: older)
+    func lossTransaction(_ number: Int64) -> LossTransactionID {
+        LossTransactionID(bootID: settings.bootID, started: started, number: number)
     }
 
     // MARK: By hand
@@ -363,20 +352,13 @@ package final class Queue: Sendable {
     package var isAllOnDisk: Bool { hand?.isAllOnDisk ?? false }
 
     /// Runs one step of the maintenance thread's work; returns false if there is nothing to do.
-    package func turnMaintenance() -> Bool { maintenance.step() }
-}
-
-/// A quarantined database whose file still exists.
-package struct SetAside: Sendable, Equatable {
-    package var path: String
-    /// Its records that are not uploaded yet; nil while it is still being read.
-    package var waiting: Int?
+    package func turnMaintenance() -> Bool { maintenance.step(self) }
 }
 
 /// The writer's loop when it is driven by hand.
 final class QueueHand: Sendable {
     // Used only by the simulator's thread, which owns the queue.
-    private nonisolated(unsafe) let loop: WriterLoop
+    nonisolated(unsafe) let loop: WriterLoop
 
     init(_ loop: WriterLoop) { self.loop = loop }
 

@@ -8,7 +8,7 @@ extension Queue {
     /// Records that would be lost if the process ended now; some may already be on disk.
     package var inFlight: [RecordsInFlight] {
         let isOpen = isOpen
-        return core.inFlight.counts.map { stream, count in
+        return inFlightCount.counts.map { stream, count in
             let after = isOpen ? max(0, newest(stream)) : -1
             return RecordsInFlight(stream: stream, after: after, count: count)
         }
@@ -38,8 +38,8 @@ extension Queue {
     ///
     /// They may be there: a commit that hung or reported failure may have reached the disk.
     package var lossesUnderWay: [(loss: Loss, turn: LossTransactionID)] {
-        let losses = core.losses.withLock { $0.underWay }
-        return losses.map { ($0.loss, core.turn($0.turn)) }
+        let losses = unrecorded.withLock { $0.underWay }
+        return losses.map { ($0.loss, lossTransaction($0.turn)) }
     }
 
     /// Whether the database has the losses of a transaction of this boot or an earlier one.

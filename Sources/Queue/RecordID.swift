@@ -52,16 +52,12 @@ package struct RecordIDs: Sendable {
             SELECT first, seed FROM id_seeds WHERE stream=?1 AND first<=?3 AND
             first>=ifnull((SELECT max(first) FROM id_seeds WHERE stream=?1 AND first<=?2), 0)
             ORDER BY first
-            """
+            """,
+            stream.number,
+            range.lowerBound,
+            range.upperBound
         )
-        try rows.bind(Int64(stream.number), at: 1)
-        try rows.bind(range.lowerBound, at: 2)
-        try rows.bind(range.upperBound, at: 3)
-        var seeds: [Seed] = []
-        while try rows.step() {
-            seeds.append(Seed(first: rows.required(0), seed: rows.data(1)))
-        }
-        self.init(stream, seeds)
+        self.init(stream, try rows.compactMap { Seed(first: $0.required(0), seed: $0.data(1)) })
     }
 
     /// Limits the seeds of a quarantined database to those that can be trusted.

@@ -69,9 +69,6 @@ enum SchemaCheck {
         _ sql: String,
         _ connection: borrowing Connection
     ) throws -> Set<String> {
-        let rows = try connection.prepare(sql)
-        var texts: Set<String> = []
-        while try rows.step() { texts.insert(rows.text(0)) }
-        return texts
+        Set(try connection.prepare(sql).compactMap { $0.text(0) })
     }
 }

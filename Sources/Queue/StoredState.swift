@@ -5,12 +5,18 @@ import SQLite
 /// Loads the clock map up to and including entry `last`.
 func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
     var map = ClockMap()
-    let rows = try connection.prepare(
-        "SELECT id, boot, boottime, wall, synced, source FROM clock_map WHERE id<=? ORDER BY id"
-    )
-    try rows.bind(last, at: 1)
-    while try rows.step() { map.add(ClockMap.Entry(rows)) }
+    for entry in try clockEntries(connection, through: last) { map.add(entry) }
     return map
+}
+
+/// Loads the entries of the clock map up to and including entry `last`.
+func clockEntries(
+    _ connection: borrowing Connection,
+    through last: Int64 = .max
+) throws -> [ClockMap.Entry] {
+    let sql =
+        "SELECT id, boot, boottime, wall, synced, source FROM clock_map WHERE id<=? ORDER BY id"
+    return try connection.prepare(sql, last).compactMap { ClockMap.Entry($0) }
 }
 
 extension ClockMap.Entry {
@@ -27,13 +33,11 @@ extension ClockMap.Entry {
     }
 }
 
-/// Loads the newest run.
-func loadLastRun(_ connection: borrowing Connection) throws -> AudioRun? {
-    try loadRun(connection, "id>0")
-}
-
 /// Loads the newest run that meets a condition.
-func loadRun(_ connection: borrowing Connection, _ condition: String) throws -> AudioRun? {
+func loadRun(
+    _ connection: borrowing Connection,
+    _ condition: String = "id>0"
+) throws -> AudioRun? {
     let runs = try connection.prepare(
         """
         SELECT id, codec, rate, device, preskip, overlap_segments FROM runs WHERE \(condition)

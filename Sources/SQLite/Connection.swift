@@ -96,16 +96,29 @@ package struct Connection: ~Copyable {
         return Statement(owning: statement, sql, cache)
     }
 
+    /// Returns a prepared statement with its first parameters bound.
+    package func prepare(
+        _ sql: String,
+        _ values: (any SQLValue)?...
+    ) throws(SQLiteError) -> Statement {
+        let statement = try prepare(sql)
+        try statement.bind(values, from: 1)
+        return statement
+    }
+
     /// Returns the first column of the first row; nil without a row or for NULL.
-    package func integer(_ sql: String, _ values: Int64...) throws(SQLiteError) -> Int64? {
+    package func integer(
+        _ sql: String,
+        _ values: (any SQLValue)?...
+    ) throws(SQLiteError) -> Int64? {
         let statement = try prepare(sql)
         try statement.bind(values, from: 1)
         guard try statement.step() else { return nil }
         return statement.integer(0)
     }
 
-    /// Runs one statement with integer parameters.
-    package func run(_ sql: String, _ values: Int64?...) throws(SQLiteError) {
+    /// Runs one statement.
+    package func run(_ sql: String, _ values: (any SQLValue)?...) throws(SQLiteError) {
         let statement = try prepare(sql)
         try statement.bind(values, from: 1)
         _ = try statement.step()
@@ -185,6 +198,17 @@ package struct Statement: ~Copyable {
         throw failure(code)
     }
 
+    /// Returns what `value` makes of each row, without nil.
+    package func compactMap<Value>(
+        _ value: (borrowing Statement) throws -> Value?
+    ) throws -> [Value] {
+        var values: [Value] = []
+        while try step() {
+            if let value = try value(self) { values.append(value) }
+        }
+        return values
+    }
+
     /// Makes the statement ready to run again.
     package func reset() {
         sqlite3_reset(handle)
@@ -197,21 +221,25 @@ package struct Statement: ~Copyable {
     }
 
     package func bind(_ value: Int64?, at index: Int32) throws(SQLiteError) {
-        guard let value else { return try check(sqlite3_bind_null(handle, index)) }
+        guard let value else { return try bindNull(at: index) }
         try check(sqlite3_bind_int64(handle, index, value))
     }
 
-    /// Binds integers to consecutive parameters.
-    package func bind(_ values: [Int64?], from first: Int32) throws(SQLiteError) {
+    /// Binds values to consecutive parameters; nil is NULL.
+    package func bind(_ values: [(any SQLValue)?], from first: Int32) throws(SQLiteError) {
         var index = first
         for value in values {
-            try bind(value, at: index)
+            if let value { try value.bind(to: self, at: index) } else { try bindNull(at: index) }
             index += 1
         }
     }
 
+    private func bindNull(at index: Int32) throws(SQLiteError) {
+        try check(sqlite3_bind_null(handle, index))
+    }
+
     package func bind(_ value: Double?, at index: Int32) throws(SQLiteError) {
-        guard let value else { return try check(sqlite3_bind_null(handle, index)) }
+        guard let value else { return try bindNull(at: index) }
         try check(sqlite3_bind_double(handle, index, value))
     }
 
@@ -227,7 +255,7 @@ package struct Statement: ~Copyable {
     }
 
     package func bind(_ data: [UInt8]?, at index: Int32) throws(SQLiteError) {
-        guard let data else { return try check(sqlite3_bind_null(handle, index)) }
+        guard let data else { return try bindNull(at: index) }
         let code = data.withUnsafeBytes {
             waypost_bind_blob(handle, index, $0.baseAddress, Int32($0.count))
         }

@@ -110,7 +110,7 @@ import QueueSupport
         try queue.flushed()
 
         // A marker cannot be written where a folder is.
-        let mark = DatabaseFile.nameAside(queue.core.settings) + CommitMark.suffix
+        let mark = DatabaseFile.nameAside(queue.settings) + CommitMark.suffix
         #expect(mkdir(mark, 0o700) == 0)
         let before = queue.generation
         queue.reportDamage("for the test", generation: before)

@@ -183,12 +183,11 @@ import QueueSupport
     /// Another program that closes the database last would then delete the WAL that is in use.
     @Test func databaseThatIsOpenedAnew_keepsItsLock() throws {
         let folder = TemporaryFolder()
-        let settings = QueueSettings(at: folder.database)
-        let core = QueueCore(settings: settings)
-        let loop = try WriterLoop.open(core, try Maintenance(core: core))
+        let queue = try Queue(at: folder.database) { $0.isTurnedByHand = true }
+        let loop = try #require(queue.hand?.loop)
         #expect(isLocked(folder.database))
         loop.reopen()
-        #expect(core.generation.load(ordering: .relaxed) == 2)
+        #expect(queue.generation == 2)
         #expect(isLocked(folder.database))
         loop.end()
     }

@@ -50,16 +50,8 @@ final class ExportFile {
     func pour() throws { if block.count >= Self.blockSize { try flush() } }
 
     private func flush() throws {
-        var rest = block[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes {
-                Glibc.write(descriptor.number, $0.baseAddress, $0.count)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                throw Failure("\(SystemError.last("write", on: path))")
-            }
-            rest = rest.dropFirst(count)
+        if let error = writeAll(block, to: descriptor.number) {
+            throw Failure("\(SystemError(error.call, on: path, code: error.code))")
         }
         block.removeAll(keepingCapacity: true)
     }

@@ -23,6 +23,7 @@ package struct Descriptor: ~Copyable, Sendable {
     var rest = bytes[...]
     while !rest.isEmpty {
         let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+        if count < 0, errno == EINTR { continue }
         guard count > 0 else { return .last("write") }
         rest = rest.dropFirst(count)
     }

@@ -25,7 +25,7 @@ final class LiveDatabase {
 ///
 /// Each call is one short read transaction, so that a slow upload never delays checkpoints.
 package final class Reader {
-    private let connection: Connection
+    let connection: Connection
     /// The live database, for its clock map, if this one is quarantined.
     private let live: LiveDatabase?
     /// The numbers that a quarantined database gave to user streams.
@@ -145,13 +145,6 @@ package final class Reader {
 
     func query(_ sql: String) throws -> Statement { try connection.prepare(sql) }
 
-    func lastRun() throws -> AudioRun? { try loadLastRun(connection) }
-    func run(_ condition: String) throws -> AudioRun? { try loadRun(connection, condition) }
-
-    func ledger(_ streams: StreamList, _ map: ClockMap) throws -> [Ledger.Row] {
-        try Ledger.rows(connection, streams, map)
-    }
-
     // MARK: Ids and dates
 
     /// Returns the id generator for a range of records.
@@ -177,9 +170,7 @@ package final class Reader {
         }
         guard last >= 0 else {
             // Its own map.
-            var map = ClockMap()
-            for entry in try clockEntries() where entry.id <= -last { map.add(entry) }
-            return RecordDates(map: map, boots: nil)
+            return RecordDates(map: try loadClockMap(connection, through: -last), boots: nil)
         }
         let map = try live.read { try loadClockMap($0, through: last) }
         return RecordDates(map: map, boots: liveBoots)

@@ -9,12 +9,8 @@ extension Reader {
         _ streams: StreamList,
         _ memory: WriterMemory
     ) throws -> [Batch] {
-        let rows = try query("\(Batch.columns) \(condition)")
-        var batches: [Batch] = []
-        while try rows.step() {
-            if let batch = try Batch(rows, streams, memory.older) { batches.append(batch) }
-        }
-        return batches
+        try query("\(Batch.columns) \(condition)")
+            .compactMap { try Batch($0, streams, memory.older) }
     }
 
     /// Returns how many records of a stream up to a number are frozen without a verdict.
@@ -44,7 +40,7 @@ extension Reader {
     }
 
     func losses(_ streams: StreamList, _ map: ClockMap) throws -> [LossEntry] {
-        try ledger(streams, map).map {
+        try Ledger.rows(connection, streams, map).map {
             LossEntry(
                 stream: $0.stream,
                 kind: $0.kind,
@@ -56,20 +52,20 @@ extension Reader {
     }
 
     func traffic(_ today: Int64) throws -> [DayTraffic] {
-        let rows = try query(
-            "SELECT day, sent, received FROM traffic WHERE day>? AND day<=? ORDER BY day DESC"
-        )
-        try rows.bind(today - Writer.trafficDays, at: 1)
-        try rows.bind(today, at: 2)
-        var days: [DayTraffic] = []
-        while try rows.step() {
-            let (sent, received) = (rows.required(1), rows.required(2))
-            guard sent.isPlausible, received.isPlausible else { continue }
-            days.append(
-                DayTraffic(day: rows.required(0), traffic: Traffic(sent: sent, received: received))
+        let first = today - Writer.trafficDays + 1
+        return try traffic("WHERE day BETWEEN \(first) AND \(today) ORDER BY day DESC")
+    }
+
+    /// Reads the traffic of each stored day that meets a condition.
+    func traffic(_ condition: String = "") throws -> [DayTraffic] {
+        try query("SELECT day, sent, received FROM traffic \(condition)").compactMap { row in
+            let (sent, received) = (row.required(1), row.required(2))
+            guard sent.isPlausible, received.isPlausible else { return nil }
+            return DayTraffic(
+                day: row.required(0),
+                traffic: Traffic(sent: sent, received: received)
             )
         }
-        return days
     }
 
     // MARK: Of a damaged database
@@ -87,15 +83,6 @@ extension Reader {
         return boots.filter { !ambiguous.contains($0.key) }
     }
 
-    func clockEntries() throws -> [ClockMap.Entry] {
-        var entries: [ClockMap.Entry] = []
-        let rows = try query(
-            "SELECT id, boot, boottime, wall, synced, source FROM clock_map ORDER BY id"
-        )
-        while try rows.step() { entries.append(ClockMap.Entry(rows)) }
-        return entries
-    }
-
     /// Returns the files of databases that it was draining.
     func olderFiles() throws -> [Int64: String] {
         var files: [Int64: String] = [:]
@@ -106,34 +93,25 @@ extension Reader {
 
     /// Returns the files of databases whose salvage it or an earlier database reported.
     func reportedFiles() throws -> [String] {
-        var files: [String] = []
-        let rows = try query(
+        try query(
             """
             SELECT name FROM databases WHERE state=1
             UNION SELECT substr(name, 12) FROM memos WHERE name LIKE 'salvage of %'
             """
-        )
-        while try rows.step() { files.append(rows.text(0)) }
-        return files
+        ).compactMap { $0.text(0) }
     }
 
     /// Returns the files of fully drained databases.
     func finishedFiles() throws -> [String] {
-        let rows = try query("SELECT name FROM databases WHERE state=2")
-        var files: [String] = []
-        while try rows.step() { files.append(DatabaseFile.name(rows.text(0))) }
-        return files
+        try query("SELECT name FROM databases WHERE state=2")
+            .compactMap { DatabaseFile.name($0.text(0)) }
     }
 
     /// Returns its streams, including those of databases that it was draining.
     func partitions() throws -> [Partition] {
-        let rows = try query("SELECT database, stream, name FROM sequences")
-        var found: [Partition] = []
-        while try rows.step() {
-            let stream = Stream(Int(rows.required(1)), rows.text(2))
-            found.append(Partition(stream, of: rows.required(0)))
+        try query("SELECT database, stream, name FROM sequences").compactMap {
+            Partition(Stream(Int($0.required(1)), $0.text(2)), of: $0.required(0))
         }
-        return found
     }
 
     /// Returns the stored next number of a partition; nil if there is none.
@@ -174,12 +152,7 @@ extension Reader {
     }
 
     private func ranges(_ sql: String) throws -> [ClosedRange<Int64>] {
-        let rows = try query(sql)
-        var ranges: [ClosedRange<Int64>] = []
-        while try rows.step() {
-            if let range = try? rows.recordRange(0) { ranges.append(range) }
-        }
-        return ranges
+        try query(sql).compactMap { try? $0.recordRange(0) }
     }
 
     /// Returns batches that are frozen without a verdict, or in quarantine.
@@ -190,15 +163,13 @@ extension Reader {
             AND stream=\(partition.stream.number) ORDER BY id
             """
         )
-        var batches: [Batch] = []
         let known = [partition: StreamCounters()]
-        while try rows.step() {
+        return try rows.compactMap { row in
             // Skip an impossible batch: its records become pending again.
-            guard let batch = try? Batch(rows, kinds, known),
+            guard let batch = try? Batch(row, kinds, known),
                 Int64(clamping: batch.clockMap.magnitude).isPlausible
-            else { continue }
-            batches.append(batch)
+            else { return nil }
+            return batch
         }
-        return batches
     }
 }

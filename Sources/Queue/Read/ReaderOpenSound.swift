@@ -48,8 +48,8 @@ extension Reader {
     }
 
     private func unchunkedRun() throws -> AudioRun? {
-        guard let mark else { return try lastRun() }
-        return mark.tail.isEmpty ? nil : try run("id=\(mark.run)")
+        guard let mark else { return try loadRun(connection) }
+        return mark.tail.isEmpty ? nil : try loadRun(connection, "id=\(mark.run)")
     }
 
     /// Returns the SQL condition for the segments of a run that are not in a chunk.

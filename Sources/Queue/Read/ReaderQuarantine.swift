@@ -24,19 +24,15 @@ extension Reader {
             """
         )
         let dates = try dates(through: .max)
-        var found: [QuarantinedBatch] = []
-        while try rows.step() {
-            guard let batch = try Batch(rows, kinds, known) else { continue }
-            let at = dates.resolve(rows.stamp(boottime: 14), boot: rows.required(13)).wall
-            found.append(
-                QuarantinedBatch(
-                    batch: batch,
-                    at: rows.isNull(15) ? batch.sentAt : at,
-                    firstID: try firstID(batch)
-                )
+        return try rows.compactMap { row in
+            guard let batch = try Batch(row, kinds, known) else { return nil }
+            let at = dates.resolve(row.stamp(boottime: 14), boot: row.required(13)).wall
+            return QuarantinedBatch(
+                batch: batch,
+                at: row.isNull(15) ? batch.sentAt : at,
+                firstID: try firstID(batch)
             )
         }
-        return found
     }
 
     /// Returns the id as sent to the server; empty for a record in an older database.

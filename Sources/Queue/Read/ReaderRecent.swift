@@ -20,24 +20,19 @@ extension Reader {
             AND boot=(SELECT id FROM boots WHERE boot_id=?) ORDER BY id
             """
         )
-        try rows.bind([count, since.milliseconds], from: 1)
-        try rows.bind(boot, at: 3)
-        var found: [Sighting] = []
-        while try rows.step() {
-            guard let identity = try identity(rows.required(0)) else { continue }
-            let (telemetry, data) = SightingPayload.unpack(rows.data(4), identity.kind)
-            guard !telemetry.isEmpty else { continue }
-            found.append(
-                Sighting(
-                    identity: identity,
-                    rssi: rows.integer(1).map { Int($0) },
-                    telemetry: telemetry,
-                    data: data,
-                    stamp: rows.stamp(boottime: 2)
-                )
+        try rows.bind([count, since.milliseconds, boot], from: 1)
+        return try rows.compactMap { row in
+            guard let identity = try identity(row.required(0)) else { return nil }
+            let (telemetry, data) = SightingPayload.unpack(row.data(4), identity.kind)
+            guard !telemetry.isEmpty else { return nil }
+            return Sighting(
+                identity: identity,
+                rssi: row.integer(1).map { Int($0) },
+                telemetry: telemetry,
+                data: data,
+                stamp: row.stamp(boottime: 2)
             )
         }
-        return found
     }
 
     /// Returns when the newest audio segment ended, if it is of this boot.
@@ -64,7 +59,6 @@ extension Queue {
     ///
     /// Empty if they cannot be read in time: then a reading may be stored once more.
     package func recentReadings() -> [Sighting] {
-        let settings = core.settings
         let since = settings.clock.now() - .seconds(600)
         let found = try? flushed(within: Self.sourceLimit).reader()
             .sightingsWithReadings(ofBoot: settings.bootID, since: since, among: 60_000)
@@ -73,8 +67,8 @@ extension Queue {
 
     /// Returns when the last audio ended, if that was in this boot.
     package func endOfSound() -> Stamp? {
-        if let end = core.sound.withLock({ $0.stamp }) { return end }
-        let boot = core.settings.bootID
+        if let end = sound.withLock({ $0.stamp }) { return end }
+        let boot = settings.bootID
         let stored = try? flushed(within: Self.sourceLimit).reader().endOfSound(ofBoot: boot)
         let told = SoundEnd.stamp(remembered(SoundEnd.memo), boot: boot)
         return [stored ?? nil, told].compactMap { $0 }.latest

@@ -97,10 +97,7 @@ package struct SystemDisk: QueueDisk {
     }
 
     package func write(_ path: String, _ bytes: [UInt8]) throws {
-        let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
-        try file.write(whole: bytes, path)
-        try file.sync(path)
-        try syncFolder(folder(ofPath: path))
+        try SmallFile.replace(path, bytes, mode: 0o600)
     }
 
     package func writeAgain(_ path: String) throws {

@@ -57,13 +57,13 @@ struct Inheritance: Sendable {
         isReadable = true
         isComplete = !file.isTailCut
         boots = try patience.read(file.boots) ?? [:]
-        let entries = try patience.read(file.clockEntries)
+        let entries = try patience.read { try clockEntries(file.connection) }
         clock = entries ?? []
         let rows = max(1, settings.disk.size(path) / 8)
         let files = try patience.read(file.olderFiles) ?? [:]
         reported = try patience.read(file.reportedFiles) ?? []
         finished = try patience.read(file.finishedFiles) ?? []
-        traffic = try patience.read(file.inheritedTraffic) ?? []
+        traffic = try patience.read { try file.traffic() } ?? []
         survey = try patience.read(file.survey) ?? nil
         let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
         losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
@@ -140,8 +140,7 @@ extension OlderDatabase {
     /// Loads a database by number; throws if it is unknown, or `LiveDatabaseDamaged`.
     init(_ id: Int64, _ settings: QueueSettings) throws {
         let (name, state) = try LiveDatabase(settings).read { live in
-            let row = try live.prepare("SELECT name, state FROM databases WHERE id=?")
-            try row.bind(id, at: 1)
+            let row = try live.prepare("SELECT name, state FROM databases WHERE id=?", id)
             guard try row.step() else { throw QueueClosed() }
             return (row.text(0), row.required(1))
         }

@@ -28,37 +28,19 @@ extension Reader {
             last_boot, last_boottime, last_wall FROM losses
             """
         )
-        var losses: [InheritedLoss] = []
-        while try rows.step() {
-            let (number, records, told) = (rows.required(0), rows.required(2), rows.required(3))
-            guard let kind = LossKind(rawValue: rows.text(1)), records.isPlausible, records > 0,
+        return try rows.compactMap { row in
+            let (number, records, told) = (row.required(0), row.required(2), row.required(3))
+            guard let kind = LossKind(rawValue: row.text(1)), records.isPlausible, records > 0,
                 let stream = streams.first(where: { Int64($0.number) == number })
-            else { continue }
-            let (first, last) = (rows.stamp(boottime: 5), rows.stamp(boottime: 8))
-            losses.append(
-                InheritedLoss(
-                    loss: Loss(kind, stream, records: records, from: first, to: last),
-                    told: max(0, min(told, records)),
-                    firstBoot: rows.required(4),
-                    lastBoot: rows.required(7)
-                )
+            else { return nil }
+            let (first, last) = (row.stamp(boottime: 5), row.stamp(boottime: 8))
+            return InheritedLoss(
+                loss: Loss(kind, stream, records: records, from: first, to: last),
+                told: max(0, min(told, records)),
+                firstBoot: row.required(4),
+                lastBoot: row.required(7)
             )
         }
-        return losses
-    }
-
-    /// Reads the traffic of each stored day.
-    func inheritedTraffic() throws -> [DayTraffic] {
-        let rows = try query("SELECT day, sent, received FROM traffic")
-        var days: [DayTraffic] = []
-        while try rows.step() {
-            let (sent, received) = (rows.required(1), rows.required(2))
-            guard sent.isPlausible, received.isPlausible else { continue }
-            days.append(
-                DayTraffic(day: rows.required(0), traffic: Traffic(sent: sent, received: received))
-            )
-        }
-        return days
     }
 }
 

@@ -17,13 +17,11 @@ final class Maintenance: Sendable {
     /// The retry interval of a salvage that failed on the live database.
     private static let pause = Duration.seconds(60)
 
-    private let core: QueueCore
     private let tasks = Mailbox<Task>(limit: 256)
     private let stopSignal: StopSignal
     private let salvaging: Mutex<Salvage?>
 
-    init(core: QueueCore) throws {
-        self.core = core
+    init() throws {
         stopSignal = try StopSignal()
         salvaging = Mutex(nil)
     }
@@ -40,12 +38,12 @@ final class Maintenance: Sendable {
     }
 
     /// Runs tasks; blocks until `stop`.
-    func run() {
+    func run(_ queue: Queue) {
         var waiting: [Task] = []
         while !stopSignal.isRaised {
             stopSignal.life.rests()
             tasks.takeAll(into: &waiting, timeout: hasSalvage ? Self.pause : nil)
-            for task in waiting where !stopSignal.isRaised { start(task) }
+            for task in waiting where !stopSignal.isRaised { start(task, queue) }
             while !stopSignal.isRaised, salvageStep() {}
         }
         stopSignal.life.ends()
@@ -55,18 +53,18 @@ final class Maintenance: Sendable {
     var word: Heartbeat.Word { stopSignal.life.word }
 
     /// Runs one step by hand; returns false when there is nothing to do.
-    func step() -> Bool {
+    func step(_ queue: Queue) -> Bool {
         var waiting: [Task] = []
         tasks.takeAll(into: &waiting, timeout: .zero)
-        for task in waiting { start(task) }
+        for task in waiting { start(task, queue) }
         return salvageStep() || !waiting.isEmpty
     }
 
-    private func start(_ task: Task) {
+    private func start(_ task: Task, _ queue: Queue) {
         switch task {
         case .inspect(let generation):
-            stopSignal.life.during("quick_check") { inspectNow(generation) }
-        case .salvage: salvaging.withLock { $0 = Salvage(core, refusals: $0?.refusals ?? 0) }
+            stopSignal.life.during("quick_check") { inspectNow(generation, queue) }
+        case .salvage: salvaging.withLock { $0 = Salvage(queue, refusals: $0?.refusals ?? 0) }
         case .stop: break
         }
     }
@@ -83,8 +81,8 @@ final class Maintenance: Sendable {
         return hasMore ?? false
     }
 
-    private func inspectNow(_ generation: Int) {
-        let settings = core.settings
+    private func inspectNow(_ generation: Int, _ queue: Queue) {
+        let settings = queue.settings
         guard let connection = try? settings.connect(nil, .readOnly) else { return }
         let result = connection.quickCheck(
             limit: Self.inspectionLimit,
@@ -93,6 +91,6 @@ final class Maintenance: Sendable {
             until: stopSignal
         )
         guard case .damaged(let message) = result else { return }
-        _ = core.mailbox.post(.damaged(message, generation: generation), urgent: true)
+        queue.reportDamage(message, generation: generation)
     }
 }

@@ -25,16 +25,16 @@ struct Salvage: Sendable {
     /// The maximum number of consecutive disk errors; there is one retry per minute.
     private static let refusalLimit = 60
 
-    private let core: QueueCore
+    private unowned let queue: Queue
     /// The live database's generation; results read under an earlier one are discarded.
     private let generation: Int
     private var vetting: Vetting?
     private(set) var refusals: Int
     private var patience: Patience { refusals < Self.refusalLimit ? .waits : .isOver }
 
-    init(_ core: QueueCore, refusals: Int = 0) {
-        self.core = core
-        generation = core.generation.load(ordering: .acquiring)
+    init(_ queue: Queue, refusals: Int = 0) {
+        self.queue = queue
+        generation = queue.generation
         self.refusals = refusals
     }
 
@@ -50,14 +50,13 @@ struct Salvage: Sendable {
             refusals += 1
             throw error
         } catch let damage as LiveDatabaseDamaged {
-            let found = Job.damaged(damage.why, generation: generation)
-            _ = core.mailbox.post(found, urgent: true)
+            queue.reportDamage(damage.why, generation: generation)
             throw damage
         }
     }
 
     private mutating func next() throws -> Bool {
-        let settings = core.settings
+        let settings = queue.settings
         if let current = vetting, !DatabaseFile.isGone(current.name, settings) {
             return try vet(current)
         }
@@ -87,9 +86,9 @@ struct Salvage: Sendable {
     private func perform<Value: Sendable>(
         _ body: @escaping @Sendable (Writer) throws -> Value
     ) throws -> Value {
-        let (core, generation) = (core, generation)
-        return try core.perform { writer in
-            guard core.generation.load(ordering: .acquiring) == generation else {
+        let (queue, generation) = (queue, generation)
+        return try queue.perform { writer in
+            guard queue.generation == generation else {
                 throw QueueClosed()
             }
             return try body(writer)
@@ -97,12 +96,12 @@ struct Salvage: Sendable {
     }
 
     private func adopt(_ path: String, _ name: String) throws {
-        let inheritance = try reading { try Inheritance(path, core.settings, patience) }
+        let inheritance = try reading { try Inheritance(path, queue.settings, patience) }
         let isSurveying = try perform { writer in
             try writer.adopt(inheritance, name: name)
             return writer.survey?.isOpen ?? false
         }
-        if isSurveying { core.isSurveying.store(true, ordering: .relaxed) }
+        if isSurveying { queue.isSurveying.store(true, ordering: .relaxed) }
     }
 
     /// A disk error while reading a quarantined database, as opposed to the live one.
@@ -130,9 +129,9 @@ struct Salvage: Sendable {
         let end = min(next.range.upperBound, next.range.lowerBound + Self.page - 1)
         let page = next.range.lowerBound...end
         let partition = Partition(next.stream, of: current.database)
-        let older = try OlderDatabase(current.database, core.settings)
+        let older = try OlderDatabase(current.database, queue.settings)
         let lost = try reading {
-            let reader = try patience.read { try Reader(core.settings, older: older, patience) }
+            let reader = try patience.read { try Reader(queue.settings, older: older, patience) }
             return try unreadable(page, of: next.stream, reader)
         }
         try perform { writer in

@@ -6,18 +6,9 @@ import SQLite
 extension Writer {
     package func olderDatabases() throws -> [OlderDatabase] {
         let rows = try connection.prepare("SELECT id, name, state FROM databases ORDER BY id")
-        var found: [OlderDatabase] = []
-        while try rows.step() {
-            found.append(
-                OlderDatabase(
-                    id: rows.required(0),
-                    name: rows.text(1),
-                    state: rows.required(2),
-                    settings
-                )
-            )
+        return try rows.compactMap {
+            OlderDatabase(id: $0.required(0), name: $0.text(1), state: $0.required(2), settings)
         }
-        return found
     }
 
     /// Imports the bookkeeping of a database, and of those that it was draining.
@@ -71,12 +62,9 @@ extension Writer {
     private func insert(olderBoots boots: [Int64: String]) throws {
         // 0 and -1 mean none.
         var row = min(-1, try connection.integer("SELECT min(id) FROM boots") ?? 0)
-        let insert = try connection.prepare("INSERT INTO boots(id, boot_id) VALUES (?,?)")
         for (_, name) in boots.sorted(by: { $0.key > $1.key }) where try boot(named: name) == 0 {
             row -= 1
-            try insert.bind(row, at: 1)
-            try insert.bind(name, at: 2)
-            try insert.run()
+            try connection.run("INSERT INTO boots(id, boot_id) VALUES (?,?)", row, name)
         }
     }
 
@@ -111,11 +99,10 @@ extension Writer {
         batch.clockMap = known.max() ?? 0
         // A quarantined batch gets a new key when it is sent again.
         guard batch.state == .ready else { return batch }
-        let rows = try connection.prepare("SELECT id FROM clock_map WHERE id<=? AND synced=1")
-        try rows.bind(batch.clockMap, at: 1)
-        var isDatedAlike = known.count == its.count
-        while try rows.step() { isDatedAlike = isDatedAlike && known.contains(rows.required(0)) }
-        return isDatedAlike ? batch : nil
+        let synced = "SELECT id FROM clock_map WHERE id<=? AND synced=1"
+        let others = try connection.prepare(synced, batch.clockMap)
+            .compactMap { known.contains($0.required(0)) ? nil : $0.required(0) }
+        return known.count == its.count && others.isEmpty ? batch : nil
     }
 
     /// Registers fully drained databases: their files may still exist, but are not sent again.
@@ -129,11 +116,8 @@ extension Writer {
     private func insertDatabase(_ name: String, _ state: OlderDatabase.State) throws -> Int64 {
         let id = memory.numbers.databases
         memory.numbers.databases += 1
-        let insert = try connection.prepare("INSERT INTO databases(id, name, state) VALUES (?,?,?)")
-        try insert.bind(id, at: 1)
-        try insert.bind(name, at: 2)
-        try insert.bind(state.rawValue, at: 3)
-        try insert.run()
+        let insert = "INSERT INTO databases(id, name, state) VALUES (?,?,?)"
+        try connection.run(insert, id, name, state.rawValue)
         memory.files[name] = id
         return id
     }
@@ -168,18 +152,10 @@ extension Writer {
             entry.synced ? 1 : 0
         )
         if let known { return known }
-        let insert = try connection.prepare(
-            "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
-        )
-        try insert.bind([boot, entry.boottime, entry.wall, entry.synced ? 1 : 0], from: 1)
-        if let source = entry.source { try insert.bind(source.rawValue, at: 5) }
-        try insert.run()
         var copy = entry
-        copy.id = connection.lastInsertedRow
         copy.boot = boot
-        clockMap.add(copy)
         if boot == self.boot, entry.synced { memory.bootIsSynced = true }
-        return copy.id
+        return try insert(copy)
     }
 
     /// Records missing or unreadable records as lost, including frozen ones.

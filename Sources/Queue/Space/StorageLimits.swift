@@ -41,8 +41,6 @@ package struct StorageRoom: Sendable, Equatable {
     package var reusableBytes: Int64 = 0
     package var fileSystemFree: Int64 = 0
 
-    package init() {}
-
     /// Space for new records; includes reusable pages, so that evictions have an effect.
     package var free: Int64 { fileSystemFree + reusableBytes }
 
@@ -68,8 +66,4 @@ package struct StorageReport: Sendable, Equatable {
     package var room = StorageRoom()
     /// Why the level is not `ok`, for people.
     package var detail = ""
-
-    package init(path: String) {
-        self.path = path
-    }
 }

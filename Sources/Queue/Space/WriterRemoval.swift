@@ -88,9 +88,10 @@ extension Writer {
     private func step(_ partition: Partition, _ range: ClosedRange<Int64>) throws -> Int64 {
         guard let kind = streams[partition.stream] else { return range.upperBound }
         let rows = try connection.prepare(
-            "SELECT id, \(kind.storedBytes) FROM \(kind.table) WHERE id BETWEEN ? AND ? ORDER BY id"
+            "SELECT id, \(kind.storedBytes) FROM \(kind.table) WHERE id BETWEEN ? AND ? ORDER BY id",
+            range.lowerBound,
+            range.upperBound
         )
-        try rows.bind([range.lowerBound, range.upperBound], from: 1)
         var bytes: Int64 = 0
         while try rows.step() {
             bytes += rows.required(1)
@@ -129,10 +130,8 @@ extension Writer {
     /// Returns when a record was captured; nil if its row is missing or in another database.
     func capture(of sequence: Int64, in partition: Partition) throws -> Moment? {
         guard partition.isLive, let kind = streams[partition.stream] else { return nil }
-        let row = try connection.prepare(
-            "SELECT boot, boottime, wall FROM \(kind.table) WHERE id=?"
-        )
-        try row.bind(sequence, at: 1)
+        let sql = "SELECT boot, boottime, wall FROM \(kind.table) WHERE id=?"
+        let row = try connection.prepare(sql, sequence)
         guard try row.step() else { return nil }
         return (row.required(0), row.stamp(boottime: 1))
     }
@@ -189,12 +188,8 @@ extension Writer {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
         } else {
             // Under its old key the rest would be taken for the whole, or overwrite it in a bucket.
-            let update = try connection.prepare(
-                "UPDATE batches SET uuid=iif(state=1, ?, uuid), first=? WHERE id=?"
-            )
-            try update.bind(newKey(), at: 1)
-            try update.bind([through + 1, batch.id], from: 2)
-            try update.run()
+            let update = "UPDATE batches SET uuid=iif(state=1, ?, uuid), first=? WHERE id=?"
+            try connection.run(update, newKey(), through + 1, batch.id)
         }
         try remove(batch.partition, batch.first...through)
     }
@@ -277,10 +272,10 @@ extension Writer {
             """
             SELECT run, min(first_segment), max(first_segment+segments-1) FROM chunks
             WHERE id BETWEEN ? AND ? GROUP BY run
-            """
+            """,
+            range.lowerBound,
+            range.upperBound
         )
-        try runs.bind(range.lowerBound, at: 1)
-        try runs.bind(range.upperBound, at: 2)
         while try runs.step() {
             try removeSegments(
                 run: runs.required(0),

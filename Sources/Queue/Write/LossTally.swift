@@ -37,7 +37,7 @@ struct LossTally: Sendable {
 /// All losses that are not in the database yet.
 struct NewLosses: Sendable {
     /// Losses that are not part of a commit yet.
-    var untaken = LossTally()
+    private var untaken = LossTally()
     /// Losses that the writer's next commit records.
     private(set) var held = LossTally()
     /// Counts the commits that were meant to record losses.
@@ -63,7 +63,7 @@ struct NewLosses: Sendable {
         return held.all
     }
 
-    mutating func hold(_ losses: [Loss]) { untaken.add(losses) }
+    mutating func add(_ losses: [Loss]) { untaken.add(losses) }
 
     /// Forgets the held losses: they are in the database now.
     mutating func entered() { held = LossTally() }

@@ -1,6 +1,6 @@
 // The database's only writer: its connection, its open transaction and its counters.
 import Host
-package import Records
+import Records
 import SQLite
 
 /// The writer's in-memory copy of database state; restored when a transaction fails.
@@ -236,6 +236,28 @@ package final class Writer {
         openBytes += bytes
         return memory.live[stream, default: StreamCounters()].take(bytes)
     }
+
+    func insert(_ record: QueuedRecord) throws {
+        switch record {
+        case .sighting(let sighting): try insert(sighting)
+        case .row(let row): try insert(row)
+        case .put(let rows, _): for row in rows { try insert(row) }
+        case .place(let fix): try insert(place: fix)
+        case .begin(let run): try begin(run)
+        case .segment(let segment): try insert(segment)
+        case .end(_, let count, let end): try endRun(count: count, at: end)
+        }
+    }
+
+    /// Stores a plain record; `boot` is the boot row of its stamp, by default the current one.
+    func insert(_ row: PlainRow, boot: Int64? = nil) throws {
+        try begin()
+        let sequence = try nextSequence(row.stream, bytes: row.storedBytes)
+        try plainTables.insert(row, sequence, boot: boot ?? self.boot)
+        if let loss = row.loss { try noteTold(loss) }
+    }
+
+    func insert(_ event: Event) throws { try insert(PlainRow(event)) }
 
     func insert(_ sighting: Sighting) throws {
         try begin()

@@ -84,12 +84,8 @@ extension Writer {
     package func refused(_ batch: Batch, message: String) throws {
         guard try isReady(batch) else { return }
         try begin()
-        let update = try connection.prepare(
-            "UPDATE batches SET attempts=attempts+1, error=? WHERE id=?"
-        )
-        try update.bind(message, at: 1)
-        try update.bind(batch.id, at: 2)
-        try update.run()
+        let update = "UPDATE batches SET attempts=attempts+1, error=? WHERE id=?"
+        try connection.run(update, message, batch.id)
     }
 
     /// Splits a batch into two halves with new keys; attempts count for single records only.
@@ -117,18 +113,17 @@ extension Writer {
     package func quarantine(_ batch: Batch, message: String) throws {
         guard try isReady(batch) else { return }
         try begin()
-        let update = try connection.prepare(
+        let now = clock.stamp()
+        try connection.run(
             """
             UPDATE batches SET state=2, error=?, done_boot=?, done_boottime=?, done_wall=? WHERE id=?
-            """
+            """,
+            message,
+            boot,
+            now.boot.milliseconds,
+            now.wall.milliseconds,
+            batch.id
         )
-        let now = clock.stamp()
-        try update.bind(message, at: 1)
-        try update.bind(boot, at: 2)
-        try update.bind(now.boot.milliseconds, at: 3)
-        try update.bind(now.wall.milliseconds, at: 4)
-        try update.bind(batch.id, at: 5)
-        try update.run()
         try subtractPending(batch.partition, batch.first...batch.last)
         memory[batch.partition].ready -= Int64(batch.records)
         memory[batch.partition].quarantined += Int64(batch.records)
@@ -155,9 +150,7 @@ extension Writer {
     /// Returns the keys of all batches that wait for the server's verdict.
     package func readyKeys() throws -> Set<String> {
         let rows = try connection.prepare("SELECT uuid FROM batches WHERE state=0")
-        var keys: Set<String> = []
-        while try rows.step() { keys.insert(rows.text(0)) }
-        return keys
+        return Set(try rows.compactMap { $0.text(0) })
     }
 
     /// Returns the batches in quarantine, oldest first.
@@ -171,15 +164,12 @@ extension Writer {
             sent_at, synced, database, id) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)
             """
         )
-        try statement.bind(batch.key, at: 1)
-        try statement.bind(batch.appVersion, at: 2)
-        if let error = batch.error { try statement.bind(error, at: 3) }
-        let integers: [Int64] = [
-            Int64(batch.stream.number), batch.first, batch.last, batch.state.rawValue,
-            Int64(batch.attempts), batch.clockMap, batch.sentAt.milliseconds, batch.synced ? 1 : 0,
-            batch.database, memory.numbers.batches,
+        let values: [(any SQLValue)?] = [
+            batch.key, batch.appVersion, batch.error, batch.stream.number, batch.first, batch.last,
+            batch.state.rawValue, batch.attempts, batch.clockMap, batch.sentAt.milliseconds,
+            batch.synced ? 1 : 0, batch.database, memory.numbers.batches,
         ]
-        try statement.bind(integers, from: 4)
+        try statement.bind(values, from: 1)
         try statement.run()
         var stored = batch
         stored.id = memory.numbers.batches
@@ -190,11 +180,7 @@ extension Writer {
     func batches(_ condition: String, _ values: Int64...) throws -> [Batch] {
         let rows = try connection.prepare("\(Batch.columns) \(condition)")
         try rows.bind(values, from: 1)
-        var batches: [Batch] = []
-        while try rows.step() {
-            if let batch = try Batch(rows, streams, memory.older) { batches.append(batch) }
-        }
-        return batches
+        return try rows.compactMap { try Batch($0, streams, memory.older) }
     }
 }
 

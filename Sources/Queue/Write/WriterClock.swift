@@ -15,18 +15,9 @@ extension Writer {
     ) throws {
         try begin()
         let idle = clockMap.idle
-        let insert = try connection.prepare(
-            "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
-        )
-        try insert.bind(boot, at: 1)
-        try insert.bind(stamp.boot.milliseconds, at: 2)
-        try insert.bind(stamp.wall.milliseconds, at: 3)
-        try insert.bind(Int64(synced ? 1 : 0), at: 4)
-        if synced { try insert.bind(source.rawValue, at: 5) }
-        try insert.run()
-        clockMap.add(
+        try insert(
             ClockMap.Entry(
-                id: connection.lastInsertedRow,
+                id: 0,
                 boot: boot,
                 boottime: stamp.boot.milliseconds,
                 wall: stamp.wall.milliseconds,
@@ -41,6 +32,22 @@ extension Writer {
         }
     }
 
+    /// Stores an entry under the next number, which it returns.
+    @discardableResult func insert(_ entry: ClockMap.Entry) throws -> Int64 {
+        try connection.run(
+            "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)",
+            entry.boot,
+            entry.boottime,
+            entry.wall,
+            entry.synced ? 1 : 0,
+            entry.source?.rawValue
+        )
+        var stored = entry
+        stored.id = connection.lastInsertedRow
+        clockMap.add(stored)
+        return stored.id
+    }
+
     /// The best known wall time; time from GNSS does not set the system clock.
     var rightTime: WallTime { clockMap.resolve(clock.stamp(), boot: boot).wall }
 
@@ -52,9 +59,7 @@ extension Writer {
 
     /// Returns the row of a boot; 0, which has no entries, if this database does not know the boot.
     func boot(named id: String) throws -> Int64 {
-        let rows = try connection.prepare("SELECT id FROM boots WHERE boot_id=?")
-        try rows.bind(id, at: 1)
-        return try rows.step() ? rows.required(0) : 0
+        try connection.integer("SELECT id FROM boots WHERE boot_id=?", id) ?? 0
     }
 
     /// Deletes boots without records or losses, and old clock entries of the oldest needed boot.

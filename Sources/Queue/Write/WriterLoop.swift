@@ -11,9 +11,9 @@ import Synchronization
 /// loop rolls back and writes them again later; it counts records that memory cannot hold as lost.
 /// Not thread-safe: one thread calls either `run` or, to drive it by hand, `turn`.
 final class WriterLoop {
-    let core: QueueCore
-    let maintenance: Maintenance
-    var settings: QueueSettings { core.settings }
+    /// Owns this loop when it is driven by hand.
+    unowned let queue: Queue
+    var settings: QueueSettings { queue.settings }
     /// nil while no database can be opened.
     var writer: Writer?
     var quota: Quota
@@ -21,7 +21,7 @@ final class WriterLoop {
     /// Completion handlers of `put` calls that wait for a commit.
     var waiting: [@Sendable ((any Error)?) -> Void] = []
     var userStreams: [DeclaredStream]
-    private var commitInterval: Duration
+    var commitInterval: Duration
     /// When to retry after a disk error; nil while the disk works.
     var retryAt: BootInstant?
     var failures = 0
@@ -43,24 +43,23 @@ final class WriterLoop {
     var isRunning = true
     var jobs: [Job] = []
 
-    private init(_ core: QueueCore, _ maintenance: Maintenance) {
-        self.core = core
-        self.maintenance = maintenance
-        quota = Quota(core.settings)
-        backlog = Backlog(limit: core.settings.memoryLimit)
-        userStreams = core.settings.userStreams
-        commitInterval = core.settings.commitInterval
+    private init(_ queue: Queue) {
+        self.queue = queue
+        quota = Quota(queue.settings)
+        backlog = Backlog(limit: queue.settings.memoryLimit)
+        userStreams = queue.settings.userStreams
+        commitInterval = queue.settings.commitInterval
     }
 
     /// Opens the database; retries later if the disk fails.
     ///
     /// Throws for errors that a retry cannot fix.
-    static func open(_ core: QueueCore, _ maintenance: Maintenance) throws -> WriterLoop {
-        let loop = WriterLoop(core, maintenance)
+    static func open(_ queue: Queue) throws -> WriterLoop {
+        let loop = WriterLoop(queue)
         do {
-            try DatabaseFile.refuseHeld(core.settings)
-            loop.begin(try DatabaseFile.open(core.settings, loop.userStreams))
-            core.storage.loaded(StorageReport(path: core.settings.path))
+            try DatabaseFile.refuseHeld(queue.settings)
+            loop.begin(try DatabaseFile.open(queue.settings, loop.userStreams))
+            queue.storage.loaded(StorageReport(path: queue.settings.path))
         } catch let error as SQLiteError where error.isDisk || error.isBusy {
             loop.refused(error)
         } catch let error as SystemError {
@@ -69,21 +68,21 @@ final class WriterLoop {
         return loop
     }
 
-    /// Runs until a `stop` job arrives.
+    /// Runs until a command ends it.
     func run() {
         while isRunning {
-            core.life.enters("pthread_cond_wait", for: delay)
-            core.mailbox.takeAll(into: &jobs, timeout: delay)
-            core.life.enters("SQLite")
+            queue.life.enters("pthread_cond_wait", for: delay)
+            queue.mailbox.takeAll(into: &jobs, timeout: delay)
+            queue.life.enters("SQLite")
             handleAll()
         }
-        core.life.ends()
+        queue.life.ends()
     }
 
     /// Does the pending work without waiting.
     func turn() {
         guard isRunning else { return }
-        core.mailbox.takeAll(into: &jobs, timeout: .zero)
+        queue.mailbox.takeAll(into: &jobs, timeout: .zero)
         handleAll()
     }
 
@@ -109,60 +108,85 @@ final class WriterLoop {
         // Audio run boundaries may wait for the next record.
         writer.map { $0.commitDelay(interval: .zero) == nil } ?? false
             && waiting.isEmpty && retryAt == nil
-            && core.mailbox.count == 0 && core.losses.withLock { $0.isEmpty }
+            && queue.mailbox.count == 0 && queue.unrecorded.withLock { $0.isEmpty }
     }
 
     private func handle(_ job: Job) {
         switch job {
-        case .stop: isRunning = false
+        case .record(let record): store(record)
         case .work(let work): perform(work)
-        case .check:
-            // Skipped while the disk fails: each further error would postpone the next retry.
-            guard retryAt == nil, !replaceMovedFile() else { break }
-            attempt { try $0.tellLosses(atOnce: false) }
-            keep(force: true)
-        case .purge(let retention): purging = retention
-        case .limit(let limits):
-            quota.limits = limits
-            keep(force: true)
-        case .commitInterval(let interval): commitInterval = interval
-        case .declare(let streams): declare(streams)
-        case .damaged(let message, let generation):
-            if generation == core.generation.load(ordering: .acquiring) { replace(message) }
-        default: take(job)
+        case .command(let command): command(self)
         }
     }
 
-    /// Stores a record or an audio run boundary.
-    private func take(_ job: Job) {
+    // MARK: Records
+
+    /// Holds a record in memory and writes it; counts it as lost if memory is full.
+    private func store(_ record: QueuedRecord) {
         // The previous record did not fit; there may be space now.
         if let retryAt, settings.clock.now() >= retryAt { retry() }
-        guard hold(job) else {
-            core.losses.withLock { $0.hold(job.losses) }
-            if let loss = job.loss { core.inFlight.settled(loss) }
-            if case .put(_, let done) = job { done(QueueFull()) }
+        var isHeld = backlog.hold(record)
+        if !isHeld, retryAt == nil {
+            // Commit early, so that no record is lost.
+            commit()
+            isHeld = retryAt == nil && backlog.hold(record)
+        }
+        guard isHeld else {
+            queue.unrecorded.withLock { $0.add(record.losses()) }
+            if let loss = record.loss() { queue.inFlightCount.settled(loss) }
+            if case .put(_, let done) = record { done(QueueFull()) }
             return
         }
-        write(job)
+        write(record)
     }
 
     /// Writes a record that the backlog already holds.
-    private func write(_ job: Job) {
-        if case .put(_, let done) = job { waiting.append(done) }
-        if retryAt == nil { attempt { try $0.insert(job) } }
+    private func write(_ record: QueuedRecord) {
+        if case .put(_, let done) = record { waiting.append(done) }
+        if retryAt == nil { attempt { try $0.insert(record) } }
         // The WAL holds a whole transaction: if its limit is small, keep transactions short.
         guard retryAt == nil, writer?.openBytes ?? 0 > quota.limits.journal / 2 else { return }
         if commit() { succeeded() }
     }
 
-    /// Adds a job to the backlog; when it is full, commits early so that no record is lost.
-    private func hold(_ job: Job) -> Bool {
-        if backlog.hold(job) { return true }
-        if retryAt == nil { commit() }
-        return retryAt == nil && backlog.hold(job)
+    /// Runs `body` on the writer; returns false if it failed.
+    ///
+    /// By then a retry is scheduled or another database is open.
+    @discardableResult func attempt(_ body: (Writer) throws -> Void) -> Bool {
+        guard let writer else {
+            refused(QueueClosed())
+            return false
+        }
+        do {
+            try body(writer)
+            return true
+        } catch {
+            refused(error)
+            return false
+        }
     }
 
-    private func declare(_ streams: [DeclaredStream]) {
+    // MARK: Commands
+
+    /// Checks the storage.
+    func check() {
+        // Skipped while the disk fails: each further error would postpone the next retry.
+        guard retryAt == nil, !replaceMovedFile() else { return }
+        attempt { try $0.tellLosses(atOnce: false) }
+        keep(force: true)
+    }
+
+    func limit(_ limits: StorageLimits) {
+        quota.limits = limits
+        keep(force: true)
+    }
+
+    /// Handles damage that was found in the database of a generation.
+    func damaged(_ message: String, generation: Int) {
+        if generation == queue.generation { replace(message) }
+    }
+
+    func declare(_ streams: [DeclaredStream]) {
         userStreams = streams
         guard retryAt == nil, commit() else { return }
         attempt { try $0.declare(user: streams) }
@@ -170,20 +194,20 @@ final class WriterLoop {
     }
 
     /// Runs a caller's work and commits or rolls it back before the caller is answered.
-    private func perform(_ work: Work) {
+    private func perform(_ work: any Work) {
         // Commit everything else first, because the work may be rolled back. Try twice: a failed
         // attempt may leave records that must be written to another database.
-        guard commitNow() || commitNow(), let writer else { return work.finish(work.run(nil)) }
-        var failure = work.run(writer)
+        guard commitNow() || commitNow(), let writer else { return work.finish(QueueClosed()) }
+        var failure: (any Error)?
         do {
-            if failure == nil {
-                try commitOpen(writer)
-                core.books.committed(writer)
-            } else {
-                try writer.rollback()
+            do { try work.run(writer) } catch {
+                try? writer.rollback()
+                throw error
             }
+            try commitOpen(writer)
+            queue.counters.committed(writer)
         } catch {
-            failure = failure ?? error
+            failure = error
         }
         isNew = true
         work.finish(failure)
@@ -206,16 +230,18 @@ final class WriterLoop {
 
     /// Commits the open transaction with the pending losses; returns false if the disk failed.
     @discardableResult private func commit() -> Bool {
-        let (losses, turn) = core.losses.withLock { ($0.take(), $0.turn) }
+        let (losses, turn) = queue.unrecorded.withLock { ($0.take(), $0.turn) }
         let isDone = attempt { writer in
             for loss in losses { try writer.note(loss) }
-            if !losses.isEmpty { core.memos.set(LossTransactionID.memo, core.turn(turn).text) }
+            if !losses.isEmpty {
+                queue.memos.set(LossTransactionID.memo, queue.lossTransaction(turn).text)
+            }
             try commitOpen(writer)
         }
         guard isDone else { return false }
-        core.inFlight.settled(backlog.tally)
-        if let writer { core.books.committed(writer) }
-        core.losses.withLock { $0.entered() }
+        queue.inFlightCount.settled(backlog.tally)
+        if let writer { queue.counters.committed(writer) }
+        queue.unrecorded.withLock { $0.entered() }
         backlog.clear()
         for done in waiting { done(nil) }
         waiting.removeAll()
@@ -226,12 +252,12 @@ final class WriterLoop {
     /// Commits with the pending memos; at shutdown they get a commit even if nothing else is open.
     private func commitOpen(_ writer: Writer) throws {
         if let end = writer.memory.soundEnd, end != writer.committed.soundEnd {
-            core.memos.set(SoundEnd.memo, SoundEnd.text(end, boot: settings.bootID))
+            queue.memos.set(SoundEnd.memo, SoundEnd.text(end, boot: settings.bootID))
         }
-        let memos = writer.isOpen || !isRunning ? core.memos.unwritten : [:]
+        let memos = writer.isOpen || !isRunning ? queue.memos.unwritten : [:]
         try writer.note(memos: memos)
         try writer.commit()
-        core.memos.written(memos)
+        queue.memos.written(memos)
     }
 
     /// Commits when it is due, or retries after a disk error.
@@ -244,9 +270,9 @@ final class WriterLoop {
         guard retryAt == nil else { return }
         let delay = writer?.commitDelay(interval: commitInterval) ?? nil
         let isDue = delay.map { $0 <= .zero || force } ?? false
-        let hasLosses = core.losses.withLock { !$0.isEmpty }
+        let hasLosses = queue.unrecorded.withLock { !$0.isEmpty }
         let isTelling = force && writer?.memory.untold ?? false
-        let isEnd = !isRunning && !core.memos.unwritten.isEmpty
+        let isEnd = !isRunning && !queue.memos.unwritten.isEmpty
         if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty || isEnd {
             guard attempt({ try $0.tellLosses(atOnce: force) }), commit() else { return }
             succeeded()
@@ -286,9 +312,9 @@ final class WriterLoop {
     func insertBacklog() {
         waiting.removeAll()
         resumeRun()
-        for job in backlog.takeAll() {
-            _ = backlog.hold(job)
-            write(job)
+        for record in backlog.takeAll() {
+            _ = backlog.hold(record)
+            write(record)
         }
     }
 
@@ -300,14 +326,14 @@ final class WriterLoop {
         isNew = false
         do {
             // Some steps may be on disk even if a later one fails.
-            defer { core.books.committed(writer) }
+            defer { queue.counters.committed(writer) }
             try quota.keep(writer, force: force)
         } catch {
             return refused(error)
         }
         let isHeld = quota.soundIsHeld
-        if isHeld != core.soundIsHeld.load(ordering: .relaxed) {
-            core.soundIsHeld.store(isHeld, ordering: .relaxed)
+        if isHeld != queue.soundIsHeld.load(ordering: .relaxed) {
+            queue.soundIsHeld.store(isHeld, ordering: .relaxed)
             if isHeld { attempt { try $0.cutRun() } }
         }
         publish()
@@ -316,7 +342,7 @@ final class WriterLoop {
     private func publish() {
         let now = settings.clock.now()
         let isNews: Bool
-        if case .loaded(let report) = core.storage.state {
+        if case .loaded(let report) = queue.storage.state {
             isNews =
                 report.level != quota.report.level
                 || report.detail.isEmpty != quota.report.detail.isEmpty
@@ -325,6 +351,6 @@ final class WriterLoop {
         }
         if let publishedAt, now - publishedAt < .seconds(10), !isNews { return }
         publishedAt = now
-        core.storage.loaded(quota.report)
+        queue.storage.loaded(quota.report)
     }
 }

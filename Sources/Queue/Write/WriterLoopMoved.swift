@@ -21,7 +21,7 @@ extension WriterLoop {
             let there = settings.disk.identity(settings.path), there != opened,
             there != .none || !ifAnotherIsThere
         else { return false }
-        core.leave()
+        queue.leave()
         try? writer.rollback()
         writer.connection.keepJournal()
         do {
@@ -36,7 +36,7 @@ extension WriterLoop {
             if retryAt == nil { insertBacklog() }
         } catch {
             giveUpFile()
-            core.storage.failed(
+            queue.storage.failed(
                 Failure(
                     "\(settings.path) was deleted or replaced while waypost ran: \(error); "
                         + "records wait in memory; put the folder back or restart waypost"
@@ -71,20 +71,20 @@ extension WriterLoop {
         _ = reserve.release()
         do {
             while try writer.evictUploaded() {
-                core.life.enters("SQLite", for: Self.copyLimit)
+                queue.life.enters("SQLite", for: Self.copyLimit)
                 try writer.commit()
             }
         } catch {
             try? writer.rollback()
         }
-        core.books.committed(writer)
+        queue.counters.committed(writer)
     }
 
     private func copyOnce(_ writer: Writer) -> Bool {
         let path = DatabaseFile.nameAside(settings)
         do {
             try noteAside(path)
-            core.life.enters("VACUUM INTO", for: Self.copyLimit)
+            queue.life.enters("VACUUM INTO", for: Self.copyLimit)
             try writer.connection.copy(to: path)
             try settings.disk.writeAgain(path)
             return true
@@ -103,6 +103,6 @@ extension WriterLoop {
             let records = counters.waiting + counters.ready + counters.quarantined
             return Loss(.corrupt, stream, records: records, from: now, to: now)
         }
-        core.losses.withLock { $0.hold(losses.filter { $0.records > 0 }) }
+        queue.unrecorded.withLock { $0.add(losses.filter { $0.records > 0 }) }
     }
 }

@@ -13,23 +13,6 @@ extension WriterLoop {
         .seconds(1 << min(max(0, failures - 1), 3))
     }
 
-    /// Runs `body` on the writer; returns false if it failed.
-    ///
-    /// By then a retry is scheduled or another database is open.
-    @discardableResult func attempt(_ body: (Writer) throws -> Void) -> Bool {
-        guard let writer else {
-            refused(QueueClosed())
-            return false
-        }
-        do {
-            try body(writer)
-            return true
-        } catch {
-            refused(error)
-            return false
-        }
-    }
-
     func succeeded() { (failures, fulls, replacements, isHeld) = (0, 0, 0, false) }
 
     /// Handles a failed write: rolls back and schedules a retry of all since the last commit.
@@ -49,7 +32,7 @@ extension WriterLoop {
             fulls += 1
             delay = .seconds(1)
             if let writer, makeRoom(writer) { delay = .zero }
-            core.soundIsHeld.store(quota.soundIsHeld, ordering: .relaxed)
+            queue.soundIsHeld.store(quota.soundIsHeld, ordering: .relaxed)
         }
         retryAt = settings.clock.now() + delay
         guard !isFull || failures > 3 || delay > .zero else { return }
@@ -57,14 +40,14 @@ extension WriterLoop {
         let why =
             databaseHolder(of: settings.path, after: error)
             .map { "\($0); records wait in memory" } ?? "\(error); records wait in memory: \(step)"
-        core.storage.failed(
+        queue.storage.failed(
             Failure("\(settings.path): \(why)", code: isFull ? .storageFull : nil)
         )
     }
 
     private func makeRoom(_ writer: Writer) -> Bool {
         do {
-            defer { core.books.committed(writer) }
+            defer { queue.counters.committed(writer) }
             return try quota.makeRoom(writer, isRepeated: fulls > 3)
         } catch {
             // Do not leave half an eviction open: SQLite may have ended the transaction silently.
@@ -75,7 +58,11 @@ extension WriterLoop {
 
     func openDatabase() throws -> DatabaseFile.Opened {
         try DatabaseFile.refuseHeld(settings)
-        return try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers) {
+        return try DatabaseFile.open(
+            settings,
+            userStreams,
+            numbers: queue.counters.content.userNumbers
+        ) {
             try noteAside($0)
         }
     }
@@ -85,8 +72,8 @@ extension WriterLoop {
     /// Records in memory go into the next database, so the quarantined one counts up to its last
     /// commit. Throws disk errors: no database is quarantined without its mark.
     func noteAside(_ path: String) throws {
-        guard core.generation.load(ordering: .acquiring) > 0 else { return }
-        let (disk, mark) = (settings.disk, Array(CommitMark(core.books.memory).text.utf8))
+        guard queue.generation > 0 else { return }
+        let (disk, mark) = (settings.disk, Array(CommitMark(queue.counters.memory).text.utf8))
         // The marked one is moved already: the mark does not describe this one, never open.
         if let marked, disk.exists(marked) { return }
         marked = path
@@ -102,7 +89,7 @@ extension WriterLoop {
 
     func reopen() {
         if replaceMovedFile() { return }
-        core.leave()
+        queue.leave()
         do {
             // Close the old connection last: while one is open, the WAL index stays at the last
             // commit, so recovery does not bring back a transaction whose fsync failed.
@@ -120,9 +107,9 @@ extension WriterLoop {
         marked = nil
         files.database = settings.disk.identity(settings.path)
         files.journal = settings.disk.identity(settings.path + "-wal")
-        let generation = core.opened(database.writer)
-        if !database.isChecked { maintenance.inspect(generation: generation) }
-        maintenance.salvage()
+        let generation = queue.opened(database.writer)
+        if !database.isChecked { queue.maintenance.inspect(generation: generation) }
+        queue.maintenance.salvage()
         retryAt = nil
         attempt { try quota.begin($0) }
     }
@@ -139,7 +126,7 @@ extension WriterLoop {
     func replace(_ message: String) {
         // The damage may be that of a file that replaced the database.
         if replaceMovedFile() { return }
-        core.leave()
+        queue.leave()
         try? writer?.rollback()
         do {
             writer?.connection.keepJournal()
@@ -152,7 +139,7 @@ extension WriterLoop {
         } catch {
             // A failing disk may have faked the damage: the next retry checks again in `reopen`.
             giveUpFile()
-            core.storage.failed(Failure("\(settings.path): \(error); \(message)"))
+            queue.storage.failed(Failure("\(settings.path): \(error); \(message)"))
         }
     }
 
@@ -165,22 +152,21 @@ extension WriterLoop {
 
     /// Ends the loop; waiting and later callers get an error instead of blocking forever.
     func end() {
-        core.books.closed()
+        queue.counters.closed()
         writer = nil
-        core.mailbox.close(into: &jobs)
-        let unheld = jobs.filter { !backlog.hold($0) }
-        for loss in unheld.compactMap(\.loss) { core.inFlight.settled(loss) }
-        core.inFlight.settled(backlog.tally)
-        let losses = core.losses.withLock { losses in
-            losses.hold(unheld.flatMap(\.losses) + backlog.losses)
-            return losses.take()
+        queue.mailbox.close(into: &jobs)
+        let unheld = jobs.compactMap(\.record).filter { !backlog.hold($0) }
+        for loss in unheld.compactMap({ $0.loss() }) { queue.inFlightCount.settled(loss) }
+        queue.inFlightCount.settled(backlog.tally)
+        queue.unrecorded.withLock { losses in
+            losses.add(unheld.flatMap { $0.losses() } + backlog.losses)
+            _ = losses.take()
         }
-        core.unentered.withLock { $0 = losses }
         for job in jobs {
             switch job {
             case .work(let work): work.finish(QueueClosed())
-            case .put(_, let done): done(QueueClosed())
-            default: break
+            case .record(.put(_, let done)): done(QueueClosed())
+            case .record, .command: break
             }
         }
         for done in waiting { done(QueueClosed()) }

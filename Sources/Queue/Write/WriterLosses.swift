@@ -16,7 +16,7 @@ extension Writer {
     func note(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
         guard loss.records > 0 else { return }
         try begin()
-        let statement = try connection.prepare(
+        try connection.run(
             """
             INSERT INTO losses(stream, kind, records, told, first_boot, first_boottime, first_wall,
             open_boot, open_boottime, open_wall, last_boot, last_boottime, last_wall)
@@ -27,17 +27,17 @@ extension Writer {
             open_wall=iif(told=records, excluded.open_wall, open_wall),
             last_boot=excluded.last_boot, last_boottime=excluded.last_boottime,
             last_wall=excluded.last_wall, records=records+excluded.records
-            """
-        )
-        try statement.bind(Int64(loss.stream.number), at: 1)
-        try statement.bind(loss.kind.rawValue, at: 2)
-        let numbers = [
-            loss.records, fromBoot, loss.from.boot.milliseconds, loss.from.wall.milliseconds,
+            """,
+            loss.stream.number,
+            loss.kind.rawValue,
+            loss.records,
+            fromBoot,
+            loss.from.boot.milliseconds,
+            loss.from.wall.milliseconds,
             toBoot,
-            loss.to.boot.milliseconds, loss.to.wall.milliseconds,
-        ]
-        try statement.bind(numbers, from: 3)
-        try statement.run()
+            loss.to.boot.milliseconds,
+            loss.to.wall.milliseconds
+        )
         memory.entered[CommitMark.name(loss.stream, loss.kind), default: 0] += loss.records
         memory.untold = true
     }
@@ -64,7 +64,8 @@ extension Writer {
                 detail.append(("code", .text(ErrorCode.storageFull.rawValue)))
             }
             try insert(Event(row.kind.event, source: "storage", detail: detail, stamp: stamp))
-            try markTold(row)
+            let update = "UPDATE losses SET told=records WHERE stream=? AND kind=?"
+            try connection.run(update, row.stream.number, row.kind.rawValue)
         }
         memory.untold = false
         memory.toldAt = now
@@ -79,28 +80,14 @@ extension Writer {
         return .seen(WallTime(milliseconds: time.milliseconds &+ ahead))
     }
 
-    private func markTold(_ row: Ledger.Row) throws {
-        let update = try connection.prepare(
-            "UPDATE losses SET told=records WHERE stream=? AND kind=?"
-        )
-        try update.bind(Int64(row.stream.number), at: 1)
-        try update.bind(row.kind.rawValue, at: 2)
-        try update.run()
-    }
-
     /// Records a loss that its source has already reported in an event.
     func noteTold(_ loss: Loss) throws { try noteTold(loss, fromBoot: boot, toBoot: boot) }
 
     func noteTold(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
         let wasUntold = memory.untold
         try note(loss, fromBoot: fromBoot, toBoot: toBoot)
-        let update = try connection.prepare(
-            "UPDATE losses SET told=told+? WHERE stream=? AND kind=?"
-        )
-        try update.bind(loss.records, at: 1)
-        try update.bind(Int64(loss.stream.number), at: 2)
-        try update.bind(loss.kind.rawValue, at: 3)
-        try update.run()
+        let update = "UPDATE losses SET told=told+? WHERE stream=? AND kind=?"
+        try connection.run(update, loss.records, loss.stream.number, loss.kind.rawValue)
         memory.untold = wasUntold
     }
 }

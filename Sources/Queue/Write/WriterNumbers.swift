@@ -33,18 +33,10 @@ extension Writer {
             try checkNext(kind)
         }
         for kind in kinds where stored[kind.stream.name]?.wire != kind.wire {
-            try store(wire: kind)
+            // For pending records, even once it is no longer declared.
+            let update = "UPDATE sequences SET wire=? WHERE database=0 AND stream=?"
+            try connection.run(update, kind.wire, kind.stream.number)
         }
-    }
-
-    /// Stores a stream's wire name for pending records, even once it is no longer declared.
-    private func store(wire kind: StreamKind) throws {
-        let update = try connection.prepare(
-            "UPDATE sequences SET wire=? WHERE database=0 AND stream=?"
-        )
-        try update.bind(kind.wire, at: 1)
-        try update.bind(Int64(kind.stream.number), at: 2)
-        try update.run()
     }
 
     /// Throws damage if the next number already exists, or if a pending record is missing.
@@ -81,9 +73,9 @@ extension Writer {
     /// Returns the user streams that this database knows, by name, still declared or not.
     private func userStreams() throws -> [String: (number: Int, wire: String?)] {
         let rows = try connection.prepare(
-            "SELECT name, stream, wire FROM sequences WHERE database=0 AND stream>=?"
+            "SELECT name, stream, wire FROM sequences WHERE database=0 AND stream>=?",
+            Stream.firstOfUser
         )
-        try rows.bind(Int64(Stream.firstOfUser), at: 1)
         var found: [String: (number: Int, wire: String?)] = [:]
         while try rows.step() {
             let wire = rows.text(2)
@@ -95,12 +87,9 @@ extension Writer {
     }
 
     func insertSequence(_ partition: Partition) throws {
-        let insert = try connection.prepare(
-            "INSERT OR IGNORE INTO sequences(database, stream, name) VALUES (?,?,?)"
-        )
-        try insert.bind([partition.database, Int64(partition.stream.number)], from: 1)
-        try insert.bind(partition.stream.name, at: 3)
-        try insert.run()
+        let insert = "INSERT OR IGNORE INTO sequences(database, stream, name) VALUES (?,?,?)"
+        let stream = partition.stream
+        try connection.run(insert, partition.database, stream.number, stream.name)
     }
 
     func loadNumbers() throws -> RowNumbers {
@@ -120,26 +109,25 @@ extension Writer {
         let rows = try connection.prepare(
             "SELECT database, stream, name FROM sequences WHERE database>0"
         )
-        var partitions: [Partition] = []
-        while try rows.step() {
-            let stream = Stream(Int(rows.required(1)), rows.text(2))
+        let partitions = try rows.compactMap { row in
+            let stream = Stream(Int(row.required(1)), row.text(2))
             try check(stream)
-            partitions.append(Partition(stream, of: rows.required(0)))
+            return Partition(stream, of: row.required(0))
         }
         // Keys are not unique in a damaged table.
         return try Dictionary(partitions.map { ($0, try loadCounters($0)) }) { first, _ in first }
     }
 
     func loadCounters(_ partition: Partition) throws -> StreamCounters {
-        let key = (partition.database, Int64(partition.stream.number))
         var counters = StreamCounters()
         let row = try connection.prepare(
             """
             SELECT next, uploaded, evicted, not_kept, seeded, pending_bytes FROM sequences
             WHERE database=? AND stream=?
-            """
+            """,
+            partition.database,
+            partition.stream.number
         )
-        try row.bind([key.0, key.1], from: 1)
         guard try row.step() else { return counters }
         counters.next = try row.required(0).checked("the next number")
         counters.uploaded = try row.required(1).checked("the uploaded count")
@@ -164,7 +152,7 @@ extension Writer {
             "SELECT sum(last-first+1) FROM batches WHERE state=? AND database=? AND stream=?",
             state.rawValue,
             partition.database,
-            Int64(partition.stream.number)
+            partition.stream.number
         ) ?? 0
     }
 
@@ -173,16 +161,15 @@ extension Writer {
             """
             SELECT first, last FROM gone WHERE database=?1 AND stream=?2
             UNION ALL SELECT first, last FROM batches WHERE database=?1 AND stream=?2
-            """
+            """,
+            partition.database,
+            partition.stream.number
         )
-        try rows.bind([partition.database, Int64(partition.stream.number)], from: 1)
-        var ranges: [ClosedRange<Int64>] = []
-        while try rows.step() {
-            let (first, last) = (rows.required(0), rows.required(1))
-            guard first <= last else { continue }
-            ranges.append(try first.checked("the first of a range")...last.checked("its last"))
+        return try rows.compactMap { row in
+            let (first, last) = (row.required(0), row.required(1))
+            guard first <= last else { return nil }
+            return try first.checked("the first of a range")...last.checked("its last")
         }
-        return ranges
     }
 
     /// Stores every number that differs from `before`; part of each commit.
@@ -200,10 +187,8 @@ extension Writer {
         guard memory.numbers != before.numbers else { return }
         for (name, path) in RowNumbers.names
         where memory.numbers[keyPath: path] != before.numbers[keyPath: path] {
-            let update = try connection.prepare("UPDATE numbers SET next=? WHERE name=?")
-            try update.bind(memory.numbers[keyPath: path], at: 1)
-            try update.bind(name, at: 2)
-            try update.run()
+            let next = memory.numbers[keyPath: path]
+            try connection.run("UPDATE numbers SET next=? WHERE name=?", next, name)
         }
     }
 
@@ -225,7 +210,7 @@ extension Writer {
             counters.seeded,
             counters.pendingBytes,
             partition.database,
-            Int64(partition.stream.number)
+            partition.stream.number
         )
     }
 
@@ -233,10 +218,8 @@ extension Writer {
     func storeSeed(_ stream: Stream) throws {
         try begin()
         let next = memory[Partition(stream)].next
-        let insert = try connection.prepare("INSERT OR REPLACE INTO id_seeds VALUES (?,?,?)")
-        try insert.bind([Int64(stream.number), next], from: 1)
-        try insert.bind(seed, at: 3)
-        try insert.run()
+        let insert = "INSERT OR REPLACE INTO id_seeds VALUES (?,?,?)"
+        try connection.run(insert, stream.number, next, seed)
         memory[Partition(stream)].seeded = next
         memory[Partition(stream)].hasSeed = true
     }
@@ -246,15 +229,17 @@ extension Writer {
     /// Records that a range is settled and in no batch; merges it with adjacent ranges.
     func settle(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         try begin()
-        let key = (partition.database, Int64(partition.stream.number))
+        let key = (partition.database, partition.stream.number)
         var (first, last) = (range.lowerBound, range.upperBound)
         let before = try connection.prepare(
             """
             SELECT first, last FROM gone WHERE database=? AND stream=? AND first<=?
             ORDER BY first DESC LIMIT 1
-            """
+            """,
+            key.0,
+            key.1,
+            first
         )
-        try before.bind([key.0, key.1, first], from: 1)
         if try before.step(), before.required(1) >= first - 1 {
             first = before.required(0)
             last = max(last, before.required(1))
@@ -267,21 +252,12 @@ extension Writer {
             last + 1
         )
         if let after {
-            try connection.run(
-                "DELETE FROM gone WHERE database=? AND stream=? AND first=?",
-                key.0,
-                key.1,
-                last + 1
-            )
+            let delete = "DELETE FROM gone WHERE database=? AND stream=? AND first=?"
+            try connection.run(delete, key.0, key.1, last + 1)
             last = after
         }
-        try connection.run(
-            "INSERT OR REPLACE INTO gone VALUES (?,?,?,?)",
-            key.0,
-            key.1,
-            first,
-            last
-        )
+        let insert = "INSERT OR REPLACE INTO gone VALUES (?,?,?,?)"
+        try connection.run(insert, key.0, key.1, first, last)
         memory[partition].frozen.insert(range)
     }
 }

@@ -18,10 +18,8 @@ extension Writer {
 
     /// Returns the batch in quarantine with this key.
     package func quarantined(key: String) throws -> Batch? {
-        let row = try connection.prepare("SELECT id FROM batches WHERE state=2 AND uuid=?")
-        try row.bind(key, at: 1)
-        guard try row.step() else { return nil }
-        return try quarantined(number: row.required(0))
+        try connection.integer("SELECT id FROM batches WHERE state=2 AND uuid=?", key)
+            .flatMap { try quarantined(number: $0) }
     }
 
     /// Returns the id of a record as sent to the server; empty if its record is deleted.

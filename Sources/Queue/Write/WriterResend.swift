@@ -20,13 +20,6 @@ package struct ResendRange: Sendable, Equatable {
     func contains(_ time: WallTime) -> Bool { time >= since && until.map { time < $0 } ?? true }
 }
 
-extension Queue {
-    /// Returns the next batch to send again, numbered above `number`; nil if there is none.
-    package func nextResend(after number: Int64 = 0) throws -> Batch? {
-        try core.books.nextResend(after: number)
-    }
-}
-
 extension Writer {
     /// Marks uploaded batches of the live database for resending; returns how many.
     ///
@@ -34,18 +27,16 @@ extension Writer {
     /// the server deduplicates records by id.
     package func resend(_ range: ResendRange) throws -> (batches: Int, records: Int) {
         try begin()
-        var found: [(id: Int64, records: Int64)] = []
         let rows = try connection.prepare(
             """
             SELECT id, last-first+1, done_boot, done_boottime, 0 FROM batches
             WHERE state=1 AND database=0 AND stream=ifnull(?, stream)
-            """
+            """,
+            range.stream?.number
         )
-        let stream = range.stream.map { Int64($0.number) }
-        try rows.bind(stream, at: 1)
-        while try rows.step() {
-            guard isUploaded(rows, in: range) else { continue }
-            found.append((rows.required(0), rows.required(1)))
+        let found = try rows.compactMap { row -> (id: Int64, records: Int64)? in
+            guard isUploaded(row, in: range) else { return nil }
+            return (row.required(0), row.required(1))
         }
         for batch in found {
             try connection.run("UPDATE batches SET resend=1 WHERE id=?", batch.id)
@@ -65,12 +56,8 @@ extension Writer {
     @discardableResult
     package func resent(_ batch: Batch) throws -> Bool {
         try begin()
-        let update = try connection.prepare(
-            "UPDATE batches SET resend=0 WHERE id=? AND state=1 AND uuid=?"
-        )
-        try update.bind(batch.id, at: 1)
-        try update.bind(batch.key, at: 2)
-        try update.run()
+        let update = "UPDATE batches SET resend=0 WHERE id=? AND state=1 AND uuid=?"
+        try connection.run(update, batch.id, batch.key)
         return connection.changes > 0
     }
 }

@@ -18,16 +18,18 @@ extension Writer {
     }
 
     func insertRun(_ run: AudioRun) throws {
-        let statement = try connection.prepare(
+        try connection.run(
             """
             INSERT INTO runs(id, codec, rate, device, preskip, overlap_segments)
             VALUES (?,?,?,?,?,?)
-            """
+            """,
+            run.id,
+            run.codec.rawValue,
+            run.rate,
+            run.device,
+            run.preskip,
+            run.overlapSegments
         )
-        try statement.bind(run.device, at: 4)
-        try statement.bind([run.id, Int64(run.codec.rawValue), Int64(run.rate)], from: 1)
-        try statement.bind([Int64(run.preskip), Int64(run.overlapSegments)], from: 5)
-        try statement.run()
     }
 
     /// Stores a segment and the chunk that it completes.
@@ -144,22 +146,18 @@ extension Writer {
     func insertChunk(_ chunk: ChunkNote, of run: Int64, from first: SegmentNote) throws {
         let sequence = try nextSequence(.audio, bytes: StreamKind.rowBytes + Int(chunk.bytes))
         let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
-        try statement.bind(
-            [
-                sequence, run, first.id, Int64(chunk.segments.count), chunk.frames,
-                chunk.overlapFrames,
-            ],
-            from: 1
-        )
-        try statement.bind(chunk.meanSquare, at: 7)
         let time = first.time
-        try statement.bind([chunk.bytes, time.boot, time.boottime, time.wall], from: 8)
+        let values: [any SQLValue] = [
+            sequence, run, first.id, chunk.segments.count, chunk.frames, chunk.overlapFrames,
+            chunk.meanSquare, chunk.bytes, time.boot, time.boottime, time.wall,
+        ]
+        try statement.bind(values, from: 1)
         try statement.run()
     }
 
     /// Turns the unchunked segments of a run that a crash cut off into a short chunk.
     func recoverSound() throws {
-        guard let run = try loadLastRun(connection) else { return }
+        guard let run = try loadRun(connection) else { return }
         let chunked =
             try (connection.integer("SELECT chunked FROM runs WHERE id=?", run.id) ?? 0)
             .checked("the last segment of a chunk")
@@ -191,23 +189,19 @@ extension Writer {
             """
             SELECT id, frames, mean_square, length(data), boot, boottime, wall FROM segments
             WHERE run=? AND id>=? ORDER BY id
-            """
+            """,
+            run,
+            first
         )
-        try rows.bind(run, at: 1)
-        try rows.bind(first, at: 2)
-        var notes: [SegmentNote] = []
-        while try rows.step() {
-            _ = try max(0, rows.required(0)).checked("a segment")
-            notes.append(
-                SegmentNote(
-                    id: rows.required(0),
-                    frames: try rows.required(1).checked("the frames of a segment"),
-                    meanSquare: rows.number(2) ?? 0,
-                    bytes: rows.required(3),
-                    time: (rows.required(4), rows.required(5), rows.required(6))
-                )
+        return try rows.compactMap { row in
+            _ = try max(0, row.required(0)).checked("a segment")
+            return SegmentNote(
+                id: row.required(0),
+                frames: try row.required(1).checked("the frames of a segment"),
+                meanSquare: row.number(2) ?? 0,
+                bytes: row.required(3),
+                time: (row.required(4), row.required(5), row.required(6))
             )
         }
-        return notes
     }
 }

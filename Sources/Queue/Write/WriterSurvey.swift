@@ -1,6 +1,6 @@
 // Stores surveys: their start, track, end and report.
 import Host
-package import Records
+import Records
 import SQLite
 
 extension Writer {
@@ -18,14 +18,7 @@ extension Writer {
         )
         try connection.execute("DELETE FROM survey_track")
         memory.places = 0
-        let insert = try connection.prepare(
-            "INSERT INTO open_survey(name, boot, boottime, wall, first) VALUES (?,?,?,?,?)"
-        )
-        try insert.bind(name, at: 1)
-        try bind(survey.start, insert, from: 2)
-        try insert.bind(survey.first, at: 5)
-        try insert.run()
-        self.survey = survey
+        try insert(survey)
     }
 
     /// Ends the survey; its sightings stay until `finishSurvey` has its report.
@@ -130,22 +123,22 @@ extension Writer {
     }
 
     private func insert(_ survey: OpenSurvey) throws {
-        let insert = try connection.prepare(
+        let (start, end) = (survey.start, survey.end)
+        try connection.run(
             """
             INSERT INTO open_survey(name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall)
             VALUES (?,?,?,?,?,?,?,?,?)
-            """
+            """,
+            survey.name,
+            survey.startBoot,
+            start.boot.milliseconds,
+            start.wall.milliseconds,
+            survey.first,
+            end?.last,
+            end?.boot,
+            end?.stamp.boot.milliseconds,
+            end?.stamp.wall.milliseconds
         )
-        try insert.bind(survey.name, at: 1)
-        let (start, end) = (survey.start, survey.end)
-        try insert.bind(
-            [
-                survey.startBoot, start.boot.milliseconds, start.wall.milliseconds, survey.first,
-                end?.last, end?.boot, end?.stamp.boot.milliseconds, end?.stamp.wall.milliseconds,
-            ],
-            from: 2
-        )
-        try insert.run()
         self.survey = survey
     }
 }

@@ -104,8 +104,6 @@ func syncAll(_ paths: [String], in directory: String) throws {
     try sync(directory) { waypost_sync_file_system($0) }
 }
 
-func syncFolder(_ folder: String) throws { try sync(folder) { fsync($0) } }
-
 private func sync(_ path: String, _ call: (Int32) -> Int32) throws {
     let number = open(path, O_RDONLY | O_CLOEXEC)
     guard number >= 0 else { throw Trouble("open", path) }

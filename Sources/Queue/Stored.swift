@@ -5,16 +5,6 @@ package struct Stored<Record> {
     package var sequence: Int64
     package var boot: Int64
     package var record: Record
-
-    package init(
-        sequence: Int64,
-        boot: Int64,
-        record: Record
-    ) {
-        self.sequence = sequence
-        self.boot = boot
-        self.record = record
-    }
 }
 
 extension Stored: Sendable where Record: Sendable {}
