@@ -19,22 +19,18 @@ import Testing
                 wall: WallTime(milliseconds: 1_795_235_407_000)
             )
         )
-        let fixes = Locked([Fix]())
+        let sink = RecordingSink()
         var session: LocationSession
 
         init() {
-            let fixes = fixes
             session = LocationSession(
                 settings: LocationSettings {
                     $0.gpsd = HostPort(host: "h", port: 1)
                     $0.interval = .seconds(1)
                 },
-                board: board,
-                onTime: { _ in }
-            ) { fix in
-                fixes.update { $0.append(fix) }
-                return true
-            }
+                sink: sink,
+                board: board
+            )
             session.connected(clock.now())
         }
 
@@ -96,7 +92,7 @@ import Testing
         let source = Source()
         source.report(mode: 1)
         #expect(source.told == "no fix")
-        #expect(source.fixes.value.isEmpty)
+        #expect(source.sink.fixes.isEmpty)
         source.report(mode: 0)
         #expect(source.told == "no fix")
     }
@@ -116,8 +112,8 @@ import Testing
         }
         #expect(source.told == "3D fix")
         // The last one may still grow.
-        #expect(source.fixes.value.count == 22)
-        #expect(source.fixes.value.prefix(20).map(\.stamp.wall) == heard)
+        #expect(source.sink.fixes.count == 22)
+        #expect(source.sink.fixes.prefix(20).map(\.stamp.wall) == heard)
         #expect(source.board.state.value?.dropped == 0)
     }
 

@@ -21,29 +21,6 @@ import Testing
         return position
     }
 
-    @Test(arguments: [1, 2, 3, 7, 100])
-    func lines_comeOutWhole_howeverTheyArrive(piece: Int) {
-        var splitter = LineSplitter()
-        var lines: [String] = []
-        let bytes = Array("{\"a\":1}\r\n\n{\"b\":2}\nrest".utf8)
-        for start in stride(from: 0, to: bytes.count, by: piece) {
-            splitter.append(bytes[start..<min(bytes.count, start + piece)]) {
-                lines.append(String(decoding: $0, as: UTF8.self))
-            }
-        }
-        #expect(lines == ["{\"a\":1}", "{\"b\":2}"])
-    }
-
-    @Test func overlongLine_isPassedOverToItsEnd_andCounted() {
-        var splitter = LineSplitter()
-        var lines: [Int] = []
-        splitter.append([UInt8](repeating: 65, count: 50_000) + [10] + [66, 10]) {
-            lines.append($0.count)
-        }
-        #expect(lines == [1])
-        #expect(splitter.overlong == 1)
-    }
-
     /// libgps 3.22 reads such a line for ever when there is a fault before the second class.
     @Test func lineWithMoreThanOneClass_isLeftToNobody() {
         let lines: [(String, Bool)] = [
@@ -158,6 +135,6 @@ import Testing
         // A degree at the equator is 111,195 m: 0.001 of it is 111 m, 0.0005 are 56 m.
         let moved = [fix(0, 0), fix(10, 0.0005), fix(20, 0.001)].map { byDistance.admits($0) }
         #expect(moved == [true, false, true])
-        #expect(abs(FixLimit.metres(fix(0, 0), fix(0, 1)) - 111_195) < 1)
+        #expect(abs(fix(0, 0).metres(to: fix(0, 1)) - 111_195) < 1)
     }
 }

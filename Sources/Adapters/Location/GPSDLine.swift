@@ -7,6 +7,9 @@ import Host
 /// not accept `"activated":0` of a lost receiver, nor more than 140 satellites, so DEVICE and SKY
 /// objects are read here.
 enum GPSDLine {
+    /// Bytes: a SKY object with four constellations on several bands has up to 40 kB.
+    static let limit = 40_960
+
     private static let position = Array("{\"class\":\"TPV\"".utf8)
     private static let sky = Array("{\"class\":\"SKY\"".utf8)
     private static let version = Array("{\"class\":\"VERSION\"".utf8)

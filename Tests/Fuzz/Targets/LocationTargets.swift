@@ -9,18 +9,7 @@ import Support
 @testable import Location
 
 enum LocationTargets {
-    static let all = [
-        FuzzTarget(name: "gpsd-lines", run: lines), FuzzTarget(name: "gpsd", run: reports),
-    ]
-
-    private static func lines(_ input: [UInt8]) {
-        var splitter = LineSplitter()
-        for piece in pieces(input) {
-            splitter.append(piece) { line in
-                precondition(!line.isEmpty && line.count <= LineSplitter.limit)
-            }
-        }
-    }
+    static let all = [FuzzTarget(name: "gpsd", run: reports)]
 
     /// A connection to unpack lines with; its peer never reads.
     private static let connection = Connected()
@@ -45,17 +34,19 @@ enum LocationTargets {
 
     /// Feeds whole lines to gps_unpack, epochs, limits and the GNSS receiver's time.
     private static func reports(_ input: [UInt8]) {
-        var splitter = LineSplitter()
         var merger = EpochMerger()
         var limit = FixLimit(interval: .seconds(1), minDistance: 1)
         var receiverTime = ReceiverTime()
         var stamp = Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
-        splitter.append(input + [10]) { line in
+        var lines = LineBuffer()
+        lines.append(input + [10])
+        while let next = lines.next(limit: GPSDLine.limit) {
+            guard case .whole(let line) = next else { continue }
             stamp = stamp.advanced(by: .milliseconds(500))
             guard let (report, _) = connection.gpsd.unpack(line),
                 case .position(let position) = report
-            else { return }
-            guard let fix = merger.add(position, at: stamp)?.fix else { return }
+            else { continue }
+            guard let fix = merger.add(position, at: stamp)?.fix else { continue }
             _ = receiverTime.add(fix)
             precondition(abs(fix.latitude) <= 90 && abs(fix.longitude) <= 180)
             precondition([fix.altitude, fix.speed, fix.course].allSatisfy { $0?.isFinite ?? true })
