@@ -302,7 +302,7 @@ let package = Package(
         ),
         .target(
             name: "Support",
-            dependencies: ["Host", "CLinux"],
+            dependencies: ["Records", "Host", "CLinux"],
             path: "Tests/Support",
             swiftSettings: strict
         ),

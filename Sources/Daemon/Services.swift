@@ -82,7 +82,7 @@ final class Services: Sendable {
                 watch.isAway(name, since: since)
             },
             recover: { self.replace(name) },
-            isBack: { self.source(name)?.outlet.endTrial() }
+            isBack: { self.source(name)?.sink.endTrial() }
         )
     }
 

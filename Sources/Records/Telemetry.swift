@@ -67,19 +67,11 @@ package struct Telemetry: Sendable, Hashable {
         return readings
     }
 
-    /// The sensor's sequence number of this measurement, and the readings without it; nil without
-    /// one.
-    package var marked: (mark: Int64, readings: Telemetry)? {
-        var found: Int64?
-        var rest = Telemetry()
-        _ = Self.walk(packed) { reading in
-            if reading.quantity == .mark { return found = reading.scaled }
-            switch reading.quantity.form {
-            case .text, .hex: rest.add(reading.quantity, bytes: reading.bytes)
-            case .number, .flag, .event: rest.add(reading.quantity, scaled: reading.scaled)
-            }
-        }
-        return found.map { ($0, rest) }
+    /// The sensor's sequence number of this measurement; nil without one.
+    package var mark: Int64? {
+        var mark: Int64?
+        _ = Self.walk(packed) { if $0.quantity == .mark { mark = $0.scaled } }
+        return mark
     }
 
     private static func walk(_ packed: [UInt8], _ each: (Reading) -> Void) -> Bool {

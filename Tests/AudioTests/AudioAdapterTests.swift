@@ -5,6 +5,7 @@ import Host
 import Queue
 import Records
 import StatusBoard
+import Support
 import Testing
 
 @testable import Audio
@@ -73,7 +74,7 @@ import Testing
     @Test func run_endsAtARefusedSegment_andTellsTheGap() throws {
         let sound = tone(frames: 32_000 * 4)
         try TestALSA.withDevice(sound) { device in
-            let recorder = try Recorder(enough: 4, refusing: 2)
+            let recorder = try Recorder(enough: 4, refuses: { number, _ in number == 2 })
             let board = Publisher<SourceReport>()
             run(device, codec: .wav, recorder, board)
             let all = recorder.all
@@ -90,7 +91,7 @@ import Testing
                     "lost_s", "lost_frames", "from", "to", "device", "reason",
                 ]
             )
-            let end = try #require(all.refused).start
+            let end = try #require(all.refused.last).start
             #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })
             #expect(board.state.value?.restarts == 1)
             #expect(board.state.value?.dropped == 1)
@@ -99,16 +100,13 @@ import Testing
 
     @Test func endThatTheQueueDoesNotTake_isCounted() throws {
         try TestALSA.withDevice(tone(frames: 16_000 * 8)) { device in
-            let recorder = try Recorder(enough: 3)
-            var sink = recorder.sink
-            let accept = sink.accept
             // The rest after the stop is shorter than a segment.
-            sink.accept = { $0.frames < 16_000 ? false : accept($0) }
+            let recorder = try Recorder(enough: 3, refuses: { $1.frames < 16_000 })
             let board = Publisher<SourceReport>()
             var settings = AudioSettings { $0.devices = [device] }
             settings.codec = .wav
             let clock = ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
-            AudioAdapter(settings: settings, sink: sink, board: board, clock: clock)
+            AudioAdapter(settings: settings, sink: recorder.sink, board: board, clock: clock)
                 .run(until: recorder.stop)
             #expect(board.state.value?.dropped == 1)
         }
@@ -116,7 +114,7 @@ import Testing
 
     /// The reported gap then begins where the queue's audio ends.
     @Test func endThatTheQueueDoesNotTake_isNoPartOfTheRun() throws {
-        let recorder = try Recorder(enough: .max, refusing: 1)
+        let recorder = try Recorder(enough: .max, refuses: { number, _ in number == 1 })
         var settings = AudioSettings { $0.devices = ["mic"] }
         settings.codec = .wav
         let capture = try Capture(
@@ -134,7 +132,7 @@ import Testing
         try capture.end()
         #expect(capture.refusedTail == 1)
         #expect(recorder.all.segments.map(\.frames) == [16_000])
-        #expect(capture.endStamp == recorder.all.refused?.start)
+        #expect(capture.endStamp == recorder.all.refused.last?.start)
         #expect(recorder.all.ended == [1])
     }
 
@@ -180,14 +178,16 @@ import Testing
 
     @Test func sourceThatIsStartedAnew_tellsWhatItMissed() throws {
         try TestALSA.withDevice(tone(frames: 32_000 * 2)) { device in
-            let recorder = try Recorder(enough: 2)
-            var sink = recorder.sink
             let end = SystemClock().stamp().advanced(by: .seconds(-60))
-            sink.lastEnd = { end }
+            let recorder = try Recorder(enough: 2, endOfSound: end)
             var settings = AudioSettings { $0.devices = [device] }
             settings.codec = .wav
-            AudioAdapter(settings: settings, sink: sink, board: Publisher(), clock: SystemClock())
-                .run(until: recorder.stop)
+            AudioAdapter(
+                settings: settings,
+                sink: recorder.sink,
+                board: Publisher(),
+                clock: SystemClock()
+            ).run(until: recorder.stop)
             let gap = try #require(recorder.all.events.first)
             #expect(gap.kind == .gap)
             #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })

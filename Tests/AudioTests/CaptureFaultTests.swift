@@ -101,7 +101,7 @@ import Testing
 
     /// Lists what is wrong with the stored audio: each run is an unbroken ramp (or silence in its
     /// place), and between two runs as much is missing as the events say.
-    private func problems(_ all: Recorder.Content, tolerance: Int = 800) -> [String] {
+    private func problems(_ all: RecordingSink.Content, tolerance: Int = 800) -> [String] {
         let gaps = all.events.filter { $0.kind == .gap }
         guard gaps.count == all.runs.count - 1 else {
             return ["\(gaps.count) gaps, \(all.runs.count) runs"]

@@ -3,6 +3,7 @@ import Configuration
 import Host
 import Queue
 import Records
+import Support
 import Testing
 
 @testable import Audio

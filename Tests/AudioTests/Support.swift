@@ -3,6 +3,7 @@ import Foundation
 import Host
 import Queue
 import Records
+import Support
 import Synchronization
 
 @testable import Audio
@@ -22,55 +23,37 @@ func bytes(_ samples: some Sequence<Int16>) -> [UInt8] {
     samples.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
 }
 
-/// Stores what the adapter hands over; raises `stop` once it has enough segments.
+/// The sink of an adapter; raises `stop` once it has enough segments.
 final class Recorder: Sendable {
-    struct Content {
-        var runs: [AudioRun] = []
-        var segments: [Segment] = []
-        var offered = 0
-        var refused: Segment?
-        var ended: [Int64] = []
-        var events: [Event] = []
-        /// Losses without an event.
-        var losses: [Loss] = []
-    }
-
-    private let content = Mutex(Content())
     let stop: StopSignal
-    private let enough: Int
+    let sink: RecordingSink
+    var all: RecordingSink.Content { sink.all }
 
-    /// The segment, counted from 0, that is refused.
-    private let refusing: Int?
-
-    init(enough: Int, refusing: Int? = nil) throws {
-        self.refusing = refusing
-        stop = try StopSignal()
-        self.enough = enough
-    }
-
-    var all: Content { content.withLock { $0 } }
-
-    var sink: SoundSink {
-        var sink = SoundSink(
-            newRunID: { self.content.withLock { Int64($0.runs.count + 1) } },
-            begin: { run in self.content.withLock { $0.runs.append(run) } },
-            accept: { segment in
-                self.content.withLock { content in
-                    content.offered += 1
-                    guard content.offered - 1 != self.refusing else {
-                        content.refused = segment
-                        return false
-                    }
-                    content.segments.append(segment)
-                    if content.segments.count >= self.enough { self.stop.raise() }
-                    return true
+    /// `refuses` gets the number of a segment, counted from 0, and the segment.
+    init(
+        enough: Int,
+        endOfSound: Stamp? = nil,
+        refuses: @escaping @Sendable (Int, Segment) -> Bool = { _, _ in false }
+    ) throws {
+        let stop = try StopSignal()
+        let counts = Locked((offered: 0, kept: 0))
+        self.stop = stop
+        sink = RecordingSink(
+            endOfSound: endOfSound,
+            segment: { segment in
+                let number = counts.update { counts in
+                    counts.offered += 1
+                    return counts.offered - 1
                 }
-            },
-            end: { run in self.content.withLock { $0.ended.append(run) } },
-            event: { event in self.content.withLock { $0.events.append(event) } }
+                if refuses(number, segment) { return false }
+                let kept = counts.update { counts in
+                    counts.kept += 1
+                    return counts.kept
+                }
+                if kept >= enough { stop.raise() }
+                return true
+            }
         )
-        sink.lost = { loss in self.content.withLock { $0.losses.append(loss) } }
-        return sink
     }
 }
 

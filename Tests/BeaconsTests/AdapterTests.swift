@@ -141,7 +141,7 @@ private final class FloodingController: Sendable {
         #expect(
             eventually {
                 Set(
-                    adapter.collector.sightings.map {
+                    adapter.sink.sightings.map {
                         "\($0.identity.kind.name) \($0.identity.beaconID)"
                     }
                 ) == expected
@@ -149,15 +149,15 @@ private final class FloodingController: Sendable {
         )
         #expect(
             eventually {
-                Set(adapter.collector.sightings.map(\.rssi)).count > 3
+                Set(adapter.sink.sightings.map(\.rssi)).count > 3
             }
         )
         adapter.stop()
         let report = adapter.board.state.value
         #expect(report?.detail == "passive scan, \(detail)")
         #expect(report?.device == "h4:127.0.0.1:\(beacons.port)")
-        #expect(report?.records == adapter.collector.sightings.count)
-        #expect(report?.lastRecordAt == adapter.collector.sightings.last?.stamp)
+        #expect(report?.records == adapter.sink.sightings.count)
+        #expect(report?.lastRecordAt == adapter.sink.sightings.last?.stamp)
         #expect(report?.restarts == 0)
         #expect(adapter.board.failure == nil)
     }
@@ -167,7 +167,7 @@ private final class FloodingController: Sendable {
         for _ in 0..<3 {
             let adapter = try RunningAdapter(settings(beacons.port))
             defer { adapter.stop() }
-            #expect(eventually { adapter.collector.sightings.count > 5 })
+            #expect(eventually { adapter.sink.sightings.count > 5 })
         }
     }
 
@@ -175,12 +175,12 @@ private final class FloodingController: Sendable {
         let first = try SimulatedBeacons()
         let adapter = try RunningAdapter(settings(first.port))
         defer { adapter.stop() }
-        #expect(eventually { adapter.collector.sightings.count > 3 })
+        #expect(eventually { adapter.sink.sightings.count > 3 })
         first.kill()
         #expect(eventually { adapter.board.failure != nil })
-        let before = adapter.collector.sightings.count
+        let before = adapter.sink.sightings.count
         let second = try SimulatedBeacons(port: first.port)
-        #expect(eventually { adapter.collector.sightings.count > before + 3 })
+        #expect(eventually { adapter.sink.sightings.count > before + 3 })
         #expect(second.port == first.port)
         #expect((adapter.board.state.value?.restarts ?? 0) > 0)
         #expect(adapter.board.loadedDetail == "passive scan, legacy")

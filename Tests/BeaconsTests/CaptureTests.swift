@@ -64,7 +64,7 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
         let adapter = try RunningAdapter(settings)
         defer { adapter.stop() }
         #expect(eventually { adapter.isFinished })
-        return (adapter.collector.sightings, adapter.board.state)
+        return (adapter.sink.sightings, adapter.board.state)
     }
 
     private func detail(_ state: BoardState<SourceReport>) -> String? {
@@ -246,7 +246,10 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
         var settings = BeaconSettings { $0.source = .capture(path: path) }
         settings.replaySpeed = 0
         settings.maxRate = 1000
-        let adapter = try RunningAdapter(settings) { $0.identity.kind != .ruuvi }
+        let adapter = try RunningAdapter(
+            settings,
+            sink: RecordingSink(sighting: { $0.identity.kind != .ruuvi })
+        )
         defer { adapter.stop() }
         #expect(eventually { adapter.isFinished })
         let report = adapter.board.state.value
@@ -265,21 +268,20 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
             settings.replaySpeed = 0
             settings.maxRate = 1000
             let room = Room(7)
-            let collector = Collector()
-            let adapter = try RunningAdapter(
-                settings,
-                accept: {
+            let sink = RecordingSink(
+                hasRoom: { room.isLeft },
+                sighting: { _ in
                     room.use()
-                    return collector.take($0)
-                },
-                hasRoom: { room.isLeft }
+                    return true
+                }
             )
+            let adapter = try RunningAdapter(settings, sink: sink)
             defer { adapter.stop() }
             #expect(eventually { room.askedInVain > 2 })
-            #expect(collector.sightings.count == 7)
+            #expect(sink.sightings.count == 7)
             room.add(100)
             #expect(eventually { adapter.isFinished })
-            #expect(collector.sightings.count == 20)
+            #expect(sink.sightings.count == 20)
             #expect(adapter.board.state.value?.dropped == 0)
         }
     }
@@ -291,11 +293,11 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
                 $0.source = .capture(path: path)
                 $0.replaySpeed = 0
             },
-            hasRoom: { false }
+            sink: RecordingSink(hasRoom: { false })
         )
         adapter.stop()
         #expect(adapter.isFinished)
-        #expect(adapter.collector.sightings.isEmpty)
+        #expect(adapter.sink.sightings.isEmpty)
     }
 }
 

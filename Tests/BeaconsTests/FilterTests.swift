@@ -3,6 +3,7 @@ import Configuration
 import Host
 import Queue
 import Records
+import Support
 import Synchronization
 import Testing
 
@@ -104,13 +105,13 @@ extension String {
 
     private func take(
         _ reports: [AdvertisingReport],
-        _ hooks: BeaconHooks = BeaconHooks(),
+        _ sink: RecordingSink = RecordingSink(),
         _ change: (inout BeaconSettings) -> Void = { _ in }
     ) -> [Sighting] {
         var settings = BeaconSettings()
         settings.maxRate = 1000
         change(&settings)
-        var intake = SightingIntake(settings, hooks)
+        var intake = SightingIntake(settings, sink)
         var sightings: [Sighting] = []
         for report in reports { intake.take(report, at: clock.stamp()) { sightings.append($0) } }
         return sightings
@@ -144,10 +145,21 @@ extension String {
         #expect(sightings.allSatisfy { $0.rssi == -60 })
     }
 
+    @Test func measurementBeforeARestart_isNotStoredAgain() {
+        var second = Sample.ruuvi
+        second[7 + 17] = 0xCE
+        let before = take([report(Sample.ruuvi)])
+        let after = take(
+            [report(Sample.ruuvi), report(second)],
+            RecordingSink(recent: before)
+        )
+        #expect((before + after).map { $0.telemetry.byKey["sequence"] } == [205, nil, 206])
+    }
+
     @Test func readings_thatTheRateLeftOut_comeWithTheNextRepeat() {
         var settings = BeaconSettings()
         settings.maxRate = 1
-        var intake = SightingIntake(settings)
+        var intake = SightingIntake(settings, RecordingSink())
         var kept: [Int64?] = []
         var second = Sample.ruuvi
         second[7 + 17] = 0xCE
@@ -190,12 +202,10 @@ extension String {
     private static let plain = bytes("0A16D2FC4002CA0903BF13")
 
     private func takeSealed(_ data: [[UInt8]]) -> (sightings: [Sighting], told: [String]) {
-        let told = Mutex([String]())
+        let sink = RecordingSink()
         let reports = data.map { report($0, address: Self.device.value) }
-        var hooks = BeaconHooks()
-        hooks.tell = { text in told.withLock { $0.append(text) } }
-        let sightings = take(reports, hooks) { $0.bindkeys = [Self.device: Self.key] }
-        return (sightings, told.withLock { $0 })
+        let sightings = take(reports, sink) { $0.bindkeys = [Self.device: Self.key] }
+        return (sightings, sink.all.warnings)
     }
 
     @Test func encryptedReadings_comeOnceACounter() {
@@ -208,9 +218,7 @@ extension String {
     /// A thermometer of pvvx's firmware: temperature and humidity, then voltage and power, under one counter.
     @Test func payloadsOfOneCounter_allGiveTheirReadings() {
         let device = BluetoothAddress(value: 0xA4C1_3800_0001)
-        let told = Mutex([String]())
-        var hooks = BeaconHooks()
-        hooks.tell = { text in told.withLock { $0.append(text) } }
+        let sink = RecordingSink()
         let pair = [
             "0201061416d2fc4176420a0efb0298f0a67a040004be5657",
             "0201061116d2fc417b9201b0fda67a040035ec5813",
@@ -218,7 +226,7 @@ extension String {
             "0201061116d2fc41cb0ddd592aa77a0400652adb00",
         ]
         let reports = (pair + pair).map { report(bytes($0), address: device.value) }
-        let sightings = take(reports, hooks) { $0.bindkeys = [device: Self.key] }
+        let sightings = take(reports, sink) { $0.bindkeys = [device: Self.key] }
         let keys = sightings.map { $0.telemetry.byKey.keys.sorted() }
         let first = [
             ["battery_percent", "humidity_percent", "temperature_c"], ["power_on", "voltage_v"],
@@ -226,7 +234,7 @@ extension String {
         // The second time round, the first counter is one that was passed.
         #expect(keys.prefix(4).map { Array($0) } == first + first)
         #expect(sightings[1].telemetry.byKey["voltage_v"] == 2530)
-        #expect(told.withLock { $0 }.count == 1)
+        #expect(sink.all.warnings.count == 1)
     }
 
     @Test func unreadData_isKeptAsItCame_andToldOnceForEachReason() {
@@ -276,7 +284,7 @@ extension String {
     @Test func rate_isCountedOnBootTime_notTheWallClock() {
         var settings = BeaconSettings()
         settings.maxRate = 4
-        var intake = SightingIntake(settings)
+        var intake = SightingIntake(settings, RecordingSink())
         var kept = 0
         for tenth in 0..<100 {
             // The wall clock is set back and forth in each round.
@@ -290,7 +298,7 @@ extension String {
     /// Each with as many beacons as fit into the longest advertisement there is.
     @Test func flood_ofLongPayloads_isNotRemembered() {
         let data = (0..<61).flatMap { Sample.iBeacon(minor: UInt16($0)).suffix(27) }
-        var intake = SightingIntake(BeaconSettings())
+        var intake = SightingIntake(BeaconSettings(), RecordingSink())
         var most = 0
         for address in 0..<1000 {
             // Half of them change what they say.

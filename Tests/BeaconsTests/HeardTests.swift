@@ -65,8 +65,8 @@ extension HeardBeacons {
         for (index, quantity) in [Quantity.temperature, .voltage].enumerated() {
             var telemetry = Telemetry()
             telemetry.add(quantity, scaled: 2150)
-            readings.append(telemetry)
             telemetry.add(.mark, scaled: 190 << 3 | 4)
+            readings.append(telemetry)
             let stamp = Stamp(boot: at(Int64(index) * 1000), wall: WallTime(milliseconds: 0))
             heard.recall(
                 Sighting(identity: identity(1), rssi: nil, telemetry: telemetry, stamp: stamp)
@@ -80,10 +80,10 @@ extension HeardBeacons {
                 at: at(5000 + Int64(index) * 1000)
             )
         }
-        #expect(verdicts == [.kept(.repeated), .kept(.repeated)])
+        #expect(verdicts == [.repeated, .repeated])
         var other = Telemetry()
         other.add(.temperature, scaled: 2160)
-        #expect(heard.take(identity(1), .counter(190), other, at: at(7000)) == .kept(.new))
+        #expect(heard.take(identity(1), .counter(190), other, at: at(7000)) == .new)
     }
 
     @Test func severalSightingsBeforeARestart_theNewestOfThemCounts() {
@@ -142,17 +142,17 @@ extension HeardBeacons {
         var telemetry = Telemetry()
         telemetry.add(.temperature, scaled: 2150)
         let sensor = identity(1)
-        func take(_ heard: inout HeardBeacons, _ time: Int64) -> SightingVerdict {
+        func take(_ heard: inout HeardBeacons, _ time: Int64) -> MeasurementVerdict {
             heard.take(sensor, .sequence(7), telemetry, at: at(time))
         }
-        #expect(take(&heard, 0) == .kept(.new))
+        #expect(take(&heard, 0) == .new)
         for passer in 0..<10_000 {
             let other = identity(2, address: UInt64(1000 + passer))
             var phone = other
             (phone.kind, phone.beaconID) = (.manufacturer, "")
             _ = heard.take(phone, at: at(1 + Int64(passer)))
         }
-        #expect(take(&heard, 11_000) == .kept(.repeated))
+        #expect(take(&heard, 11_000) == .repeated)
     }
 }
 
@@ -293,7 +293,7 @@ extension HeardBeacons {
             telemetry.add(.pm10, scaled: Int64(number))
             let long = MeasurementMark.longSequence(number)
             let verdict = heard.take(air, long, telemetry, at: at(now + apart))
-            if verdict == .kept(.new) { kept.append(number) }
+            if verdict == .new { kept.append(number) }
         }
         // Format 6 came first, when nobody knew yet that there is E1.
         #expect(kept.count >= 58)
@@ -303,7 +303,7 @@ extension HeardBeacons {
     @Test func format6OfARuuviAir_isKept_whereE1IsHeardNowAndThen() {
         var heard = HeardBeacons(rate: 4)
         let air = ruuvi(1)
-        var verdicts: [SightingVerdict] = []
+        var verdicts: [MeasurementVerdict] = []
         for number in 0..<100 as Range<UInt32> {
             let now = at(Int64(number) * 1000)
             var telemetry = Telemetry()
@@ -316,8 +316,8 @@ extension HeardBeacons {
             #expect(heard.take(air, .longSequence(number), telemetry, at: late) == .tooOften)
         }
         // Format E1, which is never stored, does not turn a reading of format 6 into a repeat.
-        #expect(!verdicts.contains(.kept(.repeated)))
-        #expect(verdicts.count { $0 == .kept(.new) } == 100 - 5 * 5)
+        #expect(!verdicts.contains(.repeated))
+        #expect(verdicts.count { $0 == .new } == 100 - 5 * 5)
     }
 
     private func ruuvi(_ number: Int) -> BeaconIdentity {
@@ -333,10 +333,10 @@ extension HeardBeacons {
         var heard = HeardBeacons(rate: 1000)
         for number in 0..<10_000 {
             let now = at(Int64(number))
-            #expect(heard.take(ruuvi(number), .sequence(1), at: now) == .kept(.new))
+            #expect(heard.take(ruuvi(number), .sequence(1), at: now) == .new)
         }
-        #expect(heard.take(ruuvi(9999), .sequence(1), at: at(10_000)) == .kept(.repeated))
-        #expect(heard.take(ruuvi(9000), .sequence(1), at: at(10_000)) == .kept(.repeated))
-        #expect(heard.take(ruuvi(0), .sequence(1), at: at(10_000)) == .kept(.new))
+        #expect(heard.take(ruuvi(9999), .sequence(1), at: at(10_000)) == .repeated)
+        #expect(heard.take(ruuvi(9000), .sequence(1), at: at(10_000)) == .repeated)
+        #expect(heard.take(ruuvi(0), .sequence(1), at: at(10_000)) == .new)
     }
 }

@@ -147,7 +147,7 @@ private final class Machine: Sendable {
         let running = try run(machine)
         defer { end(running, machine) }
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 1 })
+        #expect(eventually { running.sink.sightings.count == 1 })
         pass(60, machine, running)
         let silent = "passive scan, legacy, nothing heard for"
         #expect(eventually { running.board.loadedDetail == "\(silent) 1 min" })
@@ -184,7 +184,7 @@ private final class Machine: Sendable {
         )
         #expect(scans(machine) == 4)
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 2 })
+        #expect(eventually { running.sink.sightings.count == 2 })
         #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
         #expect(running.board.failure == nil)
     }
@@ -241,7 +241,7 @@ private final class Machine: Sendable {
         machine.tell(.added)
         #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 1 })
+        #expect(eventually { running.sink.sightings.count == 1 })
     }
 
     /// The beacon's next report is complete and must not be appended to the unfinished one.
@@ -252,16 +252,16 @@ private final class Machine: Sendable {
         let half = Array(Sample.ruuvi.prefix(9))
         machine.current?.say(Event.extended(Event.extendedReport(half, from: 1, status: 1)))
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 1 })
+        #expect(eventually { running.sink.sightings.count == 1 })
         machine.current?.end()
         let opened = machine.opened.count
         #expect(eventually { machine.opened.count > opened })
         #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
         machine.current?.say(Event.extended(Event.extendedReport(Sample.ruuvi, from: 1)))
-        #expect(eventually { running.collector.sightings.count == 2 })
+        #expect(eventually { running.sink.sightings.count == 2 })
         running.stop()
-        #expect(running.collector.sightings.last?.telemetry.byKey["temperature_c"] == 2430)
-        #expect(running.losses.records == 1)
+        #expect(running.sink.sightings.last?.telemetry.byKey["temperature_c"] == 2430)
+        #expect(running.sink.all.losses.map(\.records) == [1])
     }
 
     @Test func adapterSwitchedOff_isSaid_andItIsOpenedAgain() throws {
@@ -282,7 +282,7 @@ private final class Machine: Sendable {
         defer { end(running, machine) }
         machine.current?.say(bytes("0C20 02 0000"), type: 1)
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 1 })
+        #expect(eventually { running.sink.sightings.count == 1 })
         machine.clock.advance(by: .milliseconds(500))
         #expect(eventually { machine.opened == [.restart, .restart] })
         #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
@@ -302,7 +302,7 @@ private final class Machine: Sendable {
         for round in 1...3 {
             machine.current?.say(bytes("0C20 02 0000"), type: 1)
             machine.current?.say(report)
-            #expect(eventually { running.collector.sightings.count == round })
+            #expect(eventually { running.sink.sightings.count == round })
             pass(5, machine, running)
             #expect(eventually { scans(machine) == round + 1 })
         }
@@ -317,13 +317,13 @@ private final class Machine: Sendable {
         defer { end(running, machine) }
         machine.current?.say(bytes("0C20 02 0101"), type: 1)
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 1 })
+        #expect(eventually { running.sink.sightings.count == 1 })
         // Phones that pass by: there is no silence that something could be done about.
         for second in 1...3 as ClosedRange<UInt64> {
             machine.clock.advance(by: .seconds(15))
             let other = Event.legacyReport(Sample.iBeacon(minor: UInt16(second)), from: second)
             machine.current?.say(Event.legacy(other))
-            #expect(eventually { running.collector.sightings.count == 1 + Int(second) })
+            #expect(eventually { running.sink.sightings.count == 1 + Int(second) })
             running.adapter.checkHealth()
         }
         machine.clock.advance(by: .seconds(15))
@@ -339,7 +339,7 @@ private final class Machine: Sendable {
         defer { end(running, machine) }
         machine.current?.say(bytes("0C20 02 0101"), type: 1)
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 1 })
+        #expect(eventually { running.sink.sightings.count == 1 })
         running.stop()
         #expect(machine.current?.received.last == bytes("0C20 0100"))
     }
@@ -349,9 +349,9 @@ private final class Machine: Sendable {
         machine.state.withLock { $0.early = [report, [0x3E, 3, 0x02, 9, 0]] }
         let running = try run(machine)
         defer { end(running, machine) }
-        #expect(running.collector.sightings.count == 1)
+        #expect(running.sink.sightings.count == 1)
         running.stop()
-        #expect(running.losses.records == 1)
+        #expect(running.sink.all.losses.map(\.records) == [1])
     }
 
     @Test func whatWasLost_isToldOnceAndCounted() throws {
@@ -360,14 +360,14 @@ private final class Machine: Sendable {
         defer { end(running, machine) }
         // An event that claims more than it has, in the middle of good ones.
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 1 })
+        #expect(eventually { running.sink.sightings.count == 1 })
         machine.clock.advance(by: .seconds(1))
         machine.current?.say([0x3E, 3, 0x02, 9, 0])
         machine.current?.say(report)
-        #expect(eventually { running.collector.sightings.count == 2 })
+        #expect(eventually { running.sink.sightings.count == 2 })
         running.stop()
-        #expect(running.losses.records == 1)
-        #expect(running.losses.kinds == [.missed])
+        #expect(running.sink.all.losses.map(\.records) == [1])
+        #expect(running.sink.all.losses.map(\.kind) == [.missed])
         #expect(running.board.state.value?.dropped == 1)
     }
 

@@ -4,6 +4,7 @@ import Host
 import Queue
 import Records
 import StatusBoard
+import Support
 import Synchronization
 
 @testable import Beacons
@@ -101,27 +102,13 @@ enum Event {
     }
 }
 
-/// Takes sightings from an adapter's thread.
-final class Collector: Sendable {
-    private let kept = Mutex([Sighting]())
-
-    var sightings: [Sighting] { kept.withLock { $0 } }
-
-    func take(_ sighting: Sighting) -> Bool {
-        kept.withLock { $0.append(sighting) }
-        return true
-    }
-}
-
 /// An adapter on its own thread, stopped and joined by `stop`.
 final class RunningAdapter: Sendable {
     /// The heartbeat of its thread.
     var life: Heartbeat { signal.life }
-    let collector = Collector()
+    let sink: RecordingSink
     let board = Publisher<SourceReport>()
     let adapter: BeaconAdapter
-    /// The reported losses.
-    let losses = Tally()
     private let signal: StopSignal
     private let finished = Flag()
     private let thread: Mutex<Slot>
@@ -130,32 +117,21 @@ final class RunningAdapter: Sendable {
 
     private final class Flag: Sendable { let isSet = Atomic(false) }
 
-    final class Tally: Sendable {
-        private let all = Mutex([Loss]())
-
-        var records: Int64 { all.withLock { $0.reduce(0) { $0 + $1.records } } }
-        var kinds: Set<LossKind> { all.withLock { Set($0.map(\.kind)) } }
-
-        func add(_ loss: Loss) { all.withLock { $0.append(loss) } }
-    }
-
     init(
         _ settings: BeaconSettings,
         clock: any HostClock = SystemClock(),
-        accept: (@Sendable (Sighting) -> Bool)? = nil,
-        hasRoom: @escaping @Sendable () -> Bool = { true },
+        sink: RecordingSink = RecordingSink(),
         radios: (@Sendable () -> any RadioSource)? = nil
     ) throws {
         let signal = try StopSignal()
         let adapter = try BeaconAdapter(
             settings: settings,
+            sink: sink,
             board: board,
             clock: clock,
-            radios: radios,
-            hasRoom: hasRoom,
-            lose: { [losses] in losses.add($0) },
-            accept: accept ?? { [collector] in collector.take($0) }
+            radios: radios
         )
+        self.sink = sink
         let finished = finished
         self.signal = signal
         self.adapter = adapter

@@ -2,6 +2,7 @@
 import Host
 import Records
 import StatusBoard
+import Support
 import Testing
 
 @testable import Beacons
@@ -15,13 +16,11 @@ import Testing
             )
         )
         let board = Publisher<SourceReport>()
-        var reception = Reception(
+        let reception = Reception(
             BeaconSettings(),
-            BeaconHooks(),
+            RecordingSink(),
             SourceMeter(device: "hci0", board: board),
-            clock: clock,
-            accept: { _ in true },
-            lose: { _ in }
+            clock: clock
         )
         reception.meter.working("passive scan", now: clock.now())
         func hear(_ event: [UInt8], seconds: Int) {

@@ -92,6 +92,39 @@ final class PacedClock: HostClock {
     func advance() { passed.wrappingAdd(Workload.interval.nanoseconds, ordering: .relaxed) }
 }
 
+/// Gives an adapter's sightings to a feeder, and lets time pass by them.
+private final class PacedSink: RecordSink {
+    private let feeder: Feeder
+    private let clock: PacedClock
+
+    init(feeder: Feeder, clock: PacedClock) {
+        self.feeder = feeder
+        self.clock = clock
+    }
+
+    func accept(_ sighting: Sighting) -> Bool {
+        feeder.give(sighting)
+        clock.advance()
+        return true
+    }
+
+    var hasRoom: Bool { true }
+    func recentReadings() -> [Sighting] { [] }
+    func note(_ loss: Loss) {}
+    func warn(_ message: String) {}
+    // The rest belongs to other sources.
+    func accept(_ fix: Fix) -> Bool { false }
+    func accept(_ segment: Segment) -> Bool { false }
+    func accept(_ event: Event) {}
+    func note(place fix: Fix) {}
+    func note(time stamp: Stamp) {}
+    func newRunID() -> Int64 { 0 }
+    func begin(_ run: AudioRun) {}
+    func end(run: Int64) {}
+    var soundRefusal: Failure? { nil }
+    func endOfSound() -> Stamp? { nil }
+}
+
 enum QueueSide {
     /// `Queue.accept` from this thread to committed rows.
     static func accept(_ task: SideTask) throws -> Figures {
@@ -142,13 +175,10 @@ enum QueueSide {
             let feeder = Feeder(queue, task, stopwatch)
             let adapter = try BeaconAdapter(
                 settings: settings,
+                sink: PacedSink(feeder: feeder, clock: paced),
                 board: Publisher<SourceReport>(),
                 clock: clock
-            ) { sighting in
-                feeder.give(sighting)
-                paced.advance()
-                return true
-            }
+            )
             adapter.run(until: stop)
             queue.close()
         }

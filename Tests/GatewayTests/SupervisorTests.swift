@@ -2,6 +2,7 @@ import Foundation
 import Host
 import Queue
 import QueueSupport
+import Records
 import Setup
 import StatusBoard
 import Support
@@ -141,12 +142,14 @@ import Testing
     @Test func threadThatWasCutOff_changesNothingAnyMore() throws {
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
-        let outlet = RecordSink(folder.queue, target)
+        let outlet = QueueSink(folder.queue, target)
         outlet.board.loaded(SourceReport(device: "before"))
         outlet.cut()
         outlet.board.loaded(SourceReport(device: "after"))
         #expect(target.state.value?.device == "before")
-        #expect(outlet.pass(false) { true } == false)
+        let stamp = SystemClock().stamp()
+        let fix = Fix(stamp: stamp, mode: .threeDimensional, latitude: 46, longitude: 6)
+        #expect(!outlet.accept(fix))
     }
 
     /// A restart, a reload or a hung run does not reset the source's counters.
@@ -157,10 +160,10 @@ import Testing
         var report = SourceReport(device: "hci0")
         (report.records, report.dropped, report.restarts) = (5, 2, 1)
         report.lastRecordAt = heard
-        let first = RecordSink(folder.queue, target)
+        let first = QueueSink(folder.queue, target)
         first.board.loaded(report)
         first.cut()
-        let second = RecordSink(folder.queue, target)
+        let second = QueueSink(folder.queue, target)
         second.board.loading()
         #expect(target.state.value == report)
         second.board.loaded(SourceReport(device: "hci1"))
@@ -172,7 +175,7 @@ import Testing
         #expect(sum.dropped == 4)
         #expect(sum.restarts == 2)
         second.cut()
-        let third = RecordSink(folder.queue, target)
+        let third = QueueSink(folder.queue, target)
         third.board.loaded(report)
         #expect(target.state.value?.records == 15)
     }
@@ -181,7 +184,7 @@ import Testing
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
         target.failed(Failure("hangs"))
-        let outlet = RecordSink(folder.queue, target, isOnTrial: true)
+        let outlet = QueueSink(folder.queue, target, isOnTrial: true)
         outlet.board.loaded(SourceReport(device: "new"))
         #expect(target.state.value == nil)
         outlet.endTrial()
@@ -192,7 +195,7 @@ import Testing
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
         target.failed(Failure("hangs"))
-        let outlet = RecordSink(folder.queue, target, isOnTrial: true)
+        let outlet = QueueSink(folder.queue, target, isOnTrial: true)
         outlet.board.failed(Failure("is gone"))
         guard case .error(let failure, _) = target.state else {
             Issue.record("\(target.state)")

@@ -9,9 +9,7 @@ import Support
 @testable import Location
 
 final class AdapterBench {
-    let fixes = Locked([Fix]())
-    /// The times that it reported.
-    let evidence = Locked([Stamp]())
+    let sink = RecordingSink()
     let board = Publisher<SourceReport>()
     private let adapter: LocationAdapter
     private let stop: StopSignal
@@ -23,19 +21,15 @@ final class AdapterBench {
         interval: Duration = .milliseconds(1)
     ) throws {
         let stop = try StopSignal()
-        let (fixes, evidence) = (fixes, evidence)
         var settings = LocationSettings()
         settings.gpsd = HostPort(host: "127.0.0.1", port: port)
         settings.interval = interval
         let adapter = try LocationAdapter(
             settings: settings,
+            sink: sink,
             board: board,
-            clock: clock,
-            onTime: { stamp in evidence.update { $0.append(stamp) } }
-        ) { fix in
-            fixes.update { $0.append(fix) }
-            return true
-        }
+            clock: clock
+        )
         self.stop = stop
         self.adapter = adapter
         thread = try OwnThread("location") { adapter.run(until: stop) }

@@ -11,7 +11,7 @@ import Testing
     /// Runs a source over these lines.
     private func fixes(
         _ lines: [String],
-        until isDone: (AdapterBench) -> Bool = { !$0.fixes.value.isEmpty }
+        until isDone: (AdapterBench) -> Bool = { !$0.sink.fixes.isEmpty }
     ) throws -> AdapterBench {
         let server = try LineServer { _ in lines.map { $0 + "\r\n" }.joined() }
         defer { server.close() }
@@ -27,7 +27,7 @@ import Testing
         let bench = try fixes([
             #"{"class": "TPV", "device": "/dev/tty A", "mode": 3, "time": "\#(Self.time)", "lat": 52.1, "lon": 13.7, "altMSL": 40.0 }"#
         ])
-        let fix = try #require(bench.fixes.value.first)
+        let fix = try #require(bench.sink.fixes.first)
         #expect((fix.latitude, fix.longitude) == (52.1, 13.7))
         #expect(fix.receiverTime?.rfc3339 == Self.time)
         #expect(bench.board.state.value?.device.hasSuffix(" /dev/tty A") == true)
@@ -48,7 +48,7 @@ import Testing
             #"{"class":"VERSION","release":"\#(release)","rev":"\#(release)","proto_major":3,"proto_minor":12}"#,
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5,"alt":1343.127,"epv":32.3}"#,
         ])
-        #expect(bench.fixes.value.first?.altitude == altitude)
+        #expect(bench.sink.fixes.first?.altitude == altitude)
     }
 
     /// gpsd before 3.0.
@@ -58,7 +58,7 @@ import Testing
             #"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x","activated":1796119199.25}]}"#,
             #"{"class":"TPV","device":"/dev/x","time":1796119200.500,"ept":0.005,"lat":46.5,"lon":7.5,"alt":1343.1,"eph":36.0,"mode":3}"#,
         ])
-        let fix = try #require(bench.fixes.value.first)
+        let fix = try #require(bench.sink.fixes.first)
         #expect(fix.receiverTime?.rfc3339 == "2026-12-01T10:00:00.500Z")
         #expect(bench.dropped == 0)
     }
@@ -76,7 +76,7 @@ import Testing
             sky,
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5}"#,
         ])
-        #expect(bench.fixes.value.first?.satellites == 150)
+        #expect(bench.sink.fixes.first?.satellites == 150)
         #expect(bench.dropped == 0)
     }
 
@@ -85,7 +85,7 @@ import Testing
         let bench = try fixes([
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5,"extra":[1,2],"speed":3.0}"#
         ])
-        let fix = try #require(bench.fixes.value.first)
+        let fix = try #require(bench.sink.fixes.first)
         #expect((fix.latitude, fix.longitude, fix.speed) == (46.5, 7.5, nil))
         #expect(fix.receiverTime?.rfc3339 == Self.time)
         #expect(bench.dropped == 1)
@@ -101,6 +101,6 @@ import Testing
     ])
     func positionThatCannotBeRead_isCounted(line: String) throws {
         let bench = try fixes([line]) { $0.dropped > 0 }
-        #expect(bench.fixes.value.isEmpty)
+        #expect(bench.sink.fixes.isEmpty)
     }
 }

@@ -33,8 +33,8 @@ import Testing
         }
 
         func reportFixes(_ what: String) throws {
-            let before = bench.fixes.value.count
-            try report(until: what) { bench.isLoaded && bench.fixes.value.count >= before + 3 }
+            let before = bench.sink.fixes.count
+            try report(until: what) { bench.isLoaded && bench.sink.fixes.count >= before + 3 }
             #expect(bench.detail.hasPrefix("3D fix"))
         }
 
@@ -91,7 +91,7 @@ import Testing
         }
         field.daemon.thaw()
         try field.reportFixes("fixes after the thaw")
-        for fix in field.bench.fixes.value {
+        for fix in field.bench.sink.fixes {
             let age = fix.stamp.wall.milliseconds - (fix.receiverTime?.milliseconds ?? 0)
             #expect(abs(age) <= 10_000)
         }
@@ -111,7 +111,7 @@ import Testing
         field.daemon.thaw()
         try waitUntil("old fixes are counted") { field.bench.dropped > 0 }
         try field.reportFixes("fixes after the thaw")
-        for fix in field.bench.fixes.value {
+        for fix in field.bench.sink.fixes {
             let age = fix.stamp.wall.milliseconds - (fix.receiverTime?.milliseconds ?? 0)
             #expect(abs(age) <= 10_000)
         }

@@ -14,25 +14,22 @@ import Testing
 @Suite struct GPSDTests {
     /// An adapter that runs, and what it made of its input.
     private final class Bench {
-        let fixes = Locked([Fix]())
+        let sink = RecordingSink()
         let board = Publisher<SourceReport>()
         private let stop: StopSignal
         private var thread: OwnThread?
 
         init(port: UInt16, interval: Duration = .milliseconds(1)) throws {
             let stop = try StopSignal()
-            let (fixes, board) = (fixes, board)
             var settings = LocationSettings()
             settings.gpsd = HostPort(host: "127.0.0.1", port: port)
             settings.interval = interval
             let adapter = try LocationAdapter(
                 settings: settings,
+                sink: sink,
                 board: board,
                 clock: SystemClock()
-            ) { fix in
-                fixes.update { $0.append(fix) }
-                return true
-            }
+            )
             self.stop = stop
             thread = try OwnThread("location") { adapter.run(until: stop) }
         }
@@ -72,8 +69,8 @@ import Testing
         }
         let bench = try Bench(port: port)
         defer { bench.finish() }
-        try waitUntil("twenty fixes") { bench.fixes.value.count >= 20 }
-        let fixes = bench.fixes.value
+        try waitUntil("twenty fixes") { bench.sink.fixes.count >= 20 }
+        let fixes = bench.sink.fixes
         for fix in fixes {
             // Within the loop, in the order of the walk, with what a receiver reports.
             #expect((46.458...46.463).contains(fix.latitude))
@@ -109,6 +106,7 @@ import Testing
             #"{"class":"TPV","mode":"three","lat":"x"}"#,
             #"{"class":"TPV","mode":3,"lat":99999,"lon":6}"#,
             #"{"class":"TPV""#, "garbage", String(repeating: "x", count: 10_240 * 2),
+            String(repeating: "x", count: GPSDLine.limit + 9000),
             #"{"class":"SKY","satellites":["#
                 + String(repeating: #"{"PRN":1,"used":true},"#, count: 400) + "{}]}",
             #"{"class":"TPV","mode":3}"#, "\u{0}\u{1}", #"{"class":"DEVICES","devices":[{}]}"#,
@@ -123,8 +121,8 @@ import Testing
         let bench = try Bench(port: server.port)
         defer { bench.finish() }
         // Each connection is closed after its lines: two of them show that it comes back.
-        try waitUntil("fixes of two connections") { bench.fixes.value.count >= 3 }
-        #expect(bench.fixes.value.allSatisfy { $0.latitude == 46.5 && $0.longitude == 6.8 })
+        try waitUntil("fixes of two connections") { bench.sink.fixes.count >= 3 }
+        #expect(bench.sink.fixes.allSatisfy { $0.latitude == 46.5 && $0.longitude == 6.8 })
         #expect((bench.board.state.value?.dropped ?? 0) > 0)
         try waitUntil("a restart is counted") { (bench.board.state.value?.restarts ?? 0) >= 1 }
     }
@@ -137,8 +135,8 @@ import Testing
         defer { server.close() }
         let bench = try Bench(port: server.port)
         defer { bench.finish() }
-        try waitUntil("a fix", limit: .seconds(20)) { !bench.fixes.value.isEmpty }
-        #expect(bench.fixes.value.first?.mode == .threeDimensional)
+        try waitUntil("a fix", limit: .seconds(20)) { !bench.sink.fixes.isEmpty }
+        #expect(bench.sink.fixes.first?.mode == .threeDimensional)
     }
 
     /// gpsd 3.23 and later sends skies of dilutions alone between those with satellites; 3.25 and later with
@@ -163,8 +161,8 @@ import Testing
         defer { server.close() }
         let bench = try Bench(port: server.port)
         defer { bench.finish() }
-        try waitUntil("a fix") { !bench.fixes.value.isEmpty }
-        #expect(bench.fixes.value.first?.satellites == satellites)
+        try waitUntil("a fix") { !bench.sink.fixes.isEmpty }
+        #expect(bench.sink.fixes.first?.satellites == satellites)
     }
 
     @Test func randomLines_neverHarmTheProcess() throws {
@@ -183,10 +181,10 @@ import Testing
         defer { bench.finish() }
         try waitUntil("the last line has been read") {
             bench.board.state.value?.restarts ?? 0 >= 1
-                || bench.fixes.value.contains { $0.latitude == 1.5 }
+                || bench.sink.fixes.contains { $0.latitude == 1.5 }
         }
         #expect(
-            bench.fixes.value.allSatisfy {
+            bench.sink.fixes.allSatisfy {
                 (-90...90).contains($0.latitude) && $0.longitude.isFinite
             }
         )

@@ -47,7 +47,7 @@ import Testing
         ]
         for (text, words) in cases {
             let time = try #require(WallTime(rfc3339: text))
-            #expect(ReceiverDates.doubt(time) == words, "\(text)")
+            #expect(ReceiverTime.doubt(time) == words, "\(text)")
         }
     }
 
@@ -142,18 +142,15 @@ import Testing
         seconds: Int,
         _ reports: (_ second: Int) -> (a: Bench, b: Bench)
     ) -> [Fix] {
-        let fixes = Locked([Fix]())
+        let sink = RecordingSink()
         var session = LocationSession(
             settings: LocationSettings {
                 $0.gpsd = HostPort(host: "h", port: 1)
                 $0.interval = .seconds(1)
             },
-            board: Publisher<SourceReport>(),
-            onTime: { _ in }
-        ) { fix in
-            fixes.update { $0.append(fix) }
-            return true
-        }
+            sink: sink,
+            board: Publisher<SourceReport>()
+        )
         session.connected(Self.start.boot)
         for second in 0..<seconds {
             let at = Self.start.advanced(by: .seconds(second))
@@ -178,11 +175,11 @@ import Testing
         }
         session.disconnected(Self.start.boot + .seconds(seconds + 3))
         #expect(
-            fixes.value.allSatisfy {
+            sink.fixes.allSatisfy {
                 ($0.mode == .threeDimensional) == ($0.altitude == $0.latitude * 10)
             }
         )
-        return fixes.value
+        return sink.fixes
     }
 
     @Test func twoReceivers_neverMakeOneFix_andAsGoodAsEachOtherDoNotTakeTurns() {
@@ -271,9 +268,9 @@ import Testing
         let board = Publisher<SourceReport>()
         var session = LocationSession(
             settings: LocationSettings { $0.gpsd = HostPort(host: "h", port: 1) },
-            board: board,
-            onTime: { _ in }
-        ) { _ in true }
+            sink: RecordingSink(),
+            board: board
+        )
         session.connected(Self.start.boot)
         for second in 0..<5 {
             for path in ["/dev/x", "/dev/b"] {

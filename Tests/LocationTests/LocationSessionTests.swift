@@ -16,22 +16,18 @@ import Testing
         let clock = ManualClock(
             testStart
         )
-        let fixes = Locked([Fix]())
+        let sink = RecordingSink()
         var session: LocationSession
 
         init() {
-            let fixes = fixes
             session = LocationSession(
                 settings: LocationSettings {
                     $0.gpsd = HostPort(host: "h", port: 1)
                     $0.interval = .seconds(1)
                 },
-                board: board,
-                onTime: { _ in }
-            ) { fix in
-                fixes.update { $0.append(fix) }
-                return true
-            }
+                sink: sink,
+                board: board
+            )
             session.connected(clock.now())
         }
 
@@ -93,7 +89,7 @@ import Testing
         let source = Source()
         source.report(mode: 1)
         #expect(source.told == "no fix")
-        #expect(source.fixes.value.isEmpty)
+        #expect(source.sink.fixes.isEmpty)
         source.report(mode: 0)
         #expect(source.told == "no fix")
     }
@@ -113,8 +109,8 @@ import Testing
         }
         #expect(source.told == "3D fix")
         // The last one may still grow.
-        #expect(source.fixes.value.count == 22)
-        #expect(source.fixes.value.prefix(20).map(\.stamp.wall) == heard)
+        #expect(source.sink.fixes.count == 22)
+        #expect(source.sink.fixes.prefix(20).map(\.stamp.wall) == heard)
         #expect(source.board.state.value?.dropped == 0)
     }
 

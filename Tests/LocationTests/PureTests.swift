@@ -156,6 +156,6 @@ import Testing
         // A degree at the equator is 111,195 m: 0.001 of it is 111 m, 0.0005 are 56 m.
         let moved = [fix(0, 0), fix(10, 0.0005), fix(20, 0.001)].map { byDistance.admits($0) }
         #expect(moved == [true, false, true])
-        #expect(abs(FixLimit.metres(fix(0, 0), fix(0, 1)) - 111_195) < 1)
+        #expect(abs(fix(0, 0).metres(to: fix(0, 1)) - 111_195) < 1)
     }
 }

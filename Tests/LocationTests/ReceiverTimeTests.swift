@@ -155,8 +155,7 @@ import Testing
 
     /// A receiver played by gpsfake, and the evidence that the source finds in it.
     private final class Player {
-        let evidence = Locked([Stamp]())
-        let fixes = Locked([Fix]())
+        let sink = RecordingSink()
         let board = Publisher<SourceReport>()
         private let route = NSTemporaryDirectory() + "route-\(UUID().uuidString).nmea"
         private let gpsfake = Process()
@@ -178,19 +177,15 @@ import Testing
             gpsfake.standardError = FileHandle.nullDevice
             try gpsfake.run()
             let stop = try StopSignal()
-            let (evidence, fixes) = (evidence, fixes)
             var settings = LocationSettings()
             settings.gpsd = HostPort(host: "127.0.0.1", port: port)
             settings.interval = .milliseconds(1)
             let adapter = try LocationAdapter(
                 settings: settings,
+                sink: sink,
                 board: board,
-                clock: SystemClock(),
-                onTime: { stamp in evidence.update { $0.append(stamp) } }
-            ) { fix in
-                fixes.update { $0.append(fix) }
-                return true
-            }
+                clock: SystemClock()
+            )
             self.stop = stop
             thread = try OwnThread("location") { adapter.run(until: stop) }
         }
@@ -209,8 +204,8 @@ import Testing
     func realGPSD_replayingAWalkAtItsOwnPace_isEvidence(start: String) throws {
         let player = try Player(start: start, cycle: 0.25)
         defer { player.finish() }
-        try waitUntil("evidence") { !player.evidence.value.isEmpty }
-        let found = try #require(player.evidence.value.first)
+        try waitUntil("evidence") { !player.sink.times.isEmpty }
+        let found = try #require(player.sink.times.first)
         let began = try #require(WallTime(rfc3339: start + "Z"))
         #expect(found.wall > began)
         #expect(found.wall < began + .seconds(120))
@@ -220,15 +215,15 @@ import Testing
     @Test func realGPSD_atTheWrongPace_isNoEvidence() throws {
         let player = try Player(start: "2026-12-24T18:00:00", cycle: 0.01)
         defer { player.finish() }
-        try waitUntil("eight fixes") { player.fixes.value.count >= 8 }
-        #expect(player.evidence.value.isEmpty)
+        try waitUntil("eight fixes") { player.sink.fixes.count >= 8 }
+        #expect(player.sink.times.isEmpty)
     }
 
     @Test func realGPSD_fromThePast_isNoEvidence_andItsFixesAreKept() throws {
         let player = try Player(start: "2026-06-01T10:00:00", cycle: 0.25)
         defer { player.finish() }
-        try waitUntil("eight fixes") { player.fixes.value.count >= 8 }
-        #expect(player.evidence.value.isEmpty)
+        try waitUntil("eight fixes") { player.sink.fixes.count >= 8 }
+        #expect(player.sink.times.isEmpty)
         #expect(player.board.state.value?.dropped == 0)
         let told = player.board.state.value?.detail ?? ""
         #expect(told.hasSuffix("; its date 2026-06-01 is before this release, not used"))

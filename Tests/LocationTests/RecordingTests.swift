@@ -107,8 +107,8 @@ import Testing
     func recording_keepsWhatGPSDMustReport(name: String) throws {
         let expected = try Self.expected(name)
         let last = try #require(expected.last)
-        let bench = try Self.play(name) { $0.fixes.value.contains { Kept($0) == last } }
-        let kept = bench.fixes.value.map { Kept($0) }
+        let bench = try Self.play(name) { $0.sink.fixes.contains { Kept($0) == last } }
+        let kept = bench.sink.fixes.map { Kept($0) }
         for one in expected {
             #expect(kept.contains(one), "\(one) is missing: \(kept.filter { $0.time == one.time })")
         }
@@ -116,7 +116,7 @@ import Testing
         let more = name.hasPrefix("trimble") ? 3 : 0
         #expect((0...more).contains(kept.count - expected.count))
         // All of them were made before the release.
-        #expect(bench.evidence.value.isEmpty)
+        #expect(bench.sink.times.isEmpty)
     }
 
     @Test(arguments: ["bu303-nofix", "tn200"])
@@ -125,7 +125,7 @@ import Testing
         let bench = try Self.play(name) {
             $0.detail.hasPrefix("no fix") && $0.isLoaded
         }
-        #expect(bench.fixes.value.isEmpty)
+        #expect(bench.sink.fixes.isEmpty)
         #expect(bench.dropped == 0)
     }
 }

@@ -14,8 +14,7 @@ import Testing
     /// A receiver that reports once a second, beside the health timer.
     private final class Source {
         let board = Publisher<SourceReport>()
-        let fixes = Locked([Fix]())
-        let evidence = Locked([Stamp]())
+        let sink = RecordingSink()
         let errors = Locked([String]())
         let clock = ManualClock(
             Stamp(
@@ -27,18 +26,15 @@ import Testing
         private let subscription: Subscription
 
         init() {
-            let (fixes, evidence, errors) = (fixes, evidence, errors)
+            let errors = errors
             session = LocationSession(
                 settings: LocationSettings {
                     $0.gpsd = HostPort(host: "h", port: 1)
                     $0.interval = .seconds(1)
                 },
-                board: board,
-                onTime: { stamp in evidence.update { $0.append(stamp) } }
-            ) { fix in
-                fixes.update { $0.append(fix) }
-                return true
-            }
+                sink: sink,
+                board: board
+            )
             subscription = board.subscribe { state in
                 guard case .error(let failure, _) = state else { return }
                 errors.update { $0.append(failure.message) }
@@ -52,7 +48,7 @@ import Testing
                 if let position = position(clock.wall()) {
                     session.take(.position(position), from: "/dev/x", at: clock.stamp())
                 } else {
-                    session.drop(1, clock.now())
+                    session.drop(clock.now())
                 }
                 for _ in 0..<4 {
                     session.update(clock.now())
@@ -118,7 +114,7 @@ import Testing
         #expect(source.errors.value.count <= 5)
         #expect(Set(source.errors.value).count == 1)
         #expect((source.board.state.value?.dropped ?? 0) > 100)
-        #expect(source.evidence.value.isEmpty)
+        #expect(source.sink.times.isEmpty)
         source.report(seconds: 5) { Self.place($0, 52.2, 13.8) }
         #expect(source.reason == nil)
         #expect(source.board.state.value?.detail.hasPrefix("3D fix") == true)
@@ -153,8 +149,8 @@ import Testing
             let seconds = Double($0.milliseconds - start.milliseconds) / 1000
             return Self.place(nil, 52 + seconds * 20 / 111_195, 13.7)
         }
-        #expect(source.fixes.value.count > 20)
-        for fix in source.fixes.value {
+        #expect(source.sink.fixes.count > 20)
+        for fix in source.sink.fixes {
             let seconds = Double(fix.stamp.wall.milliseconds - start.milliseconds) / 1000
             #expect(abs((fix.latitude - 52) * 111_195 - seconds * 20) < 1)
         }
@@ -165,6 +161,6 @@ import Testing
         let source = Source()
         source.report(seconds: 1) { Self.place($0, 52, 13.7) }
         source.report(seconds: 2) { _ in Self.place(nil, 52.001, 13.7) }
-        #expect(source.fixes.value.map(\.latitude) == [52])
+        #expect(source.sink.fixes.map(\.latitude) == [52])
     }
 }

@@ -84,7 +84,7 @@ import QueueSupport
         queue.close()
         let after = try folder.queue(clock: clock)
         let found = after.recentReadings()
-        #expect(found.map { $0.telemetry.marked?.mark } == [24])
+        #expect(found.map { $0.telemetry.mark } == [24])
         #expect(found.first?.telemetry.readings.map(\.quantity) == [.temperature])
         after.close()
     }

@@ -20,7 +20,7 @@ import QueueSupport
     private let run: AudioRun
 
     init() throws {
-        queue = try Queue(at: "/state/queue.sqlite") {
+        queue = try Queue(at: "/state/queue.sqlite") { [disk, clock] in
             $0.disk = DiskAdapter(disk: disk)
             $0.clock = clock
             $0.isTurnedByHand = true

@@ -1,7 +1,7 @@
 // The audio source: turns a microphone's samples into encoded segments for the queue.
 import Glibc
 package import Host
-import Records
+package import Records
 package import StatusBoard
 
 /// Captures audio until stopped; recovers from device faults.
@@ -9,7 +9,7 @@ package import StatusBoard
 /// Reading and encoding share the thread, which wakes once per segment. Encoding a second takes
 /// about ten milliseconds, and the device buffers up to four seconds. This thread never waits for
 /// the disk.
-package final class AudioAdapter: Sendable {
+package final class AudioAdapter: Source {
     /// Backoff for an absent device, where an attempt is cheap: one call of open.
     private static let absentSteps: [Duration] =
         [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
@@ -18,14 +18,14 @@ package final class AudioAdapter: Sendable {
         [.seconds(1), .seconds(2)] + Array(repeating: .seconds(4), count: 60) + [.seconds(30)]
 
     private let settings: AudioSettings
-    private let sink: SoundSink
+    private let sink: any RecordSink
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
     private let cards: SoundCards
 
     package init(
         settings: AudioSettings,
-        sink: SoundSink,
+        sink: any RecordSink,
         board: Publisher<SourceReport>,
         clock: any HostClock,
         cards: SoundCards = SoundCards()
@@ -36,6 +36,9 @@ package final class AudioAdapter: Sendable {
         self.clock = clock
         self.cards = cards
     }
+
+    /// Does nothing: the source checks itself with each segment.
+    package func checkHealth() {}
 
     /// The state that outlives devices and runs.
     private struct State {
@@ -80,7 +83,7 @@ package final class AudioAdapter: Sendable {
             lookedAt: clock.now(),
             signal: SignalMonitor()
         )
-        state.lastEnd = sink.lastEnd().map { ($0, "the source was started anew") }
+        state.lastEnd = sink.endOfSound().map { ($0, "the source was started anew") }
         while !stop.isRaised {
             if !state.isFaulty { state.meter.loading() }
             var pause: Duration?
@@ -104,7 +107,7 @@ package final class AudioAdapter: Sendable {
     /// Opens a device and captures from it until another one must be opened; returns the pause
     /// before that.
     private func hold(_ state: inout State, until stop: StopSignal) throws -> Duration? {
-        if let refusal = sink.refusal() { throw refusal }
+        if let refusal = sink.soundRefusal { throw refusal }
         var pcm = try open(&state, stop.life)
         while true {
             switch try capture(&pcm, &state, until: stop) {
@@ -130,26 +133,13 @@ package final class AudioAdapter: Sendable {
 
     /// Opens the first device that works, starting at `first` and wrapping around.
     private func open(_ state: inout State, _ life: Heartbeat) throws -> PCM {
-        var problems: [Failure] = []
-        let count = settings.devices.count
-        for index in (0..<count).map({ (state.first + $0) % count }) {
-            do {
-                let pcm = try open(settings.devices[index], life)
-                if index != state.index { state.signal = SignalMonitor() }
-                state.index = index
-                state.first = 0
-                return pcm
-            } catch {
-                problems.append(
-                    (error as? Failure) ?? Failure("\(settings.devices[index]): \(error)")
-                )
-            }
+        defer { state.first = 0 }
+        return try PCM.first(of: settings.devices, from: state.first) { index in
+            let pcm = try open(settings.devices[index], life)
+            if index != state.index { state.signal = SignalMonitor() }
+            state.index = index
+            return pcm
         }
-        state.first = 0
-        throw Failure(
-            problems.map(\.message).joined(separator: "; "),
-            code: problems.compactMap(\.code).first
-        )
     }
 
     private func open(_ device: String, _ life: Heartbeat) throws -> PCM {
@@ -305,7 +295,7 @@ package final class AudioAdapter: Sendable {
             guard sink.accept(segment) else {
                 state.meter.drop()
                 capture.refused(segment)
-                throw sink.refusal()
+                throw sink.soundRefusal
                     ?? Failure(
                         "audio: the queue is too far behind the microphone; is the disk slow?"
                     )
@@ -361,9 +351,9 @@ package final class AudioAdapter: Sendable {
         guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
         let gap = settings.gap(from: end, to: start, device: state.device, reason: reason)
-        if state.gaps.isToBeTold(at: start.boot) { return sink.event(gap) }
+        if state.gaps.isToBeTold(at: start.boot) { return sink.accept(gap) }
         // The queue reports the losses without an event in sum.
-        if let loss = gap.loss { sink.lost(loss) }
+        if let loss = gap.loss { sink.note(loss) }
     }
 
     private func detail(_ segment: Segment, _ state: State) -> String {

@@ -6,7 +6,7 @@ import Records
 final class Capture {
     private let settings: AudioSettings
     private let device: CaptureDevice
-    private let sink: SoundSink
+    private let sink: any RecordSink
     private let encoder: any SegmentEncoder
     private var run: Int64 = 0
     /// Dates the device's frames; `scale` of them make one of ours.
@@ -25,7 +25,12 @@ final class Capture {
     private(set) var refusedTail = 0
 
     /// `deviceRate`: frames per second of the device.
-    init(settings: AudioSettings, device: String, deviceRate: Int, sink: SoundSink) throws {
+    init(
+        settings: AudioSettings,
+        device: String,
+        deviceRate: Int,
+        sink: any RecordSink
+    ) throws {
         self.settings = settings
         self.device = CaptureDevice(
             name: device,
@@ -101,7 +106,7 @@ final class Capture {
     /// Ends the run; the remaining samples become a short segment.
     func end() throws {
         guard !isFresh else { return }
-        defer { sink.end(run) }
+        defer { sink.end(run: run) }
         guard refusedAt == nil else { return }
         for segment in try encoder.finish().compactMap(dated) {
             // Nothing may follow a hole.

@@ -284,3 +284,26 @@ struct PCM: ~Copyable {
         }
     }
 }
+
+extension PCM {
+    /// Calls `open` with the index of each device, from `start` on and wrapping around, until one
+    /// opens; throws the failures of all as one.
+    static func first(
+        of devices: [String],
+        from start: Int = 0,
+        _ open: (Int) throws -> PCM
+    ) throws -> PCM {
+        var problems: [Failure] = []
+        for index in devices.indices.map({ (start + $0) % devices.count }) {
+            do {
+                return try open(index)
+            } catch {
+                problems.append((error as? Failure) ?? Failure("\(devices[index]): \(error)"))
+            }
+        }
+        throw Failure(
+            problems.map(\.message).joined(separator: "; "),
+            code: problems.compactMap(\.code).first
+        )
+    }
+}

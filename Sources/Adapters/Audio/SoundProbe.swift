@@ -50,7 +50,14 @@ package enum SoundProbe {
         for length: Duration,
         onLevel: (Double) -> Void
     ) throws -> Level {
-        var pcm = try open(devices, rate: rate, channel: channel)
+        var pcm = try PCM.first(of: devices) { index in
+            try PCM(
+                device: devices[index],
+                rate: rate,
+                channel: channel,
+                wake: .milliseconds(100)
+            )
+        }
         let wanted = Int(length.milliseconds) * rate / 1000
         let clock = SystemClock()
         let deadline = clock.now() + length + .seconds(2)
@@ -84,25 +91,5 @@ package enum SoundProbe {
 
     private static func level(_ samples: ArraySlice<Int16>) -> Double {
         SoundLevel.decibels(SampleSums(samples).variance())
-    }
-
-    private static func open(_ devices: [String], rate: Int, channel: Int?) throws -> PCM {
-        var problems: [Failure] = []
-        for device in devices {
-            do {
-                return try PCM(
-                    device: device,
-                    rate: rate,
-                    channel: channel,
-                    wake: .milliseconds(100)
-                )
-            } catch {
-                problems.append((error as? Failure) ?? Failure("\(device): \(error)"))
-            }
-        }
-        throw Failure(
-            problems.map(\.message).joined(separator: "; "),
-            code: problems.compactMap(\.code).first
-        )
     }
 }

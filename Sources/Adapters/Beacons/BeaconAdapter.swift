@@ -3,71 +3,36 @@ package import Host
 package import Records
 package import StatusBoard
 
-/// Callbacks of the beacon source besides those for sightings.
-package struct BeaconHooks: Sendable {
-    /// Gets one message per deviation from the settings: readings that cannot be read despite a
-    /// key, or a scan that bluetoothd shares.
-    package var tell: @Sendable (String) -> Void = { _ in }
-    /// Returns sightings stored before this start that may be heard again.
-    package var recent: @Sendable () -> [Sighting] = { [] }
-
-    package init() {}
-}
-
 /// Receives advertisements until stopped; retries forever when the controller fails.
-package final class BeaconAdapter: Sendable {
+package final class BeaconAdapter: Source {
     private let settings: BeaconSettings
-    private let accept: @Sendable (Sighting) -> Bool
-    private let lose: @Sendable (Loss) -> Void
-    private let hasRoom: @Sendable () -> Bool
+    private let sink: any RecordSink
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
-    private let hooks: BeaconHooks
     /// Replaces the machine's radios in a test.
     private let radios: (@Sendable () -> any RadioSource)?
     private let health: Wakeup
 
     /// Creates the source without starting it.
-    ///
-    /// A replay pauses while `hasRoom` is false; a controller is never asked to wait. `lose`
-    /// records reports that were sent but not understood: dropped by the kernel, or damaged.
     package convenience init(
         settings: BeaconSettings,
-        hooks: BeaconHooks = BeaconHooks(),
+        sink: any RecordSink,
         board: Publisher<SourceReport>,
-        clock: any HostClock,
-        hasRoom: @escaping @Sendable () -> Bool = { true },
-        lose: @escaping @Sendable (Loss) -> Void = { _ in },
-        accept: @escaping @Sendable (Sighting) -> Bool
+        clock: any HostClock
     ) throws {
-        try self.init(
-            settings: settings,
-            hooks: hooks,
-            board: board,
-            clock: clock,
-            radios: nil,
-            hasRoom: hasRoom,
-            lose: lose,
-            accept: accept
-        )
+        try self.init(settings: settings, sink: sink, board: board, clock: clock, radios: nil)
     }
 
     /// Creates a source whose radios come from `radios`, for tests.
     init(
         settings: BeaconSettings,
-        hooks: BeaconHooks = BeaconHooks(),
+        sink: any RecordSink,
         board: Publisher<SourceReport>,
         clock: any HostClock,
-        radios: (@Sendable () -> any RadioSource)?,
-        hasRoom: @escaping @Sendable () -> Bool = { true },
-        lose: @escaping @Sendable (Loss) -> Void,
-        accept: @escaping @Sendable (Sighting) -> Bool
+        radios: (@Sendable () -> any RadioSource)?
     ) throws {
         self.settings = settings
-        self.hooks = hooks
-        self.accept = accept
-        self.lose = lose
-        self.hasRoom = hasRoom
+        self.sink = sink
         self.board = board
         self.clock = clock
         self.radios = radios
@@ -83,11 +48,11 @@ package final class BeaconAdapter: Sendable {
     package func run(until stop: StopSignal) {
         let name = settings.source.description
         let meter = SourceMeter(device: name, board: board)
-        var reception = Reception(settings, hooks, meter, clock: clock, accept: accept, lose: lose)
+        let reception = Reception(settings, sink, meter, clock: clock)
         if case .capture(let path) = settings.source {
             do {
                 reception.meter.loading()
-                try replay(path, settings.replaySpeed, &reception, until: stop)
+                try replay(path, settings.replaySpeed, reception, until: stop)
             } catch {
                 reception.meter.failed((error as? Failure) ?? Failure("\(name): \(error)"))
             }
@@ -100,7 +65,6 @@ package final class BeaconAdapter: Sendable {
                 stop: stop
             )
             session.run()
-            reception = session.reception
         }
         reception.settle(nil)
         reception.meter.flush(clock.now())
@@ -110,7 +74,11 @@ package final class BeaconAdapter: Sendable {
     private func machine() -> (any RadioSource)? {
         switch settings.source {
         case .adapter(let number):
-            KernelRadioSource(adapter: number, settings: settings, tell: hooks.tell)
+            KernelRadioSource(
+                adapter: number,
+                settings: settings,
+                tell: { [sink] in sink.warn($0) }
+            )
         case .controller(let address): TCPRadioSource(address, scan: settings.scan)
         case .capture: nil
         }
@@ -122,7 +90,7 @@ package final class BeaconAdapter: Sendable {
     private func replay(
         _ path: String,
         _ speed: Double,
-        _ reception: inout Reception,
+        _ reception: Reception,
         until stop: StopSignal
     ) throws {
         var file = try BtsnoopFile(path: path)
@@ -134,9 +102,9 @@ package final class BeaconAdapter: Sendable {
             last = record.microseconds
             if speed > 0, (0..<Self.stepOfClock).contains(since) {
                 due = due + .nanoseconds(Int64(min(1e18, Double(since) * 1000 / speed)))
-                if pause(until: due, &reception, stop) { break }
+                if pause(until: due, reception, stop) { break }
             }
-            if waitForRoom(&reception, stop) { break }
+            if waitForRoom(reception, stop) { break }
             reception.take(record.event)
             reception.update(nil, clock.now())
         }
@@ -149,8 +117,8 @@ package final class BeaconAdapter: Sendable {
 
     /// Waits until the queue has room, which a replay can do and live reception cannot; true when
     /// stopped.
-    private func waitForRoom(_ reception: inout Reception, _ stop: StopSignal) -> Bool {
-        while !stop.isRaised, !hasRoom() {
+    private func waitForRoom(_ reception: Reception, _ stop: StopSignal) -> Bool {
+        while !stop.isRaised, !sink.hasRoom {
             reception.update(nil, clock.now())
             // The writer stores thousands of records in this time.
             _ = stop.sleep(for: .milliseconds(5))
@@ -162,7 +130,7 @@ package final class BeaconAdapter: Sendable {
     /// stopped.
     private func pause(
         until due: BootInstant,
-        _ reception: inout Reception,
+        _ reception: Reception,
         _ stop: StopSignal
     ) -> Bool {
         while due > clock.now(), !stop.isRaised {

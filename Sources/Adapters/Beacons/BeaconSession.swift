@@ -9,7 +9,7 @@ struct BeaconSession {
     private let clock: any HostClock
     private let health: Wakeup
     private let stop: StopSignal
-    private(set) var reception: Reception
+    private let reception: Reception
     private var recovery: SilenceRecovery
     private var interference = Interference()
     private var retry = Retry()

@@ -5,34 +5,26 @@ package import Records
 package import StatusBoard
 
 /// Reads gpsd until stopped; reconnects forever.
-package final class LocationAdapter: Sendable {
+package final class LocationAdapter: Source {
     /// Retry delays; a returned gpsd is found within 5 s.
     private static let retrySteps = [1, 2, 5].map { Duration.seconds($0) }
 
     private let settings: LocationSettings
-    private let accept: @Sendable (Fix) -> Bool
-    private let onTime: @Sendable (Stamp) -> Void
+    private let sink: any RecordSink
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
-    private let onFix: @Sendable (Fix) -> Void
     private let health: Wakeup
 
-    /// `onTime` gets a boot time and the GNSS receiver's time then, at each fix once three in a row
-    /// agree on the time; `onFix` gets each good fix, `accept` the fixes to store.
     package init(
         settings: LocationSettings,
+        sink: any RecordSink,
         board: Publisher<SourceReport>,
-        clock: any HostClock,
-        onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
-        onFix: @escaping @Sendable (Fix) -> Void = { _ in },
-        accept: @escaping @Sendable (Fix) -> Bool
+        clock: any HostClock
     ) throws {
         self.settings = settings
+        self.sink = sink
         self.board = board
         self.clock = clock
-        self.onTime = onTime
-        self.onFix = onFix
-        self.accept = accept
         health = try Wakeup()
     }
 
@@ -41,13 +33,7 @@ package final class LocationAdapter: Sendable {
 
     /// Blocks until `stop` is raised.
     package func run(until stop: StopSignal) {
-        var session = LocationSession(
-            settings: settings,
-            board: board,
-            onTime: onTime,
-            onFix: onFix,
-            accept: accept
-        )
+        var session = LocationSession(settings: settings, sink: sink, board: board)
         var retry = Retry(Self.retrySteps)
         while !stop.isRaised {
             do {
@@ -85,9 +71,7 @@ package final class LocationAdapter: Sendable {
             ]
             _ = stop.wait(for: &entries, timeout: session.delay(clock.now()))
             lines.append(try connection.read())
-            while let line = lines.next(limit: GPSDLine.limit) {
-                take(line, &connection, &session)
-            }
+            while let line = lines.next(limit: GPSDLine.limit) { take(line, &connection, &session) }
             session.update(clock.now())
             if session.takeWish() { _ = connection.watch() }
             guard entries[2].isReady else { continue }
@@ -106,14 +90,13 @@ package final class LocationAdapter: Sendable {
         _ session: inout LocationSession
     ) {
         let stamp = clock.stamp()
-        guard let text = GPSDLine.text(line) else { return session.drop(1, stamp.boot) }
+        guard let text = GPSDLine.text(line) else { return session.drop(stamp.boot) }
         guard !text.isEmpty else { return }
         let damaged = connection.damaged
-        if let (report, device) = connection.unpack(text) {
-            session.count(damaged: connection.damaged - damaged)
-            session.take(report, from: device, at: stamp)
-        } else {
-            session.drop(1, stamp.boot)
+        guard let (report, device) = connection.unpack(text) else {
+            return session.drop(stamp.boot)
         }
+        session.count(damaged: connection.damaged - damaged)
+        session.take(report, from: device, at: stamp)
     }
 }

@@ -30,9 +30,7 @@ struct LocationSession {
     }
 
     private let settings: LocationSettings
-    private let accept: @Sendable (Fix) -> Bool
-    private let onTime: @Sendable (Stamp) -> Void
-    private let onFix: @Sendable (Fix) -> Void
+    private let sink: any RecordSink
     private var meter: SourceMeter
     private var limit: FixLimit
     private var receivers = Receivers()
@@ -62,17 +60,9 @@ struct LocationSession {
     private var heardAt = BootInstant(nanoseconds: 0)
     private var reportedAt = BootInstant(nanoseconds: 0)
 
-    init(
-        settings: LocationSettings,
-        board: Publisher<SourceReport>,
-        onTime: @escaping @Sendable (Stamp) -> Void,
-        onFix: @escaping @Sendable (Fix) -> Void = { _ in },
-        accept: @escaping @Sendable (Fix) -> Bool
-    ) {
+    init(settings: LocationSettings, sink: any RecordSink, board: Publisher<SourceReport>) {
         self.settings = settings
-        self.onTime = onTime
-        self.onFix = onFix
-        self.accept = accept
+        self.sink = sink
         meter = SourceMeter(device: "\(settings.gpsd)", board: board)
         limit = FixLimit(interval: settings.interval, minDistance: settings.minDistance)
         meter.loading()
@@ -123,11 +113,10 @@ struct LocationSession {
         if trouble == nil { meter.update(now) }
     }
 
-    /// Counts lines that were too long, or a position that libgps cannot read.
-    mutating func drop(_ lines: Int, _ now: BootInstant) {
-        guard lines > 0 else { return }
+    /// Counts a line that was too long, or a position that libgps cannot read.
+    mutating func drop(_ now: BootInstant) {
         heardAt = now
-        meter.drop(lines)
+        meter.drop()
         isUnusable("its reports cannot be read", now)
     }
 
@@ -271,21 +260,19 @@ struct LocationSession {
     }
 
     private mutating func take(_ outcome: Outcome, _ now: BootInstant) {
-        if let time = outcome.time { onTime(time) }
-        switch outcome.epoch {
-        case nil: break
-        case .refused(let reason):
+        if let time = outcome.time { sink.note(time: time) }
+        if let reason = outcome.refusal {
             refused += 1
             meter.drop()
             refusal = reason
             isUnusable(reason.message, now)
-        case .good(let fix):
-            refusal = nil
-            meter.usable()
-            onFix(fix)
-            guard limit.admits(fix) else { return }
-            if accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
         }
+        guard let fix = outcome.fix else { return }
+        refusal = nil
+        meter.usable()
+        sink.note(place: fix)
+        guard limit.admits(fix) else { return }
+        if sink.accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
     }
 
     // MARK: The board
@@ -300,7 +287,7 @@ struct LocationSession {
         let satellites = receivers.satellites(at: now).map { ", \($0) satellites" } ?? ""
         let kept = refused > 0 ? ", \(refused) not kept" : ""
         let clock = position.time == nil && position.mode > 1 ? " without a time" : ""
-        let doubt = position.time.flatMap { ReceiverDates.doubt($0) }.map { "; \($0)" } ?? ""
+        let doubt = position.time.flatMap { ReceiverTime.doubt($0) }.map { "; \($0)" } ?? ""
         switch position.mode {
         case 3: tell("3D fix\(clock)\(satellites)\(kept)\(doubt)", now)
         case 2: tell("2D fix\(clock)\(satellites)\(kept)\(doubt)", now)

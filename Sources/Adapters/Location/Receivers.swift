@@ -6,14 +6,10 @@ import Records
 struct Outcome {
     /// A boot time and the right wall time then.
     var time: Stamp?
-    /// nil for a receiver that is not followed, or without a fix.
-    var epoch: Epoch?
-}
-
-/// The result of a fix of the followed receiver.
-enum Epoch: Equatable {
-    case good(Fix)
-    case refused(FixRefusal)
+    /// A good fix of the followed receiver.
+    var fix: Fix?
+    /// Why a fix of the followed receiver is rejected.
+    var refusal: FixRefusal?
 }
 
 /// Follows the best GNSS receiver; never merges reports of two into one fix.
@@ -173,16 +169,16 @@ struct Receivers {
         let time = all[device]?.time.add(fix)
         return Outcome(
             time: isTimekeeper(device, at: now, isTelling: time != nil) ? time : nil,
-            epoch: choose(fix, of: device)
+            fix: choose(fix, of: device)
         )
     }
 
     private func refused(_ reason: FixRefusal, _ device: String) -> Outcome {
-        Outcome(epoch: device == followed ? .refused(reason) : nil)
+        Outcome(refusal: device == followed ? reason : nil)
     }
 
     /// Returns a good fix; nil if its receiver is not followed.
-    private mutating func choose(_ fix: Fix, of device: String) -> Epoch? {
+    private mutating func choose(_ fix: Fix, of device: String) -> Fix? {
         guard var receiver = all[device] else { return nil }
         defer { all[device] = receiver }
         var fix = fix
@@ -190,7 +186,7 @@ struct Receivers {
         receiver.good = fix
         if device != followed, isToBeFollowed(fix, &receiver.betterSince) { followed = device }
         if device == followed { receiver.betterSince = nil }
-        return device == followed ? .good(fix) : nil
+        return device == followed ? fix : nil
     }
 
     private func isToBeFollowed(_ fix: Fix, _ betterSince: inout BootInstant?) -> Bool {

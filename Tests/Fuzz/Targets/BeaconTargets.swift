@@ -5,6 +5,7 @@ import Glibc
 import Host
 import Queue
 import Records
+import Support
 
 @testable import Beacons
 
@@ -42,7 +43,7 @@ enum BeaconTargets {
             BluetoothAddress(value: 0x4605_0403_0201): Array(0..<16),
         ]
         settings.deny = ["c0:ff:*:01", "kind:altbeacon"]
-        var intake = SightingIntake(settings)
+        var intake = SightingIntake(settings, RecordingSink())
         var parser = ReportParser()
         var stamp = Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
         for piece in pieces(input) {

@@ -9,19 +9,7 @@ import Support
 @testable import Location
 
 enum LocationTargets {
-    static let all = [
-        FuzzTarget(name: "gpsd-lines", run: lines), FuzzTarget(name: "gpsd", run: reports),
-    ]
-
-    private static func lines(_ input: [UInt8]) {
-        var buffer = LineBuffer()
-        for piece in pieces(input) {
-            buffer.append(piece)
-            while let line = buffer.next(limit: GPSDLine.limit) {
-                precondition(GPSDLine.text(line).map { $0.count <= GPSDLine.limit } ?? true)
-            }
-        }
-    }
+    static let all = [FuzzTarget(name: "gpsd", run: reports)]
 
     /// A connection to unpack lines with; its peer never reads.
     private static let connection = Connected()
@@ -46,14 +34,14 @@ enum LocationTargets {
 
     /// Feeds whole lines to gps_unpack, epochs, limits and the GNSS receiver's time.
     private static func reports(_ input: [UInt8]) {
-        var buffer = LineBuffer()
         var merger = EpochMerger()
         var limit = FixLimit(interval: .seconds(1), minDistance: 1)
         var receiverTime = ReceiverTime()
         var stamp = Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
-        buffer.append(input + [10])
-        while let next = buffer.next(limit: GPSDLine.limit) {
-            guard let line = GPSDLine.text(next), !line.isEmpty else { continue }
+        var lines = LineBuffer()
+        lines.append(input + [10])
+        while let next = lines.next(limit: GPSDLine.limit) {
+            guard case .whole(let line) = next else { continue }
             stamp = stamp.advanced(by: .milliseconds(500))
             guard let (report, _) = connection.gpsd.unpack(line),
                 case .position(let position) = report

@@ -2,13 +2,6 @@
 import Host
 import Records
 
-/// The decision on a sighting.
-enum SightingVerdict: Equatable {
-    /// Over the rate limit.
-    case tooOften
-    case kept(MeasurementVerdict)
-}
-
 /// Spaces the sightings of each beacon evenly, and remembers its last measurement.
 ///
 /// A beacon is its kind and id: an id heard from a new address is the same beacon. Spacing follows
@@ -48,9 +41,9 @@ struct HeardBeacons {
             _ telemetry: Telemetry,
             at now: BootInstant,
             _ limit: Limit
-        ) -> SightingVerdict {
+        ) -> MeasurementVerdict {
             newest = now
-            guard let mark else { return admits(at: now, limit) ? .kept(.new) : .tooOften }
+            guard let mark else { return admits(at: now, limit) ? .new : .tooOften }
             var last = measurement ?? LastMeasurement()
             // Moved out and back so that its arrays are never copied.
             measurement = nil
@@ -59,7 +52,7 @@ struct HeardBeacons {
             guard !last.givesWay(mark, at: now), admits(at: now, limit) else { return .tooOften }
             // A measurement that is not stored now is still new when heard again.
             if verdict == .new { last.keep(mark, telemetry, at: now) }
-            return .kept(verdict)
+            return verdict
         }
 
         private mutating func admits(at now: BootInstant, _ limit: Limit) -> Bool {
@@ -99,7 +92,7 @@ struct HeardBeacons {
         _ mark: MeasurementMark? = nil,
         _ telemetry: Telemetry = Telemetry(),
         at now: BootInstant
-    ) -> SightingVerdict {
+    ) -> MeasurementVerdict {
         let key = Key(identity)
         if let index = heard.index(forKey: key) {
             return heard.values[index].take(mark, telemetry, at: now, limit)
@@ -113,16 +106,16 @@ struct HeardBeacons {
 
     /// Remembers a sighting stored before this start, so that its measurement is not stored again.
     mutating func recall(_ sighting: Sighting) {
-        guard let (stored, readings) = sighting.telemetry.marked,
-            let mark = MeasurementMark(stored: stored)
-        else { return }
+        guard let mark = sighting.telemetry.mark.flatMap(MeasurementMark.init(stored:)) else {
+            return
+        }
         if heard.count >= Self.limit { forgetHalf() }
         let key = Key(sighting.identity)
         let next = sighting.stamp.boot + limit.spacing
         var beacon = heard[key] ?? Heard(due: next, newest: sighting.stamp.boot)
         var last = beacon.measurement ?? LastMeasurement()
-        _ = last.judge(mark, readings, at: sighting.stamp.boot)
-        last.keep(mark, readings, at: sighting.stamp.boot)
+        _ = last.judge(mark, sighting.telemetry, at: sighting.stamp.boot)
+        last.keep(mark, sighting.telemetry, at: sighting.stamp.boot)
         beacon.measurement = last
         beacon.newest = sighting.stamp.boot
         beacon.due = next

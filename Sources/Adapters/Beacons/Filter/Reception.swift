@@ -4,12 +4,11 @@ import Records
 import StatusBoard
 
 /// The receiving half of the source; used by the source's thread only.
-struct Reception {
+final class Reception {
     private let clock: any HostClock
-    private let accept: @Sendable (Sighting) -> Bool
-    private let lose: @Sendable (Loss) -> Void
+    private let sink: any RecordSink
     private var parser = ReportParser()
-    private let intake: Intake
+    private var intake: SightingIntake
     var meter: SourceMeter
     /// Losses of the current link that are already counted.
     private var linkLosses = 0
@@ -18,17 +17,14 @@ struct Reception {
 
     init(
         _ settings: BeaconSettings,
-        _ hooks: BeaconHooks,
+        _ sink: any RecordSink,
         _ meter: SourceMeter,
-        clock: any HostClock,
-        accept: @escaping @Sendable (Sighting) -> Bool,
-        lose: @escaping @Sendable (Loss) -> Void
+        clock: any HostClock
     ) {
-        intake = Intake(settings, hooks)
+        self.sink = sink
         self.meter = meter
         self.clock = clock
-        self.accept = accept
-        self.lose = lose
+        intake = SightingIntake(settings, sink)
     }
 
     /// Reports that the controller cut short.
@@ -36,7 +32,7 @@ struct Reception {
 
     /// Handles an event; true when it held a report.
     @discardableResult
-    mutating func take(_ event: ArraySlice<UInt8>) -> Bool {
+    func take(_ event: ArraySlice<UInt8>) -> Bool {
         let stamp = clock.stamp()
         let malformed = parser.malformed
         let reports = parser.parse(event, at: stamp.boot)
@@ -48,7 +44,9 @@ struct Reception {
             meter.unusable(failure, at: stamp.boot)
         }
         for report in reports {
-            Self.hand(report, &intake.owner, to: accept, &meter, at: stamp)
+            intake.take(report, at: stamp) { sighting in
+                if sink.accept(sighting) { meter.admit(stamp) } else { meter.drop() }
+            }
         }
         return !reports.isEmpty
     }
@@ -60,53 +58,31 @@ struct Reception {
         )
     }
 
-    /// Wraps a noncopyable value so that its owner can be copied.
-    private final class Intake {
-        var owner: SightingIntake
-
-        init(_ settings: BeaconSettings, _ hooks: BeaconHooks) {
-            owner = SightingIntake(settings, hooks)
-        }
-    }
-
-    /// Static, because two properties of `self` change at once.
-    private static func hand(
-        _ report: AdvertisingReport,
-        _ intake: inout SightingIntake,
-        to accept: (Sighting) -> Bool,
-        _ meter: inout SourceMeter,
-        at stamp: Stamp
-    ) {
-        intake.take(report, at: stamp) { sighting in
-            if accept(sighting) { meter.admit(stamp) } else { meter.drop() }
-        }
-    }
-
     /// Starts a new link: its counter is zero, and it cannot complete fragments of the old one.
-    mutating func begin() {
+    func begin() {
         linkLosses = 0
         let begun = parser.giveUpAll()
         if begun > 0 { miss(begun, at: clock.stamp()) }
     }
 
     /// Reports pending state and losses to board and ledger, at most once per second.
-    mutating func update(_ link: (any HCILink)?, _ now: BootInstant) {
+    func update(_ link: (any HCILink)?, _ now: BootInstant) {
         guard let delay = meter.updateDelay(now), delay <= .zero else { return }
         settle(link)
         meter.update(now)
     }
 
     /// Reports all pending losses, at the end of a link or a run.
-    mutating func settle(_ link: (any HCILink)?) {
+    func settle(_ link: (any HCILink)?) {
         if let losses = link?.losses, losses > linkLosses {
             miss(losses - linkLosses, at: clock.stamp())
             linkLosses = losses
         }
-        if let missed { lose(missed) }
+        if let missed { sink.note(missed) }
         missed = nil
     }
 
-    private mutating func miss(_ count: Int, at stamp: Stamp) {
+    private func miss(_ count: Int, at stamp: Stamp) {
         meter.drop(count)
         let from = missed?.from ?? stamp
         let records = Int64(count) + (missed?.records ?? 0)

@@ -34,27 +34,18 @@ struct SightingIntake: ~Copyable {
 
     /// A decoded beacon that the lists admit.
     private struct Admitted {
-        var identity: BeaconIdentity
-        var telemetry: Telemetry
+        /// As first heard; its readings hold their mark, so that a restart recognizes them.
+        var sighting: Sighting
         var mark: MeasurementMark?
-        var data: [UInt8]
         /// The device to name in messages about these readings.
         var device: BluetoothAddress
         var unread: UnreadReason?
-
-        /// The readings with their measurement mark, so that a restart recognizes them.
-        var stored: Telemetry {
-            guard let mark, !telemetry.isEmpty else { return telemetry }
-            var stored = telemetry
-            stored.add(.mark, scaled: mark.stored)
-            return stored
-        }
     }
 
     private let filter: BeaconFilter
     private let keepsUnknown: Bool
     private let keys: BTHomeKeys
-    private let tell: @Sendable (String) -> Void
+    private let sink: any RecordSink
     private var heard: HeardBeacons
     private var cache: [Key: Known] = [:]
     /// The sum of the weights in `cache`.
@@ -67,13 +58,13 @@ struct SightingIntake: ~Copyable {
         var reason: UnreadReason
     }
 
-    init(_ settings: BeaconSettings, _ hooks: BeaconHooks = BeaconHooks()) {
+    init(_ settings: BeaconSettings, _ sink: any RecordSink) {
         filter = BeaconFilter(allow: settings.allow, deny: settings.deny)
         keepsUnknown = settings.keepsUnknown
         keys = BTHomeKeys(settings.bindkeys)
-        tell = hooks.tell
+        self.sink = sink
         heard = HeardBeacons(rate: settings.maxRate)
-        for sighting in hooks.recent() { heard.recall(sighting) }
+        for sighting in sink.recentReadings() { heard.recall(sighting) }
     }
 
     /// Calls `body` with each sighting to store.
@@ -82,38 +73,36 @@ struct SightingIntake: ~Copyable {
         at stamp: Stamp,
         _ body: (Sighting) -> Void
     ) {
-        for admitted in decode(report) {
+        for admitted in decode(report, at: stamp) {
+            var sighting = admitted.sighting
             let verdict = heard.take(
-                admitted.identity,
+                sighting.identity,
                 admitted.mark,
-                admitted.telemetry,
+                sighting.telemetry,
                 at: stamp.boot
             )
-            guard case .kept(let measurement) = verdict else { continue }
+            if verdict == .tooOften { continue }
             if let reason = admitted.unread { note(reason, of: admitted.device) }
-            if case .replayed = measurement { note(.replayed, of: admitted.device) }
-            body(
-                Sighting(
-                    identity: admitted.identity,
-                    rssi: report.rssi,
-                    telemetry: measurement == .new ? admitted.stored : Telemetry(),
-                    data: admitted.data,
-                    stamp: stamp
-                )
-            )
+            if case .replayed = verdict { note(.replayed, of: admitted.device) }
+            if verdict != .new { sighting.telemetry = Telemetry() }
+            (sighting.rssi, sighting.stamp) = (report.rssi, stamp)
+            body(sighting)
         }
     }
 
     private mutating func note(_ reason: UnreadReason, of device: BluetoothAddress) {
         guard told.insert(Told(device: device, reason: reason)).inserted else { return }
-        tell(reason.text(of: device))
+        sink.warn(reason.text(of: device))
     }
 
-    private mutating func decode(_ report: AdvertisingReport) -> [Admitted] {
+    private mutating func decode(
+        _ report: AdvertisingReport,
+        at stamp: Stamp
+    ) -> [Admitted] {
         let key = Key(report)
         if let index = cache.index(forKey: key) {
             if cache.values[index].data[...] == report.data { return cache.values[index].admitted }
-            let admitted = admit(report)
+            let admitted = admit(report, at: stamp)
             cacheWeight -= cache.values[index].weight
             // Not `Array(report.data)`: reuses the buffer, and a slice would retain the whole
             // packet.
@@ -123,7 +112,7 @@ struct SightingIntake: ~Copyable {
             if cacheWeight > Self.cacheLimit { forget() }
             return admitted
         }
-        let known = Known(data: Array(report.data), admitted: admit(report))
+        let known = Known(data: Array(report.data), admitted: admit(report, at: stamp))
         if cacheWeight + known.weight > Self.cacheLimit { forget() }
         cacheWeight += known.weight
         cache[key] = known
@@ -135,7 +124,7 @@ struct SightingIntake: ~Copyable {
         cacheWeight = 0
     }
 
-    private func admit(_ report: AdvertisingReport) -> [Admitted] {
+    private func admit(_ report: AdvertisingReport, at stamp: Stamp) -> [Admitted] {
         var admitted: [Admitted] = []
         for decoded in Advertisement.decode(report.data, unknown: keepsUnknown) {
             var beacon = decoded
@@ -148,15 +137,19 @@ struct SightingIntake: ~Copyable {
             )
             guard filter.admits(identity) else { continue }
             let unread = keys.read(&beacon, from: report.address)
+            if let mark = beacon.mark, !beacon.telemetry.isEmpty {
+                beacon.telemetry.add(.mark, scaled: mark.stored)
+            }
+            let sighting = Sighting(
+                identity: identity,
+                rssi: report.rssi,
+                telemetry: beacon.telemetry,
+                data: beacon.data,
+                stamp: stamp
+            )
+            let device = beacon.device ?? report.address
             admitted.append(
-                Admitted(
-                    identity: identity,
-                    telemetry: beacon.telemetry,
-                    mark: beacon.mark,
-                    data: beacon.data,
-                    device: beacon.device ?? report.address,
-                    unread: unread
-                )
+                Admitted(sighting: sighting, mark: beacon.mark, device: device, unread: unread)
             )
         }
         return admitted

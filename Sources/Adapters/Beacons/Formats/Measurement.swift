@@ -42,8 +42,10 @@ extension MeasurementMark {
     }
 }
 
-/// The classification of a measurement.
+/// The decision on a sighting and the measurement in it.
 enum MeasurementVerdict: Equatable {
+    /// Over the rate limit: not stored.
+    case tooOften
     case new
     /// Already stored.
     case repeated

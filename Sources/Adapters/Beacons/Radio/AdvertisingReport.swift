@@ -164,24 +164,21 @@ struct ReportParser {
         _ rssi: Int8,
         _ data: ArraySlice<UInt8>
     ) -> AdvertisingReport {
-        AdvertisingReport(
+        // 1 and 3 are random; 0 and 2 (resolved to an identity) public. The top two bits of a random
+        // address give its kind (Vol 6, Part B, 1.3.2).
+        let addressType: AddressType =
+            switch (type & 1, address >> 46 & 3) {
+            case (0, _): .public
+            case (_, 3): .randomStatic
+            case (_, 1): .randomResolvable
+            default: .randomNonResolvable
+            }
+        return AdvertisingReport(
             address: BluetoothAddress(value: address),
-            addressType: Self.addressType(type, address),
+            addressType: addressType,
             // 127: not available (7.7.65.2).
             rssi: rssi == 127 ? nil : Int(rssi),
             data: data
         )
-    }
-
-    /// Returns the address type: a random address's top two bits give its kind (Vol 6, Part B,
-    /// 1.3.2).
-    private static func addressType(_ type: UInt8, _ address: UInt64) -> AddressType {
-        // 1 and 3 are random; 0 and 2 (resolved to an identity) public.
-        guard type & 1 == 1 else { return .public }
-        switch address >> 46 & 3 {
-        case 3: return .randomStatic
-        case 1: return .randomResolvable
-        default: return .randomNonResolvable
-        }
     }
 }

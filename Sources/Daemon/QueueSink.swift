@@ -1,20 +1,21 @@
 // Connects one run of a source to the queue and the status board, and can disconnect it.
-import Audio
 import Host
 import Queue
 import Records
 import StatusBoard
 import Synchronization
 
-/// The handle through which one run of a source stores records and publishes its state.
+/// The `RecordSink` of one run of a source, which also publishes the run's state.
 ///
 /// When a source hangs, the supervisor starts a new run and cuts off the old one's sink. The hung
 /// thread may wake up later; its records and state are then discarded here. Thread-safe: used by
 /// the source's thread, cut off by another.
-final class RecordSink: Sendable {
+final class QueueSink: RecordSink {
     /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
-    let queue: Queue
+    private let queue: Queue
+    private let onWarning: @Sendable (String) -> Void
+    private let onTime: @Sendable (Stamp) -> Void
     private let gate = Mutex(Gate())
     /// The previous run hung: the board shows that until this run has worked for a while.
     private let isOnTrial: Atomic<Bool>
@@ -22,6 +23,8 @@ final class RecordSink: Sendable {
     private let target: Publisher<SourceReport>
     /// The report of the runs before this one.
     private let before: SourceReport?
+    /// Audio was switched off before this run: the time until now is not a gap.
+    private let audioWasOff: Bool
 
     private struct Gate {
         var isOpen = true
@@ -29,10 +32,19 @@ final class RecordSink: Sendable {
         var run: Int64?
     }
 
-    init(_ queue: Queue, _ target: Publisher<SourceReport>, isOnTrial: Bool = false) {
+    init(
+        _ queue: Queue,
+        _ target: Publisher<SourceReport>,
+        isOnTrial: Bool = false,
+        onWarning: @escaping @Sendable (String) -> Void = { _ in },
+        onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
+    ) {
         self.queue = queue
         self.target = target
+        self.onWarning = onWarning
+        self.onTime = onTime
         before = target.state.value
+        audioWasOff = queue.remembered("audio") == "off"
         self.isOnTrial = Atomic(isOnTrial)
         forwarding = Mutex(nil)
         let subscription = board.subscribe { [weak self] in self?.forward($0) }
@@ -74,42 +86,48 @@ final class RecordSink: Sendable {
         forwarding.withLock { $0 = nil }
     }
 
+    // MARK: RecordSink
+
     /// Runs `body` and returns its result, or returns `otherwise` if the run was cut off.
-    func pass<Result: Sendable>(_ otherwise: Result, _ body: () -> Result) -> Result {
-        // Under the lock, so that no `body` still runs after `cut` has returned. No `body` waits
-        // for the disk.
-        gate.withLock { $0.isOpen ? body() : otherwise }
+    ///
+    /// Under the lock, so that no `body` still runs after `cut` has returned. No `body` waits for
+    /// the disk.
+    private func pass<Result: Sendable>(
+        _ otherwise: Result,
+        _ body: (inout Gate) -> Result
+    ) -> Result {
+        gate.withLock { $0.isOpen ? body(&$0) : otherwise }
     }
 
-    func pass(_ body: () -> Void) { pass((), body) }
+    func accept(_ sighting: Sighting) -> Bool { pass(false) { _ in queue.accept(sighting) } }
+    func accept(_ fix: Fix) -> Bool { pass(false) { _ in queue.accept(fix) } }
+    func accept(_ segment: Segment) -> Bool { pass(false) { _ in queue.accept(segment) } }
+    func accept(_ event: Event) { pass(()) { _ in _ = queue.accept(event) } }
+    func note(_ loss: Loss) { pass(()) { _ in queue.note(loss) } }
+    func warn(_ message: String) { onWarning(message) }
 
-    private func begin(_ run: AudioRun) {
-        gate.withLock { gate in
-            guard gate.isOpen else { return }
+    var hasRoom: Bool { queue.hasRoom }
+    func recentReadings() -> [Sighting] { queue.recentReadings() }
+
+    func note(place fix: Fix) { pass(()) { _ in queue.note(place: fix) } }
+    func note(time stamp: Stamp) { pass(()) { _ in onTime(stamp) } }
+
+    func newRunID() -> Int64 { queue.newRunID() }
+
+    func begin(_ run: AudioRun) {
+        pass(()) { gate in
             gate.run = run.id
             queue.begin(run)
         }
     }
 
-    private func end(run: Int64) {
-        gate.withLock { gate in
-            guard gate.isOpen else { return }
+    func end(run: Int64) {
+        pass(()) { gate in
             gate.run = nil
             queue.end(run: run)
         }
     }
 
-    /// The sink of an audio source.
-    var soundSink: SoundSink {
-        var sink = SoundSink(
-            newRunID: { self.queue.newRunID() },
-            begin: { self.begin($0) },
-            accept: { segment in self.pass(false) { self.queue.accept(segment) } },
-            refusal: { self.queue.soundRefusal },
-            end: { self.end(run: $0) },
-            event: { event in self.pass { _ = self.queue.accept(event) } }
-        )
-        sink.lost = { loss in self.pass { self.queue.note(loss) } }
-        return sink
-    }
+    var soundRefusal: Failure? { queue.soundRefusal }
+    func endOfSound() -> Stamp? { audioWasOff ? nil : queue.endOfSound() }
 }

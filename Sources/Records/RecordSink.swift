@@ -1,0 +1,37 @@
+// The seam between a source and the rest of the gateway.
+package import Host
+
+/// The destination of a source's records: one run's way into the queue, or a test's recorder.
+///
+/// Used by the source's thread. No call waits for the disk; an `accept` that returns false has not
+/// stored its record.
+package protocol RecordSink: AnyObject, Sendable {
+    func accept(_ sighting: Sighting) -> Bool
+    func accept(_ fix: Fix) -> Bool
+    func accept(_ segment: Segment) -> Bool
+    func accept(_ event: Event)
+    /// Records losses that no event reports.
+    func note(_ loss: Loss)
+    /// Reports a deviation from the settings to `status` and the log.
+    func warn(_ message: String)
+
+    /// Whether a source that can wait (a replay) may continue.
+    var hasRoom: Bool { get }
+    /// Returns sightings stored before this start that may be heard again.
+    func recentReadings() -> [Sighting]
+
+    /// Takes each good fix, stored or not.
+    func note(place fix: Fix)
+    /// Takes a boot time and the GNSS receiver's time then.
+    func note(time stamp: Stamp)
+
+    /// Returns an id for a new audio run.
+    func newRunID() -> Int64
+    /// Begins an audio run; then come its segments in order, then `end(run:)`.
+    func begin(_ run: AudioRun)
+    func end(run: Int64)
+    /// Why audio is not accepted now; nil if it is.
+    var soundRefusal: Failure? { get }
+    /// Returns when the audio recorded before this start ended; nil if there is none.
+    func endOfSound() -> Stamp?
+}

@@ -1,0 +1,84 @@
+package import Host
+package import Records
+
+/// A record sink that keeps what a source gives it.
+package final class RecordingSink: RecordSink {
+    package struct Content: Sendable {
+        package var sightings: [Sighting] = []
+        package var fixes: [Fix] = []
+        package var runs: [AudioRun] = []
+        package var segments: [Segment] = []
+        package var refused: [Segment] = []
+        /// The runs that have ended.
+        package var ended: [Int64] = []
+        package var events: [Event] = []
+        /// Losses without an event.
+        package var losses: [Loss] = []
+        package var warnings: [String] = []
+        /// The GNSS receiver's times.
+        package var times: [Stamp] = []
+    }
+
+    private let content = Locked(Content())
+    private let recent: [Sighting]
+    private let lastEnd: Stamp?
+    private let room: @Sendable () -> Bool
+    private let admitsSighting: @Sendable (Sighting) -> Bool
+    private let admitsSegment: @Sendable (Segment) -> Bool
+
+    /// Keeps the records for which `sighting` and `segment` return true.
+    package init(
+        recent: [Sighting] = [],
+        endOfSound: Stamp? = nil,
+        hasRoom: @escaping @Sendable () -> Bool = { true },
+        sighting: @escaping @Sendable (Sighting) -> Bool = { _ in true },
+        segment: @escaping @Sendable (Segment) -> Bool = { _ in true }
+    ) {
+        self.recent = recent
+        lastEnd = endOfSound
+        room = hasRoom
+        admitsSighting = sighting
+        admitsSegment = segment
+    }
+
+    package var all: Content { content.value }
+    package var sightings: [Sighting] { all.sightings }
+    package var fixes: [Fix] { all.fixes }
+    package var times: [Stamp] { all.times }
+
+    package func accept(_ sighting: Sighting) -> Bool {
+        guard admitsSighting(sighting) else { return false }
+        content.update { $0.sightings.append(sighting) }
+        return true
+    }
+
+    package func accept(_ fix: Fix) -> Bool {
+        content.update { $0.fixes.append(fix) }
+        return true
+    }
+
+    package func accept(_ segment: Segment) -> Bool {
+        let isAdmitted = admitsSegment(segment)
+        content.update { content in
+            if isAdmitted {
+                content.segments.append(segment)
+            } else {
+                content.refused.append(segment)
+            }
+        }
+        return isAdmitted
+    }
+
+    package func accept(_ event: Event) { content.update { $0.events.append(event) } }
+    package func note(_ loss: Loss) { content.update { $0.losses.append(loss) } }
+    package func warn(_ message: String) { content.update { $0.warnings.append(message) } }
+    package var hasRoom: Bool { room() }
+    package func recentReadings() -> [Sighting] { recent }
+    package func note(place fix: Fix) {}
+    package func note(time stamp: Stamp) { content.update { $0.times.append(stamp) } }
+    package func newRunID() -> Int64 { Int64(all.runs.count + 1) }
+    package func begin(_ run: AudioRun) { content.update { $0.runs.append(run) } }
+    package func end(run: Int64) { content.update { $0.ended.append(run) } }
+    package var soundRefusal: Failure? { nil }
+    package func endOfSound() -> Stamp? { lastEnd }
+}
