@@ -10,23 +10,17 @@ package struct SourceReport: Sendable, Equatable {
     /// A problem that does not stop it: the audio clips, a device is too slow for its settings.
     package var concern: String?
     /// Records admitted into the queue.
-    package var records: Int
+    package var records = 0
     /// Readings received but lost (overrun, no room).
-    package var dropped: Int
+    package var dropped = 0
     /// How often the source restarted itself.
-    package var restarts: Int
+    package var restarts = 0
     package var lastRecordAt: Stamp?
     /// Records per second over the last minute.
-    package var ratePerSecond: Double
+    package var ratePerSecond = 0.0
 
     package init(device: String, detail: String = "") {
-        self.device = device
-        self.detail = detail
-        records = 0
-        dropped = 0
-        restarts = 0
-        lastRecordAt = nil
-        ratePerSecond = 0
+        (self.device, self.detail) = (device, detail)
     }
 
     /// Returns this report plus the counters of an earlier run of the source.
