@@ -232,17 +232,11 @@ final class ClockMonitor: Sendable {
     }
 
     private func tellSync(_ right: Stamp, by source: ClockSource) {
-        var detail: [(key: String, value: EventValue)] = []
+        var detail: [(key: String, value: EventValue)] = [("by", .text(source.shortName))]
         let now = clock.steadyStamp()
-        switch source {
-        case .kernel: detail = [("by", .text(source.shortName))]
-        case .gpsd:
-            let offset =
-                (right.wall.milliseconds &- now.wall.milliseconds)
-                &+ (now.boot - right.boot).milliseconds
-            detail = [
-                ("by", .text(source.shortName)), ("offset_s", .number(Double(offset) / 1000)),
-            ]
+        if source == .gpsd {
+            let offset = right.wall(at: now.boot).milliseconds &- now.wall.milliseconds
+            detail.append(("offset_s", .number(Double(offset) / 1000)))
         }
         queue.accept(Event(.clockSynced, source: "clock", detail: detail, stamp: now))
     }

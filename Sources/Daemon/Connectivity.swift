@@ -7,7 +7,7 @@ import Status
 /// A netlink socket on which the kernel reports interfaces and addresses.
 final class NetworkSocket {
     private let socket: Descriptor
-    private var memory = NetworkMemory()
+    private var state: NetworkState
 
     var descriptor: Int32 { socket.number }
 
@@ -16,24 +16,24 @@ final class NetworkSocket {
         let number = waypost_network_events()
         guard number >= 0 else { throw SystemError("socket", on: "netlink", code: -number) }
         socket = Descriptor(owning: number)
+        state = .current()
     }
 
-    /// Reads all pending messages; returns true if one of them is a change.
+    /// Discards all pending messages; returns true if something has changed.
+    ///
+    /// A message may repeat what is known, so it is only a reason to look.
     func readNews() -> Bool {
-        var isNews = false
+        let before = state
         var bytes = [UInt8](repeating: 0, count: 32 << 10)
-        while true {
-            let count = waypost_receive_from_kernel(socket.number, &bytes, bytes.count)
-            if count == -Int(ENOBUFS) {
-                // The kernel dropped messages: assume a change.
-                isNews = true
-                continue
-            }
-            guard count >= 0 else { return isNews }
-            for event in NetlinkMessages.events(Array(bytes.prefix(count))) {
-                isNews = memory.notes(event) || isNews
-            }
+        // -ENOBUFS: the kernel dropped messages, so assume a change.
+        var wasDropped = false
+        while case let count = waypost_receive_from_kernel(socket.number, &bytes, bytes.count),
+            count >= 0 || count == -Int(ENOBUFS)
+        {
+            wasDropped = wasDropped || count < 0
         }
+        state = .current()
+        return wasDropped || state != before
     }
 }
 

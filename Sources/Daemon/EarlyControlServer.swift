@@ -116,7 +116,7 @@ private final class StartingReport: Sendable {
         report.daemon.running = true
         report.daemon.pid = Int(getpid())
         report.daemon.uptimeS = Int((clock.now() - begun).milliseconds / 1000)
-        report.storage.state = "error"
+        report.storage.state = .error
         report.reasons = ["the disk does not answer: nothing is collected yet"]
         return report
     }

@@ -1,12 +1,9 @@
 // The gateway: its parts, and the order in which they start and stop.
-import Audio
-import Beacons
 import CLinux
 import Field
 import Glibc
 import Host
 import Intake
-import Location
 import Queue
 import Records
 import Setup
@@ -17,21 +14,14 @@ import Upload
 /// One gateway, from its directories to its health timer.
 package final class Gateway: Sendable {
     let settings: GatewaySettings
-    let clock: any HostClock
-    let board: GatewayBoard
-    let queue: Queue
-    private let deviceID: String
+    let context: ServiceContext
     private let bootID: String
     private let lock: Descriptor
     private let runtimeLock: Descriptor?
-    let clockWatch: ClockMonitor
-    private let budget: DayBudget
     private let started: BootInstant
     private let service: ServiceManager
     let signals: GatewaySignals
-    /// Signalled when the server has accepted the device and the sources may start.
-    let wasEnrolled: Wakeup
-    private let sourceWatch: SourceMonitor
+    let sourceWatch: SourceMonitor
     /// The parts that a reload changes.
     let services: Services
     /// Receives the records of other programs.
@@ -39,11 +29,11 @@ package final class Gateway: Sendable {
     let door: EarlyControlServer
     /// Writes files to disks other than the queue's, which may hang.
     let aside: Worker
-    private let unwritten: InFlightFile
-    private let running = StateBox(Running())
+    let unwritten: InFlightFile
+    let running = StateBox(Running())
 
     /// The threads and subscriptions that `start` has created.
-    private struct Running: Sendable {
+    struct Running: Sendable {
         var threads: [StoppableThread] = []
         var health: ReliableTimer?
         var subscriptions: [Subscription] = []
@@ -60,10 +50,7 @@ package final class Gateway: Sendable {
         door: EarlyControlServer,
         life: Heartbeat
     ) throws {
-        self.settings = settings
-        self.clock = clock
-        self.signals = signals
-        self.door = door
+        (self.settings, self.signals, self.door) = (settings, signals, door)
         let configuration = settings.configuration
         life.enters("the state directory")
         try configuration.makeDirectories()
@@ -73,20 +60,19 @@ package final class Gateway: Sendable {
         try Self.tryDirectories(settings)
         bootID = Self.currentBootID()
         life.enters("SQLite")
-        queue = try Self.queue(settings, bootID, clock)
-        deviceID = try DeviceID.resolve(
+        let queue = try Self.queue(settings, bootID, clock)
+        let deviceID = try DeviceID.resolve(
             configuration.deviceID,
             stateDirectory: configuration.stateDirectory,
             copy: queue.remembered(DeviceID.fileName),
             warn: { settings.log.warning("device id", ["why": $0]) }
         )
         if configuration.deviceID == "auto" { queue.remember(DeviceID.fileName, deviceID) }
-        board = GatewayBoard { [queue] in
+        let board = GatewayBoard {
             queue.generation > 0 ? PersistedState(text: queue.remembered(PersistedState.memo)) : nil
         }
-        budget = DayBudget(queue, clock: clock)
         let (log, errors) = (settings.log, board.errors)
-        clockWatch = try ClockMonitor(
+        let clockWatch = try ClockMonitor(
             queue: queue,
             clock: clock,
             contradicted: { contradiction in
@@ -102,12 +88,11 @@ package final class Gateway: Sendable {
             bootID: bootID
         )
         service = ServiceManager(environment: settings.environment)
-        wasEnrolled = try Wakeup()
         aside = try Worker("metrics", "write of metrics.textfile")
-        let context = ServiceContext(
+        context = ServiceContext(
             queue: queue,
             board: board,
-            budget: budget,
+            budget: DayBudget(queue, clock: clock),
             clock: clock,
             clockWatch: clockWatch,
             deviceID: deviceID,
@@ -115,15 +100,13 @@ package final class Gateway: Sendable {
             environment: settings.environment,
             log: settings.log
         )
-        let wasEnrolled = wasEnrolled
-        let services = try Services(context, configuration) { wasEnrolled.signal() }
+        let services = try Services(context, configuration) { signals.wasEnrolled.signal() }
         self.services = services
         intake = IntakeService(
             directory: configuration.runtimeDirectory,
             sink: EnrolledSink(queue: queue) { services.whyNotCollecting },
             clock: clock
         )
-        let queue = queue
         sourceWatch = SourceMonitor(
             board,
             clock: clock,
@@ -172,7 +155,7 @@ package final class Gateway: Sendable {
         life.enters("the start of its parts")
         door.enter(
             GatewayActions(
-                queue: queue,
+                queue: context.queue,
                 services: services,
                 wantsReload: signals.wantsReload,
                 collector: collector
@@ -180,91 +163,43 @@ package final class Gateway: Sendable {
         )
         // First, so that no event of this start counts as one the last writer still had to write.
         unwritten.enter()
-        accept(.started, ["version": settings.version])
+        accept(.started, [("version", .text(settings.version))])
         let subscriptions = observe()
         running.update { $0.subscriptions = subscriptions }
-        let clockWatch = clockWatch
+        let clockWatch = context.clockWatch
         let clockThread = try StoppableThread("clock") { clockWatch.run(until: $0) }
         services.apply(settings.configuration)
         try intake.declare(settings.configuration.userStreams)
         try startControl()
-        let reloadThread = try startReloader(reload)
+        let reloader = Reloader(
+            services: services,
+            intake: intake,
+            context: context,
+            service: service,
+            signals: signals,
+            read: reload
+        )
+        let reloadThread = try StoppableThread("reload") { reloader.run(until: $0) }
         let health = try ReliableTimer(
             "health",
             grid: TimerGrid(interval: healthInterval),
-            clock: clock,
+            clock: context.clock,
             leeway: .seconds(1),
-            handler: healthHandler(supervisor(clockThread, reloadThread, sourceWatch))
+            handler: healthHandler(supervisor(clockThread, reloadThread))
         )
         running.update {
             $0.threads = [clockThread, reloadThread]
             $0.health = health
         }
         door.hasStarted()
-        settings.log.info(
+        context.log.info(
             "running",
-            ["device": deviceID, "state": settings.configuration.stateDirectory]
+            ["device": context.deviceID, "state": settings.configuration.stateDirectory]
         )
     }
 
     /// Half of the patience, so that a hung thread is reported within twice the patience.
     var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
-
-    private func startReloader(
-        _ reload: @escaping @Sendable () throws -> Configuration
-    ) throws -> StoppableThread {
-        let reloader = Reloader(
-            services: services,
-            intake: intake,
-            queue: queue,
-            service: service,
-            board: board,
-            clock: clock,
-            log: settings.log,
-            read: reload
-        )
-        let (wantsReload, wasEnrolled) = (signals.wantsReload, wasEnrolled)
-        return try StoppableThread("reload") { reloader.run(wantsReload, wasEnrolled, until: $0) }
-    }
-
-    /// Stops all parts by `deadline`; returns false if one hangs and could not be stopped.
-    func stop(by deadline: BootInstant) -> Bool {
-        let configuration = settings.configuration
-        let (deviceQueue, unwritten, log) = (queue, unwritten, settings.log)
-        let (clock, running) = (clock, running.value)
-        let shutdown = Shutdown(
-            services: services,
-            intake: intake,
-            threads: running.threads,
-            health: running.health,
-            control: door.plane,
-            queue: queue,
-            status: door.status,
-            lastWords: {
-                deviceQueue.accept(
-                    Event(.stopped, source: "gateway", detail: [], stamp: clock.stamp())
-                )
-            },
-            keep: { Self.keep($0, unwritten, log) },
-            keepAll: { unwritten.keepAll() },
-            remember: { [board] in board.keep($0, in: deviceQueue) },
-            directories: [configuration.stateDirectory, configuration.runtimeDirectory]
-        )
-        let hasEnded = shutdown.run(log, by: deadline)
-        self.running.update { $0.subscriptions = [] }
-        return hasEnded
-    }
-
-    /// Logs the records that could not be written; the next start records them in the loss ledger.
-    private static func keep(_ losses: [Loss], _ unwritten: InFlightFile, _ log: Log) {
-        unwritten.keep(losses)
-        for loss in losses {
-            log.error(
-                "lost at the stop, the disk rejects writes",
-                ["stream": "\(loss.stream)", "records": "\(loss.records)"]
-            )
-        }
-    }
 
     static func currentBootID() -> String {
         SmallText.read("/proc/sys/kernel/random/boot_id")?
@@ -303,38 +238,30 @@ package final class Gateway: Sendable {
         )
     }
 
-    private func accept(_ kind: EventKind, _ detail: [String: String]) {
-        queue.accept(
-            Event(
-                kind,
-                source: "gateway",
-                detail: detail.map { ($0.key, .text($0.value)) },
-                stamp: clock.stamp()
-            )
-        )
+    func accept(_ kind: EventKind, _ detail: [(key: String, value: EventValue)] = []) {
+        let stamp = context.clock.stamp()
+        context.queue.accept(Event(kind, source: "gateway", detail: detail, stamp: stamp))
     }
 
     // MARK: Health
 
     /// Makes a collector of the present status; after a reload, of the new configuration.
     private var collector: @Sendable () -> StatusCollector {
-        let (board, queue, clock, clockWatch, budget) = (board, queue, clock, clockWatch, budget)
-        let (deviceID, bootID, started, services) = (deviceID, bootID, started, services)
-        let version = settings.version
+        let (context, bootID, started, services) = (context, bootID, started, services)
         let trouble = memoryTrouble(settings.configuration.stateDirectory, currentMounts())
         return {
             StatusCollector(
-                board: board,
-                queue: queue,
-                clock: clock,
-                clockState: { clockWatch.current },
+                board: context.board,
+                queue: context.queue,
+                clock: context.clock,
+                clockState: { context.clockWatch.current },
                 configuration: services.configuration,
-                deviceID: deviceID,
-                version: version,
+                deviceID: context.deviceID,
+                version: context.version,
                 bootID: bootID,
                 started: started,
                 nextSync: { services.uploads?.nextSync },
-                budget: budget,
+                budget: context.budget,
                 memoryTrouble: trouble
             )
         }
@@ -344,31 +271,28 @@ package final class Gateway: Sendable {
     ///
     /// It waits at most a second for the disk, and for another thread only while a part restarts.
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
-        let (queue, services, sourceWatch) = (queue, services, sourceWatch)
-        let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
-        let (aside, unwritten, board) = (aside, unwritten, board)
-        let led = LEDFile(runtimeDirectory: settings.configuration.runtimeDirectory)
-        let files = HealthFiles(
-            settings.configuration.runtimeDirectory,
-            errors: board.errors,
-            log: log
-        )
+        let (context, services, sourceWatch, status) = (context, services, sourceWatch, door.status)
+        let (isWell, aside, unwritten) = (signals.isWell, aside, unwritten)
+        let directory = settings.configuration.runtimeDirectory
+        let led = LEDFile(runtimeDirectory: directory)
+        let files = HealthFiles(directory, errors: context.board.errors, log: context.log)
         return {
+            let configuration = services.configuration
             let isGood = supervisor.check()
             sourceWatch.check()
-            queue.purge(retention: services.configuration.storage.retention)
+            context.queue.purge(retention: configuration.storage.retention)
             if isGood { isWell.signal() }
             unwritten.look()
             let report = status.fresh(within: .seconds(1))
-            board.keep(report, in: queue)
+            context.board.keep(report, in: context.queue)
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
-            led.write(LEDPattern(report.state, isEnrolled: isEnrolled), services.configuration.led)
-            if let metrics = services.configuration.metricsTextfile {
-                let now = clock.stamp()
+            led.write(LEDPattern(report.state, isEnrolled: isEnrolled), configuration.led)
+            if let metrics = configuration.metricsTextfile {
+                let now = context.clock.stamp()
                 aside.perform { files.write(metrics, of: report, at: now) }
             }
-            log.debug(
+            context.log.debug(
                 "queue",
                 report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }
             )
@@ -378,10 +302,12 @@ package final class Gateway: Sendable {
     private func startControl() throws {
         try door.open()
         guard let control = door.plane else { return }
-        var subscriptions = board.sources.values.map { $0.subscribe { _ in control.changed() } }
-        subscriptions.append(board.upload.subscribe { _ in control.changed() })
-        subscriptions.append(queue.storage.subscribe { _ in control.changed() })
-        subscriptions.append(clockWatch.board.subscribe { _ in control.changed() })
-        running.update { [subscriptions] in $0.subscriptions += subscriptions }
+        let subscriptions =
+            context.board.sources.values.map { $0.subscribe { _ in control.changed() } } + [
+                context.board.upload.subscribe { _ in control.changed() },
+                context.queue.storage.subscribe { _ in control.changed() },
+                context.clockWatch.board.subscribe { _ in control.changed() },
+            ]
+        running.update { $0.subscriptions += subscriptions }
     }
 }

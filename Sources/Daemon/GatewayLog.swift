@@ -9,7 +9,7 @@ import Upload
 extension Gateway {
     /// Subscribes to all states of the board; ends when the result is released.
     func observe() -> [Subscription] {
-        board.sources.map { tellOpening($0.key, $0.value) }
+        context.board.sources.map { tellOpening($0.key, $0.value) }
             + [tellUploadFailures(), tellSyncs(), tellStorage()]
     }
 
@@ -18,17 +18,13 @@ extension Gateway {
         _ name: SourceName,
         _ source: Publisher<SourceReport>
     ) -> Subscription {
-        let (log, open) = (settings.log, StateBox(""))
+        let (log, open) = (context.log, StateBox(""))
         return source.subscribe { state in
             switch state {
             case .unknown: break
             case .loading, .error: open.update { $0 = "" }
             case .loaded(let report):
-                let isNews = open.update { open in
-                    defer { open = report.device }
-                    return open != report.device
-                }
-                guard isNews else { return }
+                guard open.replace(with: report.device) != report.device else { return }
                 log.debug(name.rawValue, ["open": report.device, "doing": report.detail])
             }
         }
@@ -36,19 +32,15 @@ extension Gateway {
 
     /// Logs each sync (`debug`), and stores its dates for the next start.
     private func tellSyncs() -> Subscription {
-        let (log, isSyncing) = (settings.log, StateBox(false))
-        let (queue, status, board) = (queue, door.status, board)
-        return board.upload.subscribe { state in
+        let (context, status, isSyncing) = (context, door.status, StateBox(false))
+        return context.board.upload.subscribe { state in
             guard case .loaded(let report) = state else { return }
-            let isOver = isSyncing.update { isSyncing in
-                defer { isSyncing = report.phase == .uploading }
-                return isSyncing && report.phase != .uploading
-            }
-            guard isOver else { return }
+            let isUploading = report.phase == .uploading
+            guard isSyncing.replace(with: isUploading), !isUploading else { return }
             // The dates are stored with the commit that ends the sync.
-            board.keep(status.report(), in: queue)
+            context.board.keep(status.report(), in: context.queue)
             let uploaded = report.streams.values.reduce(0) { $0 + $1.uploaded }
-            log.debug(
+            context.log.debug(
                 "sync",
                 [
                     "then": report.phase.rawValue, "uploaded since the start": "\(uploaded)",
@@ -59,18 +51,18 @@ extension Gateway {
     }
 
     private func tellUploadFailures() -> Subscription {
-        let (log, errors, clock) = (settings.log, board.errors, clock)
-        let seen = StateBox([Stream: TimedFailure]())
-        return board.upload.subscribe { state in
+        let (context, seen) = (context, StateBox([Stream: TimedFailure]()))
+        let errors = context.board.errors
+        return context.board.upload.subscribe { state in
             // The uploader itself failed: the supervisor, or the failed start, published why.
-            if case .error(let failure, _) = state { errors.add(failure, at: clock.now()) }
+            if case .error(let failure, _) = state { errors.add(failure, at: context.clock.now()) }
             for (stream, upload) in state.value?.streams ?? [:] {
                 guard let failure = upload.lastError, seen.value[stream] != failure else {
                     continue
                 }
                 seen.update { $0[stream] = failure }
                 errors.add(failure.failure, at: failure.at.boot)
-                log.warning(
+                context.log.warning(
                     "upload failed",
                     ["stream": "\(stream)", "why": failure.failure.description]
                 )
@@ -79,7 +71,8 @@ extension Gateway {
     }
 
     private func tellStorage() -> Subscription {
-        let (log, errors, clock, queue) = (settings.log, board.errors, clock, queue)
+        let (log, errors) = (context.log, context.board.errors)
+        let (clock, queue) = (context.clock, context.queue)
         let level = StateBox(StorageLevel.ok)
         let told = StateBox([StorageLevel: BootInstant]())
         return queue.storage.subscribe { state in
@@ -88,11 +81,7 @@ extension Gateway {
                 errors.add(failure, at: clock.now())
                 log.error("storage", ["why": failure.description])
             case .loaded(let report):
-                let isNews = level.update { last in
-                    defer { last = report.level }
-                    return last != report.level
-                }
-                guard isNews else { return }
+                guard level.replace(with: report.level) != report.level else { return }
                 guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
                 log.warning("storage", ["why": report.detail])
                 if Self.isNew(report.level, in: told, at: clock.now()) {

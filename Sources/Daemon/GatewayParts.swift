@@ -9,15 +9,13 @@ extension Gateway {
     /// Makes the supervisor of all threads that may hang.
     func supervisor(
         _ clockThread: StoppableThread,
-        _ reloadThread: StoppableThread,
-        _ sourceWatch: SourceMonitor
+        _ reloadThread: StoppableThread
     ) -> Supervisor {
-        let (services, board, intake) = (services, board, intake)
-        let (control, wasEnrolled) = (door.plane, wasEnrolled)
-        var parts = SourceName.allCases.map { services.part($0, board, sourceWatch) }
+        let (intake, wasEnrolled) = (intake, signals.wasEnrolled)
+        var parts = SourceName.allCases.map { services.part($0, sourceWatch) }
         parts += [uploadPart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
         parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
-        if let control {
+        if let control = door.plane {
             parts.append(.of(control.thread, "control") { control.ask() })
         }
         // The wake-up also retries the start of parts that could not be started.
@@ -26,15 +24,15 @@ extension Gateway {
             parts,
             patience: settings.patience,
             interval: healthInterval,
-            clock: clock,
-            errors: board.errors,
-            log: settings.log
+            clock: context.clock,
+            errors: context.board.errors,
+            log: context.log
         )
     }
 
     /// Threads that are neither restarted nor woken: only the call that they are in is checked.
     private var partsThatAreOnlyTold: [Supervisor.Part] {
-        let (services, queue, status, aside) = (services, queue, door.status, aside)
+        let (services, queue, status, aside) = (services, context.queue, door.status, aside)
         return [
             Supervisor.Part(name: "status", word: { status.word }),
             Supervisor.Part(name: "maintenance", word: { queue.maintenanceWord }),
@@ -46,18 +44,18 @@ extension Gateway {
     }
 
     private var uploadPart: Supervisor.Part {
-        let (services, board) = (services, board)
+        let (services, board) = (services, context.board.upload)
         return Supervisor.Part(
             name: "upload",
             word: { services.uploadsWord },
-            failed: { failure, _ in board.upload.failed(failure) },
+            failed: { failure, _ in board.failed(failure) },
             recover: { services.replaceUploads() }
         )
     }
 
     /// The only writer; it cannot be replaced, so a hang is only reported.
     private var writerPart: Supervisor.Part {
-        let queue = queue
+        let queue = context.queue
         return Supervisor.Part(
             name: "storage",
             word: { queue.writerWord },
@@ -69,13 +67,13 @@ extension Gateway {
     }
 
     private func clockPart(_ thread: StoppableThread) -> Supervisor.Part {
-        let (clockWatch, errors, clock) = (clockWatch, board.errors, clock)
-        var part = Supervisor.Part.of(thread, "clock") { clockWatch.check() }
+        let context = context
+        var part = Supervisor.Part.of(thread, "clock") { context.clockWatch.check() }
         part.failed = { failure, _ in
-            clockWatch.board.failed(failure)
-            errors.add(failure, at: clock.now())
+            context.clockWatch.board.failed(failure)
+            context.board.errors.add(failure, at: context.clock.now())
         }
-        part.isBack = { clockWatch.isBack() }
+        part.isBack = { context.clockWatch.isBack() }
         return part
     }
 }

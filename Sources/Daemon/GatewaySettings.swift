@@ -32,9 +32,12 @@ struct GatewaySignals: Sendable {
     let wantsReload: Wakeup
     /// Signalled when all parts were checked and none is lost: the watchdog may be notified.
     let isWell: Wakeup
+    /// Signalled when the server has accepted the device and the sources may start.
+    let wasEnrolled: Wakeup
 
     init() throws {
         wantsReload = try Wakeup()
         isWell = try Wakeup()
+        wasEnrolled = try Wakeup()
     }
 }

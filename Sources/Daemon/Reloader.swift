@@ -15,30 +15,26 @@ struct Reloader: Sendable {
 
     let services: Services
     let intake: IntakeService
-    let queue: Queue
+    let context: ServiceContext
     let service: ServiceManager
-    let board: GatewayBoard
-    let clock: any HostClock
-    let log: Log
+    let signals: GatewaySignals
     /// Reads the configuration; throws its errors.
     let read: @Sendable () throws -> Configuration
 
-    /// Handles requests until `stop` is raised.
-    ///
-    /// `wasEnrolled` starts the sources that wait for the enrolment.
-    func run(_ wantsReload: Wakeup, _ wasEnrolled: Wakeup, until stop: StopSignal) {
+    /// Handles requests until `stop` is raised; an enrolment starts the sources that wait for it.
+    func run(until stop: StopSignal) {
         while !stop.isRaised {
             var entries = [
-                PollEntry(stop.descriptor), PollEntry(wantsReload.descriptor),
-                PollEntry(wasEnrolled.descriptor),
+                PollEntry(stop.descriptor), PollEntry(signals.wantsReload.descriptor),
+                PollEntry(signals.wasEnrolled.descriptor),
             ]
             _ = stop.wait(for: &entries)
             if entries[2].isReady {
-                wasEnrolled.clear()
+                signals.wasEnrolled.clear()
                 services.apply(services.configuration)
             }
             guard entries[1].isReady, !stop.sleep(for: Self.burst) else { continue }
-            wantsReload.clear()
+            signals.wantsReload.clear()
             service.notify("RELOADING=1")
             do { take(try read(), stop.life) } catch { refuse(error) }
             service.notify("READY=1")
@@ -47,19 +43,19 @@ struct Reloader: Sendable {
 
     private func refuse(_ error: any Error) {
         let why = "\(error)".replacing(text: "\n", with: "; ")
-        log.error("configuration not reloaded, the old one stays", ["why": why])
+        context.log.error("configuration not reloaded, the old one stays", ["why": why])
         let failure = Failure("configuration not reloaded, the old one stays: \(why)")
-        board.errors.add(failure, at: clock.now())
+        context.board.errors.add(failure, at: context.clock.now())
     }
 
     private func take(_ configuration: Configuration, _ life: Heartbeat) {
         let before = services.configuration
         var new = configuration
         let needRestart = new.keepWhatNeedsRestart(of: before)
-        board.needRestart.update { $0 = needRestart }
+        context.board.needRestart.update { $0 = needRestart }
         var changed = changeStorage(before.storage, new.storage)
         if new.logLevel != before.logLevel {
-            log.set(new.logLevel)
+            context.log.set(new.logLevel)
             changed.append("log")
         }
         if new.metricsTextfile != before.metricsTextfile { changed.append("metrics") }
@@ -70,28 +66,25 @@ struct Reloader: Sendable {
         changed += services.apply(new)
         var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
         if !needRestart.isEmpty { told["needs a restart"] = needRestart.joined(separator: " ") }
-        log.info("configuration reloaded", told)
+        context.log.info("configuration reloaded", told)
     }
 
-    private func changeStorage(
-        _ before: StorageSettings,
-        _ new: StorageSettings
-    ) -> [String] {
+    private func changeStorage(_ before: StorageSettings, _ new: StorageSettings) -> [String] {
         guard new != before else { return [] }
-        queue.limit(new.limits)
-        queue.commit(every: new.commitInterval)
+        context.queue.limit(new.limits)
+        context.queue.commit(every: new.commitInterval)
         return ["storage"]
     }
 
     private func declare(_ configuration: Configuration, _ life: Heartbeat) {
         // This waits for the writer's thread, which has a heartbeat of its own.
         life.rests()
-        queue.declare(configuration.queueStreams)
+        context.queue.declare(configuration.queueStreams)
         life.returns()
         do {
             try intake.declare(configuration.userStreams)
         } catch {
-            log.error("intake", ["why": "\(error)"])
+            context.log.error("intake", ["why": "\(error)"])
         }
     }
 }

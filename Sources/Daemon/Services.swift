@@ -67,18 +67,14 @@ final class Services: Sendable {
     }
 
     /// Makes a source's part for the supervisor.
-    func part(
-        _ name: SourceName,
-        _ board: GatewayBoard,
-        _ watch: SourceMonitor
-    ) -> Supervisor.Part {
+    func part(_ name: SourceName, _ watch: SourceMonitor) -> Supervisor.Part {
         Supervisor.Part(
             name: name.rawValue,
             word: { self.word(name) },
             ask: { self.source(name)?.check() },
             advice: "it hangs again and again: unplug it for a moment",
             failed: { failure, since in
-                board.sources[name]?.failed(failure)
+                self.context.board.sources[name]?.failed(failure)
                 watch.isAway(name, since: since)
             },
             recover: { self.replace(name) },

@@ -3,35 +3,18 @@ import Host
 import Intake
 import Queue
 import Records
+import Setup
 import Status
 
-/// Stops a gateway: first the parts that make records, last the queue that stores them.
-struct Shutdown: Sendable {
-    let services: Services
-    let intake: IntakeService
-    let threads: [StoppableThread]
-    let health: ReliableTimer?
-    let control: ControlPlane?
-    let queue: Queue
-    let status: StatusPublication
-    /// Stores the last event.
-    let lastWords: @Sendable () -> Void
-    /// Saves the losses that could not be written.
-    let keep: @Sendable ([Loss]) -> Void
-    /// Saves all records in flight when the time is over.
-    let keepAll: @Sendable () -> Void
-    /// Stores the last report for the next start.
-    let remember: @Sendable (StatusReport) -> Void
-    /// The directories that get the last snapshot.
-    let directories: [String]
-
-    /// Stops all parts; returns false if one hangs and was abandoned.
-    func run(_ log: Log, by deadline: BootInstant) -> Bool {
+extension Gateway {
+    /// Stops all parts by `deadline`; returns false if one hangs and could not be stopped.
+    func stop(by deadline: BootInstant) -> Bool {
+        defer { running.update { $0.subscriptions = [] } }
         let outcome = StateBox<Bool?>(nil)
         // On a separate thread, because the disk may hang.
         guard let over = try? Wakeup(),
             (try? OwnThread("stop") {
-                let hasEnded = endAll()
+                let hasEnded = self.endAll()
                 outcome.update { $0 = hasEnded }
                 over.signal()
             }) != nil
@@ -40,37 +23,50 @@ struct Shutdown: Sendable {
         _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
         if let hasEnded = outcome.value { return hasEnded }
         // On another thread, too, because it writes a file; waits only briefly.
-        let (keepAll, kept) = (keepAll, over)
         over.clear()
         try? OwnThread("in flight") {
-            keepAll()
-            kept.signal()
+            self.unwritten.keepAll()
+            over.signal()
         }.detach()
         _ = wait(for: &entries, timeout: .milliseconds(300))
-        log.error(
+        context.log.error(
             "the disk does not answer: the next start counts the records that were not written",
-            ["writer": "in \(queue.writerWord.call)"]
+            ["writer": "in \(context.queue.writerWord.call)"]
         )
         return false
     }
 
+    /// Stops first the parts that make records, last the queue that stores them.
     private func endAll() -> Bool {
-        let clock = SystemClock()
+        let (queue, clock, status, running) = (
+            context.queue, SystemClock(), door.status, running.value
+        )
         var deadline = clock.now() + Services.stopLimit
-        for thread in threads { thread.raise() }
+        for thread in running.threads { thread.raise() }
         var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
-        ended += threads.map { $0.stop(by: deadline) }
-        lastWords()
+        ended += running.threads.map { $0.stop(by: deadline) }
+        accept(.stopped)
         // Twice: making room for the last records may evict others, which must be recorded as lost.
         for _ in 0..<2 { _ = try? queue.flushed() }
         let report = status.fresh(within: .seconds(1))
-        remember(report)
+        context.board.keep(report, in: queue)
         deadline = clock.now() + .milliseconds(500)
-        ended.append(health?.cancel(by: deadline) ?? true)
-        ended.append(control?.stop(by: deadline) ?? true)
+        ended.append(running.health?.cancel(by: deadline) ?? true)
+        ended.append(door.plane?.stop(by: deadline) ?? true)
         status.stop()
-        keep(queue.close())
-        for directory in directories { Snapshot.write(report.json, to: directory) }
+        let losses = queue.close()
+        // The next start records them in the loss ledger.
+        unwritten.keep(losses)
+        for loss in losses {
+            context.log.error(
+                "lost at the stop, the disk rejects writes",
+                ["stream": "\(loss.stream)", "records": "\(loss.records)"]
+            )
+        }
+        let configuration = settings.configuration
+        for directory in [configuration.stateDirectory, configuration.runtimeDirectory] {
+            Snapshot.write(report.json, to: directory)
+        }
         return ended.allSatisfy { $0 }
     }
 }

@@ -1,7 +1,7 @@
 // Failures as people see them: an error code and a message.
 
 /// The error codes that people see (waypost-protocol(7), ERROR CODES).
-package enum ErrorCode: String, Sendable, CaseIterable {
+package enum ErrorCode: String, Codable, Sendable, CaseIterable {
     /// Network: no connection, DNS, TLS, timeout.
     case network = "E001"
     /// The server refused the device token.

@@ -14,9 +14,11 @@ package struct CardProblem: Error, Codable, Sendable, Equatable, CustomStringCon
         _line = OrNull(wrappedValue: line)
     }
 
-    /// One line, as in `status` and the log.
-    package var description: String {
-        let place = file.isEmpty ? "the card" : line.map { "\(file):\($0)" } ?? file
-        return "\(place): \(what); \(remedy)"
+    /// `the card`, or a file with the line.
+    package var place: String {
+        file.isEmpty ? "the card" : line.map { "\(file):\($0)" } ?? file
     }
+
+    /// One line, as in `status` and the log.
+    package var description: String { "\(place): \(what); \(remedy)" }
 }

@@ -11,49 +11,42 @@ package final class ErrorLog: Sendable {
         package var count: Int
     }
 
-    /// The whole content, which is stored and continued after a restart.
-    package struct Memory: Sendable, Equatable {
-        /// Oldest first.
-        package var entries: [Entry] = []
-        package var totals: [ErrorCode: Int] = [:]
+    private struct Content: Sendable {
+        var entries: [Entry] = []
+        var totals: [String: Int] = [:]
     }
 
-    private let content: StateBox<Memory>
+    private let content = StateBox(Content())
 
-    package init(_ memory: Memory = Memory()) {
-        content = StateBox(memory)
-    }
-
-    package var memory: Memory { content.value }
+    /// The errors, oldest first.
+    package var entries: [Entry] { content.value.entries }
 
     /// Returns the errors, newest first.
     ///
     /// They are dated by `now`, because at a start the clock may have been years wrong.
     package func recent(at now: Stamp) -> [StatusReport.RecentError] {
-        memory.entries.reversed().map {
+        entries.reversed().map {
             StatusReport.RecentError(
-                code: $0.failure.code?.rawValue,
+                code: $0.failure.code,
                 message: $0.failure.message,
-                at: now.wall(at: $0.at).rfc3339,
+                at: now.wall(at: $0.at),
                 count: $0.count
             )
         }
     }
 
     /// The count of each code, such as `E001`.
-    package var totals: [String: Int] {
-        Dictionary(uniqueKeysWithValues: memory.totals.map { ($0.key.rawValue, $0.value) })
-    }
+    package var totals: [String: Int] { content.value.totals }
 
     package func add(_ failure: Failure, at moment: BootInstant) {
-        content.update { memory in
+        content.update { content in
             var entry = Entry(failure: failure, at: moment, count: 1)
-            if let index = memory.entries.firstIndex(where: { $0.failure == failure }) {
-                entry.count += memory.entries.remove(at: index).count
+            if let index = content.entries.firstIndex(where: { $0.failure == failure }) {
+                entry.count += content.entries.remove(at: index).count
             }
-            memory.entries.append(entry)
-            if memory.entries.count > Self.limit { memory.entries.removeFirst() }
-            if let code = failure.code { memory.totals[code, default: 0] += 1 }
+            content.entries.append(entry)
+            if content.entries.count > Self.limit { content.entries.removeFirst() }
+            if let code = failure.code { content.totals[code.rawValue, default: 0] += 1 }
         }
     }
 }

@@ -27,11 +27,7 @@ package final class HealthFiles: Sendable {
         } catch {
             message = "metrics.textfile \(error)"
         }
-        let isNew = problem.update { [message] problem in
-            defer { problem = message }
-            return problem != message
-        }
-        guard isNew, let message else { return }
+        guard problem.replace(with: message) != message, let message else { return }
         errors.add(Failure(message), at: now.boot)
         log.warning("metrics", ["why": message])
     }

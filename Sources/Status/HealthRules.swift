@@ -1,7 +1,6 @@
 // The rules that make a gateway degraded or critical.
 import Host
 import Queue
-import StatusBoard
 import Upload
 
 /// Derives the overall state and its reasons from a report (waypost(1), EXIT STATUS).
@@ -22,6 +21,8 @@ enum HealthRules {
         var card: [CardProblem] = []
         /// Quarantined databases.
         var setAside: [SetAside] = []
+        /// Changed configuration keys that take effect at the next start.
+        var needRestart: [String] = []
     }
 
     /// Returns the advice for a person about the file of a quarantined database.
@@ -46,18 +47,16 @@ enum HealthRules {
         let waiting = report.streams.values.filter { $0.pending > 0 || $0.inFlight > 0 }
         let failing = waiting.compactMap(\.lastError).max { $0.at < $1.at }
         // After a reload or a restart the token still counts as refused until another one is tried.
-        if report.upload.state == UploadReport.Phase.tokenRefused.rawValue
-            || failing?.code == ErrorCode.tokenRefused.rawValue
-        {
+        if report.upload.state == .tokenRefused || failing?.code == .tokenRefused {
             critical.append("token refused")
         }
         switch report.storage.state {
-        case "critical": critical.append("storage nearly full: \(notes.storage)")
-        case "error": critical.append("records do not reach the disk: \(notes.storage)")
-        case "full": degraded.append("storage \(notes.storage)")
-        case "ok" where !notes.storage.isEmpty: degraded.append("storage: \(notes.storage)")
-        case "low": degraded.append("little storage left: \(notes.storage)")
-        default: break
+        case .critical: critical.append("storage nearly full: \(notes.storage)")
+        case .error: critical.append("records do not reach the disk: \(notes.storage)")
+        case .full: degraded.append("storage \(notes.storage)")
+        case .ok where !notes.storage.isEmpty: degraded.append("storage: \(notes.storage)")
+        case .low: degraded.append("little storage left: \(notes.storage)")
+        case .ok: break
         }
         for database in notes.setAside {
             critical.append("corrupt database quarantined: \(database.path); \(advice(database))")
@@ -66,9 +65,9 @@ enum HealthRules {
         if let why = notes.notCollecting { degraded.append("nothing is collected: \(why)") }
         degraded += notes.card.map { "on the card: \($0)" }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
-            if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }
-            if source.state == "loaded", let concern = source.reason {
-                degraded.append("\(name): \(concern)")
+            let why = source.reason ?? (source.state == .error ? "error" : nil)
+            if let why, [.error, .loaded].contains(source.state) {
+                degraded.append("\(name): \(why)")
             }
         }
         for (name, stream) in report.streams.sorted(by: { $0.key < $1.key }) {
@@ -79,11 +78,12 @@ enum HealthRules {
         if let why = notes.stale { degraded.append(why) }
         if let why = notes.upload { degraded.append("uploads failing: \(why)") }
         if let failing { degraded.append("uploads failing: \(failing.message)") }
-        if report.clock.state == "unsynced" {
-            degraded.append("clock not synced since this boot")
-        }
+        if report.clock.state == .unsynced { degraded.append("clock not synced since this boot") }
         if let contradiction = report.clock.contradiction {
             degraded.append("clock: \(contradiction)")
+        }
+        if !notes.needRestart.isEmpty {
+            degraded.append("restart waypost for \(notes.needRestart.joined(separator: ", "))")
         }
         let state: StatusReport.Health =
             !critical.isEmpty ? .critical : degraded.isEmpty ? .healthy : .degraded

@@ -1,5 +1,5 @@
 // The part of the status that survives a restart of the program.
-import Host
+package import Host
 import JSON
 
 /// Sync dates, errors with their totals, and the sources' counters, stored in the queue's database.
@@ -8,8 +8,8 @@ package struct PersistedState: Codable, Sendable, Equatable {
     package static let memo = "past"
 
     package struct Attempts: Codable, Sendable, Equatable {
-        package var attempt: String?
-        package var success: String?
+        package var attempt: WallTime?
+        package var success: WallTime?
         package var error: StatusReport.ErrorAt?
     }
 
@@ -17,7 +17,7 @@ package struct PersistedState: Codable, Sendable, Equatable {
         package var records: Int
         package var dropped: Int
         package var restarts: Int
-        package var last: String?
+        package var last: WallTime?
     }
 
     package var upload = Attempts()
@@ -58,45 +58,37 @@ package struct PersistedState: Codable, Sendable, Equatable {
 
     package var text: String { String(decoding: encodedJSON(self), as: UTF8.self) }
 
-    // MARK: Into a report
-
     /// Adds this state to a report that covers the time since the start.
     package func add(to report: inout StatusReport) {
         report.upload.lastAttemptAt = report.upload.lastAttemptAt ?? upload.attempt
         report.upload.lastSuccessAt = report.upload.lastSuccessAt ?? upload.success
-        for (name, before) in streams {
-            guard var stream = report.streams[name] else { continue }
-            add(before, to: &stream)
+        for (name, var stream) in report.streams {
+            guard let before = streams[name] else { continue }
+            // The newest failure counts until a batch succeeds.
+            if stream.lastSuccessAt == nil { stream.lastError = stream.lastError ?? before.error }
+            stream.lastAttemptAt = stream.lastAttemptAt ?? before.attempt
+            stream.lastSuccessAt = stream.lastSuccessAt ?? before.success
             report.streams[name] = stream
         }
-        for (name, before) in sources where report.sources[name] != nil {
+        for (name, var source) in report.sources {
+            guard let before = sources[name] else { continue }
             // Audio records are chunks, which the queue counts across restarts.
-            if name != SourceName.audio.rawValue { report.sources[name]?.records += before.records }
-            report.sources[name]?.dropped += before.dropped
-            report.sources[name]?.restarts += before.restarts
-            if report.sources[name]?.lastRecordAt == nil {
-                report.sources[name]?.lastRecordAt = before.last
-            }
+            if name != SourceName.audio.rawValue { source.records += before.records }
+            source.dropped += before.dropped
+            source.restarts += before.restarts
+            source.lastRecordAt = source.lastRecordAt ?? before.last
+            report.sources[name] = source
         }
-        add(errorsTo: &report.recentErrors)
-        report.errorTotals.merge(totals) { $0 + $1 }
-    }
-
-    private func add(_ before: Attempts, to stream: inout StatusReport.StreamFigures) {
-        // The newest failure counts until a batch succeeds.
-        if stream.lastError == nil, stream.lastSuccessAt == nil { stream.lastError = before.error }
-        stream.lastAttemptAt = stream.lastAttemptAt ?? before.attempt
-        stream.lastSuccessAt = stream.lastSuccessAt ?? before.success
-    }
-
-    private func add(errorsTo recent: inout [StatusReport.RecentError]) {
         for error in errors {
-            let known = recent.firstIndex { $0.code == error.code && $0.message == error.message }
+            let known = report.recentErrors.firstIndex {
+                $0.code == error.code && $0.message == error.message
+            }
             if let known {
-                recent[known].count += error.count
-            } else if recent.count < ErrorLog.limit {
-                recent.append(error)
+                report.recentErrors[known].count += error.count
+            } else if report.recentErrors.count < ErrorLog.limit {
+                report.recentErrors.append(error)
             }
         }
+        report.errorTotals.merge(totals) { $0 + $1 }
     }
 }

@@ -39,18 +39,10 @@ package struct StatusCollector: Sendable {
         budget: DayBudget? = nil,
         memoryTrouble: String? = nil
     ) {
-        self.board = board
-        self.queue = queue
-        self.clock = clock
-        self.clockState = clockState
-        self.configuration = configuration
-        self.deviceID = deviceID
-        self.version = version
-        self.bootID = bootID
-        self.started = started
-        self.nextSync = nextSync
-        self.budget = budget
-        self.memoryTrouble = memoryTrouble
+        (self.board, self.queue, self.clock, self.clockState) = (board, queue, clock, clockState)
+        (self.configuration, self.deviceID, self.version) = (configuration, deviceID, version)
+        (self.bootID, self.started, self.nextSync) = (bootID, started, nextSync)
+        (self.budget, self.memoryTrouble) = (budget, memoryTrouble)
     }
 
     /// Returns the present report; may wait for the disk.
@@ -66,25 +58,18 @@ package struct StatusCollector: Sendable {
     /// `waiting` is the time for which newer stored figures are overdue.
     package func report(_ stored: StoredFigures?, waiting: Duration? = nil) -> StatusReport {
         let statistics = stored?.statistics ?? []
+        var daemon = stored?.daemon ?? .init(running: true, pid: Int(getpid()))
+        daemon.uptimeS = Int((clock.now() - started).milliseconds / 1000)
         var report = StatusReport(
             version: version,
             deviceId: deviceID,
-            state: .healthy,
-            reasons: [],
-            daemon: StatusReport.Daemon(
-                running: true,
-                pid: Int(getpid()),
-                uptimeS: Int((clock.now() - started).milliseconds / 1000),
-                rssBytes: stored?.process.residentBytes ?? 0,
-                privateBytes: stored?.process.privateBytes ?? 0,
-                cpuS: rounded(stored?.process.cpuSeconds ?? 0, 100)
-            ),
-            clock: clockFigures(),
+            daemon: daemon,
+            clock: clockFigures,
             sources: sources(statistics),
             streams: streams(statistics),
             upload: uploadFigures(stored),
-            storage: storageFigures(stored, statistics),
-            disk: stored?.wear.map(StatusReport.DiskFigures.init),
+            storage: storageFigures(stored),
+            disk: stored?.disk,
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals
@@ -92,22 +77,13 @@ package struct StatusCollector: Sendable {
         board.past.add(to: &report)
         count(statistics, in: &report)
         (report.state, report.reasons) = HealthRules.judge(report, notes(stored, waiting))
-        tellRestart(&report)
         return report
     }
 
-    /// Adds the changed keys that need a restart.
-    private func tellRestart(_ report: inout StatusReport) {
-        let keys = board.needRestart.value
-        guard !keys.isEmpty else { return }
-        report.reasons.append("restart waypost for \(keys.joined(separator: ", "))")
-        if report.state == .healthy { report.state = .degraded }
-    }
-
-    private func clockFigures() -> StatusReport.ClockFigures {
+    private var clockFigures: StatusReport.ClockFigures {
         let state = clockState()
         return StatusReport.ClockFigures(
-            state: state.isSynced ? "synced" : "unsynced",
+            state: state.isSynced ? .synced : .unsynced,
             bootId: bootID,
             offsetS: rounded(state.steppedSeconds, 1000),
             contradiction: state.contradiction?.message
@@ -120,7 +96,7 @@ package struct StatusCollector: Sendable {
             let state = board.sources[name]?.state ?? .unknown
             var source = source(state)
             if let reason = board.resting.value[name] {
-                source.state = "disabled"
+                source.state = .disabled
                 source.reason = reason
                 source.ratePerS = 0
             }
@@ -149,12 +125,8 @@ package struct StatusCollector: Sendable {
     private func source(_ state: BoardState<SourceReport>) -> StatusReport.Source {
         let report = state.value ?? SourceReport(device: "")
         var source = StatusReport.Source(
-            state: "unknown",
-            reason: nil,
-            code: nil,
             lastRecordAt: report.lastRecordAt.map(date),
             records: report.records,
-            ratePerS: 0,
             dropped: report.dropped,
             restarts: report.restarts,
             device: report.device,
@@ -162,41 +134,38 @@ package struct StatusCollector: Sendable {
         )
         switch state {
         case .unknown: break
-        case .loading: source.state = "loading"
+        case .loading: source.state = .loading
         case .loaded:
-            source.state = "loaded"
-            source.reason = report.concern
+            (source.state, source.reason) = (.loaded, report.concern)
             source.ratePerS = rounded(report.ratePerSecond, 100)
         case .error(let failure, _):
-            source.state = "error"
-            source.reason = failure.message
-            source.code = failure.code?.rawValue
+            (source.state, source.reason, source.code) = (.error, failure.message, failure.code)
         }
         return source
     }
 
-    private func streams(
-        _ statistics: [StreamStatistics]
-    ) -> [String: StatusReport.StreamFigures] {
+    private func streams(_ statistics: [StreamStatistics]) -> [String: StatusReport.StreamFigures] {
         let upload = upload
         let next = nextAttempt(upload).map(wall)
         var streams: [String: StatusReport.StreamFigures] = [:]
         for figures in statistics {
             let state = upload.streams[figures.stream] ?? StreamUpload()
             guard figures.isWorthTelling || state.lastAttemptAt != nil else { continue }
-            var stream = StatusReport.StreamFigures(figures)
-            stream.inFlight = state.inFlight
-            stream.lastAttemptAt = state.lastAttemptAt.map(date)
-            stream.lastSuccessAt = state.lastSuccessAt.map(date)
-            stream.lastError = state.lastError.map {
-                StatusReport.ErrorAt(
-                    code: $0.failure.code?.rawValue,
-                    message: $0.failure.message,
-                    at: date($0.at)
-                )
-            }
-            stream.nextAttemptAt = next
-            stream.waitsFor = figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil
+            let stream = StatusReport.StreamFigures(
+                pending: figures.pending,
+                pendingBytes: figures.pendingBytes,
+                inFlight: state.inFlight,
+                quarantined: figures.quarantined,
+                oldestPendingAt: figures.oldestPendingAt,
+                uploaded: figures.uploaded,
+                lastAttemptAt: state.lastAttemptAt.map(date),
+                lastSuccessAt: state.lastSuccessAt.map(date),
+                lastError: state.lastError.map {
+                    .init(code: $0.failure.code, message: $0.failure.message, at: date($0.at))
+                },
+                nextAttemptAt: next,
+                waitsFor: figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil
+            )
             let wire = wire(of: figures.stream)
             streams[wire] = streams[wire].map { $0.adding(stream) } ?? stream
         }
@@ -219,21 +188,18 @@ package struct StatusCollector: Sendable {
     }
 
     private func uploadFigures(_ stored: StoredFigures?) -> StatusReport.UploadFigures {
-        let (state, upload) = (board.upload.state, upload)
-        var phase = upload.phase.rawValue
-        switch state {
-        case .unknown, .loading, .loaded: break
-        case .error: phase = "error"
-        }
-        if configuration.upload.target == nil { phase = "no endpoint" }
+        let (upload, today) = (upload, queue.today)
+        var phase = upload.phase
+        if case .error = board.upload.state { phase = .error }
+        if configuration.upload.target == nil { phase = .noEndpoint }
         return StatusReport.UploadFigures(
             lastAttemptAt: upload.lastAttemptAt.map(date),
             lastSuccessAt: upload.lastSuccessAt.map(date),
             state: phase,
             nextSyncAt: nextAttempt(upload).map(wall),
-            bytesToday: bytesToday(stored),
+            bytesToday: stored?.traffic.first { $0.day == today }?.traffic.total ?? 0,
             budget: budgetFigures,
-            quietUntil: quietLeft(at: clock.now()).map { (clock.wall() + $0).rfc3339 }
+            quietUntil: quietLeft(at: clock.now()).map { clock.wall() + $0 }
         )
     }
 
@@ -244,7 +210,7 @@ package struct StatusCollector: Sendable {
         return StatusReport.BudgetFigures(
             bytes: bytes,
             spentBytes: figures.spent,
-            renewsAt: (clock.wall() + figures.rest).rfc3339
+            renewsAt: clock.wall() + figures.rest
         )
     }
 
@@ -263,11 +229,6 @@ package struct StatusCollector: Sendable {
         return next.map { $0 + (quietLeft(at: $0) ?? .zero) }
     }
 
-    private func bytesToday(_ stored: StoredFigures?) -> Int64 {
-        let today = queue.today
-        return stored?.traffic.first { $0.day == today }?.traffic.total ?? 0
-    }
-
     /// The present time as records are dated.
     ///
     /// A GNSS receiver may give the time long before anybody sets the clock, if ever.
@@ -277,30 +238,19 @@ package struct StatusCollector: Sendable {
     }
 
     /// Returns a past time by the present wall clock.
-    private func date(_ stamp: Stamp) -> String { stamp.wall(by: clock.stamp()).rfc3339 }
+    private func date(_ stamp: Stamp) -> WallTime { stamp.wall(by: clock.stamp()) }
 
     /// Returns a future time by the present wall clock.
-    private func wall(_ moment: BootInstant) -> String {
-        clock.stamp().wall(at: moment).rfc3339
-    }
+    private func wall(_ moment: BootInstant) -> WallTime { clock.stamp().wall(at: moment) }
 
-    private func storageFigures(
-        _ stored: StoredFigures?,
-        _ statistics: [StreamStatistics]
-    ) -> StatusReport.Storage {
+    private func storageFigures(_ stored: StoredFigures?) -> StatusReport.Storage {
         let state = queue.storage.state
-        let report = state.value
-        var level = report?.level.rawValue ?? "ok"
-        if case .error = state { level = "error" }
-        let reusable = report?.room.reusableBytes ?? 0
-        return StatusReport.Storage(
-            databaseBytes: stored?.databaseBytes ?? 0,
-            freeBytes: (stored?.freeBytes ?? 0) + reusable,
-            reusableBytes: reusable,
-            writtenBytes: stored?.process.writtenBytes ?? 0,
-            evictedRecords: statistics.reduce(0) { $0 + $1.evicted },
-            state: level
-        )
+        var storage = stored?.storage ?? StatusReport.Storage()
+        storage.reusableBytes = state.value?.room.reusableBytes ?? 0
+        storage.freeBytes += storage.reusableBytes
+        storage.state = state.value.flatMap { .init(rawValue: $0.level.rawValue) } ?? .ok
+        if case .error = state { storage.state = .error }
+        return storage
     }
 
     /// Collects the problems for which `status --json` has no field.
@@ -324,10 +274,8 @@ package struct StatusCollector: Sendable {
         if let small, queue.storage.state.value?.level == .critical {
             notes.storage = "\(small); use a larger one, or lower storage.critical_free"
         }
-        switch board.upload.state {
-        case .unknown, .loading, .loaded: break
-        case .error(let failure, _): notes.upload = failure.description
-        }
+        if case .error(let failure, _) = board.upload.state { notes.upload = failure.description }
+        notes.needRestart = board.needRestart.value
         if let waiting, waiting >= Self.patience {
             let age = stored.map { "\((clock.now() - $0.at).milliseconds / 1000) s old" } ?? ""
             notes.stale =
@@ -342,39 +290,37 @@ package struct StatusCollector: Sendable {
 
     /// Sums the losses in the database and those not recorded yet.
     private func losses(_ stored: StoredFigures?) -> [StatusReport.Loss] {
-        let stored = (stored?.losses ?? []).map {
-            StatusReport.Loss(
-                stream: wire(of: $0.stream),
-                kind: $0.kind.rawValue,
-                records: $0.records,
-                from: $0.from.rfc3339,
-                to: $0.to.rfc3339
-            )
-        }
-        let new = queue.newLosses.map {
-            StatusReport.Loss(
-                stream: wire(of: $0.stream),
-                kind: $0.kind.rawValue,
-                records: Int($0.records),
-                from: wall($0.from.boot),
-                to: wall($0.to.boot)
-            )
-        }
         var losses: [StatusReport.Loss] = []
-        for loss in stored + new {
-            let known = losses.firstIndex { ($0.stream, $0.kind) == (loss.stream, loss.kind) }
-            if let known { losses[known].add(loss) } else { losses.append(loss) }
+        func add(
+            _ stream: Stream,
+            _ kind: LossKind,
+            _ records: Int,
+            _ from: WallTime,
+            _ to: WallTime
+        ) {
+            let new = StatusReport.Loss(
+                stream: wire(of: stream),
+                kind: kind.rawValue,
+                records: records,
+                from: from,
+                to: to
+            )
+            guard
+                let known = losses.firstIndex(where: {
+                    ($0.stream, $0.kind) == (new.stream, new.kind)
+                })
+            else { return losses.append(new) }
+            losses[known].records += records
+            losses[known].from = min(losses[known].from, from)
+            losses[known].to = max(losses[known].to, to)
+        }
+        for loss in stored?.losses ?? [] {
+            add(loss.stream, loss.kind, loss.records, loss.from, loss.to)
+        }
+        for loss in queue.newLosses {
+            add(loss.stream, loss.kind, Int(loss.records), wall(loss.from.boot), wall(loss.to.boot))
         }
         return losses
-    }
-}
-
-extension StatusReport.Loss {
-    /// Adds losses of the same kind; RFC 3339 times of one form compare as text.
-    fileprivate mutating func add(_ more: Self) {
-        records += more.records
-        from = min(from, more.from)
-        to = max(to, more.to)
     }
 }
 
@@ -389,7 +335,6 @@ extension StatusReport.StreamFigures {
         sum.inFlight += more.inFlight
         sum.quarantined += more.quarantined
         sum.uploaded += more.uploaded
-        // RFC 3339 times of one form compare as text.
         sum.oldestPendingAt = [oldestPendingAt, more.oldestPendingAt].compactMap { $0 }.min()
         sum.lastAttemptAt = [lastAttemptAt, more.lastAttemptAt].compactMap { $0 }.max()
         sum.lastSuccessAt = [lastSuccessAt, more.lastSuccessAt].compactMap { $0 }.max()

@@ -1,27 +1,26 @@
 // The status as one value, which `waypost status --json` prints (waypost(1)).
-import Host
+package import Host
 import JSON
-import Queue
-import Records
+package import Upload
 
-/// All fields of `status --json`; times are RFC 3339 text.
+/// All fields of `status --json`, which has times in RFC 3339.
 package struct StatusReport: Codable, Sendable, Equatable {
     package var version: String
-    package var deviceId: String
-    package var state: Health
-    package var reasons: [String]
-    package var daemon: Daemon
-    package var clock: ClockFigures
+    package var deviceId = ""
+    package var state = Health.critical
+    package var reasons: [String] = []
+    package var daemon = Daemon()
+    package var clock = ClockFigures()
     package var sources: [String: Source]
     package var streams: [String: StreamFigures]
-    package var upload: UploadFigures
-    package var storage: Storage
+    package var upload = UploadFigures()
+    package var storage = Storage()
     /// Absent if the database is not on a disk.
     package var disk: DiskFigures?
-    package var losses: [Loss]
-    package var recentErrors: [RecentError]
+    package var losses: [Loss] = []
+    package var recentErrors: [RecentError] = []
     /// How often each error code was seen.
-    package var errorTotals: [String: Int]
+    package var errorTotals: [String: Int] = [:]
 
     /// Whether the gateway is still starting, as its first reason says.
     package var isStarting: Bool { reasons.first?.hasPrefix(Self.starting) == true }
@@ -55,7 +54,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 
     package struct ClockFigures: Codable, Sendable, Equatable {
-        package var state: String
+        package enum State: String, Codable, Sendable { case synced, unsynced }
+
+        package var state = State.unsynced
         package var bootId: String = ""
         package var offsetS: Double = 0
         /// A time source that contradicts the believed one; absent without one.
@@ -63,10 +64,14 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 
     package struct Source: Codable, Sendable, Equatable {
-        package var state: String
+        package enum State: String, Codable, Sendable {
+            case unknown, loading, loaded, error, disabled
+        }
+
+        package var state = State.unknown
         @OrNull package var reason: String?
-        @OrNull package var code: String?
-        @OrNull package var lastRecordAt: String?
+        @OrNull package var code: ErrorCode?
+        @OrNull package var lastRecordAt: WallTime?
         package var records: Int = 0
         package var ratePerS: Double = 0
         package var dropped: Int = 0
@@ -80,33 +85,33 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var pendingBytes: Int = 0
         package var inFlight: Int = 0
         package var quarantined: Int = 0
-        @OrNull package var oldestPendingAt: String?
+        @OrNull package var oldestPendingAt: WallTime?
         package var uploaded: Int = 0
-        @OrNull package var lastAttemptAt: String?
-        @OrNull package var lastSuccessAt: String?
+        @OrNull package var lastAttemptAt: WallTime?
+        @OrNull package var lastSuccessAt: WallTime?
         @OrNull package var lastError: ErrorAt?
-        @OrNull package var nextAttemptAt: String?
+        @OrNull package var nextAttemptAt: WallTime?
         /// Why pending records are not sent now, such as `daily budget`; absent if they can be.
         package var waitsFor: String?
     }
 
     package struct ErrorAt: Codable, Sendable, Equatable {
-        @OrNull package var code: String?
+        @OrNull package var code: ErrorCode?
         package var message: String
-        package var at: String
+        package var at: WallTime
     }
 
     package struct UploadFigures: Codable, Sendable, Equatable {
-        @OrNull package var lastAttemptAt: String?
-        @OrNull package var lastSuccessAt: String?
-        package var state: String
-        @OrNull package var nextSyncAt: String?
+        @OrNull package var lastAttemptAt: WallTime?
+        @OrNull package var lastSuccessAt: WallTime?
+        package var state = UploadReport.Phase.unknown
+        @OrNull package var nextSyncAt: WallTime?
         /// Bytes sent and received since midnight UTC, as HTTP counts them.
         package var bytesToday: Int64 = 0
         /// Absent without `upload.daily_budget`.
         package var budget: BudgetFigures?
         /// When the quiet hours end; absent outside them.
-        package var quietUntil: String?
+        package var quietUntil: WallTime?
     }
 
     package struct BudgetFigures: Codable, Sendable, Equatable {
@@ -114,45 +119,33 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var bytes: Int64
         package var spentBytes: Int64
         /// When the next day begins.
-        package var renewsAt: String
+        package var renewsAt: WallTime
     }
 
     package struct Storage: Codable, Sendable, Equatable {
+        /// The queue's `StorageLevel`, or an error.
+        package enum State: String, Codable, Sendable { case ok, low, critical, full, error }
+
         package var databaseBytes: Int64 = 0
         package var freeBytes: Int64 = 0
         package var reusableBytes: Int64 = 0
         package var writtenBytes: Int64 = 0
         package var evictedRecords: Int = 0
-        package var state: String
-    }
-
-    /// The disk below the state directory; its rates are null in the first hour.
-    package struct DiskFigures: Codable, Sendable, Equatable {
-        package var name: String
-        package var sizeBytes: Int64
-        /// Bytes written by all programs since the boot.
-        package var writtenBytes: Int64
-        @OrNull package var bytesADay: Int64?
-        /// The part of them that Waypost writes.
-        @OrNull package var ownBytesADay: Int64?
-        /// The bytes that can be written before it wears out, estimated from its size.
-        package var enduranceBytes: Int64
-        /// The years until then at this rate.
-        @OrNull package var years: Double?
+        package var state = State.ok
     }
 
     package struct Loss: Codable, Sendable, Equatable {
         package var stream: String
         package var kind: String
         package var records: Int
-        package var from: String
-        package var to: String
+        package var from: WallTime
+        package var to: WallTime
     }
 
     package struct RecentError: Codable, Sendable, Equatable {
-        @OrNull package var code: String?
+        @OrNull package var code: ErrorCode?
         package var message: String
-        package var at: String
+        package var at: WallTime
         package var count: Int
     }
 
@@ -180,32 +173,22 @@ package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable,
     }
 
     package init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        wrappedValue = container.decodeNil() ? nil : try container.decode(Value.self)
+        wrappedValue = try Value?(from: decoder)
     }
 
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        if let wrappedValue {
-            try container.encode(wrappedValue)
-        } else {
-            try container.encodeNil()
-        }
-    }
+    package func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }
 }
 
-extension StatusReport.StreamFigures {
-    /// Takes the database's figures; the uploader adds the rest.
-    init(_ figures: StreamStatistics) {
-        self.init(
-            pending: figures.pending,
-            pendingBytes: figures.pendingBytes,
-            inFlight: 0,
-            quarantined: figures.quarantined,
-            oldestPendingAt: figures.oldestPendingAt?.rfc3339,
-            uploaded: figures.uploaded
-        )
+extension WallTime: Codable {
+    /// Parses RFC 3339 text.
+    package init(from decoder: any Decoder) throws {
+        guard let time = WallTime(rfc3339: try String(from: decoder)) else {
+            throw Failure("not an RFC 3339 time")
+        }
+        self = time
     }
+
+    package func encode(to encoder: any Encoder) throws { try rfc3339.encode(to: encoder) }
 }
 
 extension StatusReport {

@@ -5,20 +5,20 @@ package import Setup
 
 /// Figures from the database as of its last commit, from disks and from /proc.
 package struct StoredFigures: Sendable {
-    package let at: BootInstant
-    package let statistics: [StreamStatistics]
-    package let traffic: [DayTraffic]
-    package let losses: [LossEntry]
-    package let setAside: [SetAside]
-    package let process: ProcessFigures
+    let at: BootInstant
+    let statistics: [StreamStatistics]
+    let traffic: [DayTraffic]
+    let losses: [LossEntry]
+    let setAside: [SetAside]
     /// Problems of the card or stick that was inspected last.
-    package let card: CardProblems
-    package let databaseBytes: Int64
-    package let freeBytes: Int64
+    let card: CardProblems
+    let daemon: StatusReport.Daemon
+    /// Sizes and bytes written; the status board has the rest.
+    let storage: StatusReport.Storage
     /// The size of the whole file system.
-    package let totalBytes: Int64
+    let totalBytes: Int64
     /// nil if the state directory is not on a disk.
-    package let wear: DiskWear?
+    let disk: StatusReport.DiskFigures?
 
     /// Reads all figures; may wait for the disk.
     package init(
@@ -32,14 +32,19 @@ package struct StoredFigures: Sendable {
         traffic = (try? queue.traffic()) ?? []
         losses = (try? queue.losses()) ?? []
         setAside = queue.setAside
-        process = ProcessFigures()
         card = CardProblems.read(in: configuration.runtimeDirectory)
-        let path = configuration.databasePath
-        databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
-        freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0
-        totalBytes = FileSpace.total(configuration.stateDirectory) ?? 0
-        let own = process.writtenBytes
-        wear = DeviceNumber(of: configuration.stateDirectory)
-            .flatMap { DiskWear($0, own: own, since: start, at: now) }
+        daemon = .measured()
+        let (path, directory) = (configuration.databasePath, configuration.stateDirectory)
+        let written = StatusReport.Daemon.writtenBytes
+        storage = StatusReport.Storage(
+            databaseBytes: FileSpace.size(path) + FileSpace.size(path + "-wal"),
+            freeBytes: FileSpace.free(directory) ?? 0,
+            writtenBytes: written,
+            evictedRecords: statistics.reduce(0) { $0 + $1.evicted }
+        )
+        totalBytes = FileSpace.total(directory) ?? 0
+        disk = DeviceNumber(of: directory).flatMap {
+            .init($0, own: written, since: start, at: now)
+        }
     }
 }

@@ -25,7 +25,7 @@ package struct StreamUpload: Sendable, Equatable {
 
 /// The uploader's state.
 package struct UploadReport: Sendable, Equatable {
-    package enum Phase: String, Sendable {
+    package enum Phase: String, Codable, Sendable {
         case idle
         case uploading
         /// Waiting after a failure.
@@ -38,6 +38,10 @@ package struct UploadReport: Sendable, Equatable {
         case waitingForClock = "waiting for clock"
         case tokenRefused = "token refused"
         case endpointWrong = "endpoint wrong"
+        /// The uploader could not be started or hangs; as the two below, only in `status`.
+        case error
+        case noEndpoint = "no endpoint"
+        case unknown
     }
 
     package var phase = Phase.idle

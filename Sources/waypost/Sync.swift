@@ -123,7 +123,7 @@ struct SyncCommand: ParsableCommand {
         let isHeld = last?.streams.values.contains { $0.waitsFor == UploadReport.budgetObstacle }
         if isHeld == true, let budget = last?.upload.budget {
             Output.error(
-                "upload.daily_budget has no room for them before \(budget.renewsAt); `waypost sync --over-budget` does not wait"
+                "upload.daily_budget has no room for them before \(budget.renewsAt.rfc3339); `waypost sync --over-budget` does not wait"
             )
         }
         return ExitCode(reply?.done == true ? 0 : 1)
@@ -141,7 +141,7 @@ struct SyncCommand: ParsableCommand {
             var line = "\(name): \(stream.uploaded) uploaded, \(stream.pending) pending"
             if stream.quarantined > 0 { line += ", \(stream.quarantined) in quarantine" }
             if let error = stream.lastError {
-                line += ": \([error.code, error.message].compactMap { $0 }.joined(separator: " "))"
+                line += ": \(Failure(error.message, code: error.code))"
             } else if let obstacle = stream.waitsFor {
                 line += ", waits: \(obstacle)"
             }

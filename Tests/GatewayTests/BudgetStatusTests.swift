@@ -83,7 +83,7 @@ import Testing
         try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
         try bench.queue.flushed()
         // Seven hours later, on the clock that `status` shows.
-        #expect(bench.report.upload.quietUntil == "2026-11-21T19:00:00.000Z")
+        #expect(bench.report.upload.quietUntil?.rfc3339 == "2026-11-21T19:00:00.000Z")
     }
 
     /// A clock that starts each day at its last shutdown would count all days as one.
@@ -120,10 +120,10 @@ import Testing
                 == .init(
                     bytes: 20_000_000,
                     spentBytes: 20_000_000,
-                    renewsAt: "2026-11-22T00:00:00.000Z"
+                    renewsAt: Self.midnight + .seconds(86_400)
                 )
         )
-        #expect(report.upload.nextSyncAt == "2026-11-22T00:00:00.000Z")
+        #expect(report.upload.nextSyncAt?.rfc3339 == "2026-11-22T00:00:00.000Z")
         #expect(report.streams["waypost_events"]?.waitsFor == "daily budget")
         #expect(report.streams["linux_alsa_audio"]?.waitsFor == nil)
         // The state is healthy.
@@ -150,18 +150,20 @@ import Testing
         bench.configuration.upload.quiet = QuietHours("22:00-06:00")
         bench.board.upload.loaded(UploadReport())
         let report = bench.report
-        #expect(report.upload.state == "quiet hours")
-        #expect(report.upload.quietUntil == "2026-11-22T06:00:00.000Z")
-        #expect(report.upload.nextSyncAt == "2026-11-22T06:00:00.000Z")
+        #expect(report.upload.state == .quietHours)
+        #expect(report.upload.quietUntil?.rfc3339 == "2026-11-22T06:00:00.000Z")
+        #expect(report.upload.nextSyncAt?.rfc3339 == "2026-11-22T06:00:00.000Z")
         #expect(report.streams["waypost_events"]?.waitsFor == "quiet hours")
-        #expect(report.streams["waypost_events"]?.nextAttemptAt == "2026-11-22T06:00:00.000Z")
+        #expect(
+            report.streams["waypost_events"]?.nextAttemptAt?.rfc3339 == "2026-11-22T06:00:00.000Z"
+        )
         #expect(bench.lines(report).contains("upload    quiet hours, next in 8 h, 0 B today"))
         #expect(ServerCheck.waiting(report)?.state == .ok)
         // The uploader reports its next time.
         var upload = UploadReport()
         (upload.phase, upload.notBefore) = (.quietHours, bench.clock.now() + .seconds(28_900))
         bench.board.upload.loaded(upload)
-        #expect(bench.report.upload.nextSyncAt == "2026-11-22T06:01:40.000Z")
+        #expect(bench.report.upload.nextSyncAt?.rfc3339 == "2026-11-22T06:01:40.000Z")
     }
 
     /// After a failure, no tick starts a sync before the backoff ends, and one comes at its end.
@@ -172,7 +174,7 @@ import Testing
         var upload = UploadReport()
         (upload.phase, upload.notBefore) = (.waiting, bench.clock.now() + .seconds(seconds))
         bench.board.upload.loaded(upload)
-        let end = (bench.clock.wall() + .seconds(seconds)).rfc3339
+        let end = bench.clock.wall() + .seconds(seconds)
         #expect(bench.report.upload.nextSyncAt == end)
         #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == end)
     }
@@ -185,7 +187,7 @@ import Testing
         var upload = UploadReport()
         (upload.phase, upload.atTheLatest) = (.waiting, bench.clock.now() + .seconds(rest))
         bench.board.upload.loaded(upload)
-        let time = (bench.clock.wall() + .seconds(next)).rfc3339
+        let time = bench.clock.wall() + .seconds(next)
         #expect(bench.report.upload.nextSyncAt == time)
         #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == time)
     }
@@ -196,8 +198,8 @@ import Testing
         defer { bench.queue.close() }
         bench.configuration.upload.quiet = QuietHours("21:05-06:00")
         let report = bench.report
-        #expect(report.upload.state == "idle")
+        #expect(report.upload.state == .idle)
         #expect(report.upload.quietUntil == nil)
-        #expect(report.upload.nextSyncAt == "2026-11-22T06:00:00.000Z")
+        #expect(report.upload.nextSyncAt?.rfc3339 == "2026-11-22T06:00:00.000Z")
     }
 }

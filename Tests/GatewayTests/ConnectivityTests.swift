@@ -1,4 +1,4 @@
-// The monitor of network and token file: netlink bytes, real interfaces, real files.
+// The monitor of network and token file: interfaces and addresses, real ones too, and real files.
 import CLinux
 import Foundation
 import Glibc
@@ -9,122 +9,50 @@ import Testing
 @testable import Daemon
 @testable import Setup
 
-@Suite struct NetlinkTests {
-    private func bytes(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }
-
-    private func bytes(_ value: UInt16) -> [UInt8] { withUnsafeBytes(of: value) { Array($0) } }
-
-    private func message(_ type: UInt16, _ body: [UInt8]) -> [UInt8] {
-        var message = bytes(UInt32(16 + body.count)) + bytes(type) + bytes(UInt16(0))
-        message += bytes(UInt32(0)) + bytes(UInt32(0)) + body
-        message += [UInt8](repeating: 0, count: (4 - message.count % 4) % 4)
-        return message
+@Suite struct NetworkStateTests {
+    /// A link that carries traffic (0x11043), as the kernel reports it.
+    private func state(
+        flags: UInt32 = 0x11043,
+        ipv4: UInt32? = nil,
+        ipv6: String = ""
+    ) -> NetworkState {
+        var state = NetworkState()
+        state.add("eth0", flags: flags, ipv4: ipv4)
+        state.add(ipv6: ipv6)
+        return state
     }
 
-    private func link(_ type: UInt16, _ index: UInt32, flags: UInt32) -> [UInt8] {
-        message(type, [0, 0, 1, 0] + bytes(index) + bytes(flags) + bytes(UInt32.max))
+    @Test func state_changesWithTheCarrierAndTheAddresses_andNothingElse() {
+        let up = state()
+        // Promiscuous mode does not change the carrier.
+        #expect(state(flags: 0x11143) == up)
+        #expect(state(flags: 0x1003) != up)
+        #expect(NetworkState() != up)
+        #expect(state(ipv4: 0x0100_000A) != up)
+        #expect(state(ipv4: 0x0100_000A) != state(ipv4: 0x0200_000A))
+        var both = up
+        both.add("lo", flags: 0x10049, ipv4: 0x0100_007F)
+        both.add(ipv6: "00000000000000000000000000000001 01 80 10 80       lo\n")
+        #expect(both == up)
+        both.add("wlan0", flags: 0x1003)
+        #expect(both != up)
     }
 
-    private func attribute(_ type: UInt16, _ value: [UInt8]) -> [UInt8] {
-        var attribute = bytes(UInt16(4 + value.count)) + bytes(type) + value
-        attribute += [UInt8](repeating: 0, count: (4 - attribute.count % 4) % 4)
-        return attribute
-    }
-
-    private func address(_ type: UInt16, _ flags: UInt8, _ attributes: [UInt8]) -> [UInt8] {
-        message(type, [2, 24, flags, 0] + bytes(UInt32(7)) + attributes)
-    }
-
-    @Test func messages_giveLinksAndAddresses() {
-        let local = attribute(1, [10, 0, 0, 9]) + attribute(2, [10, 0, 0, 1])
-        var data = link(16, 3, flags: 0x11043) + link(17, 3, flags: 0)
-        data += message(24, [1, 2, 3, 4]) + address(20, 0, local) + address(21, 0, local)
-        data += address(20, 0x40, attribute(1, [UInt8](repeating: 1, count: 16)))
-        data += address(
-            20,
-            0,
-            attribute(3, [97, 0]) + attribute(1, [1, 2, 3, 4]) + attribute(8, bytes(UInt32(0x40)))
-        )
-        #expect(
-            NetlinkMessages.events(data) == [
-                .link(index: 3, flags: 0x11043), .link(index: 3, flags: nil),
-                .address(index: 7, bytes: [10, 0, 0, 1], isUsable: true),
-                .address(index: 7, bytes: [10, 0, 0, 1], isUsable: false),
-                .address(index: 7, bytes: [UInt8](repeating: 1, count: 16), isUsable: false),
-                .address(index: 7, bytes: [1, 2, 3, 4], isUsable: false),
-            ]
-        )
-    }
-
-    @Test func brokenMessages_endWhereTheyAreBroken() {
-        let good = link(16, 3, flags: 1)
-        // Cut anywhere: only the whole messages before the cut are read.
-        let two = good + address(20, 0, attribute(2, [10, 0, 0, 1]))
-        for count in 0..<two.count {
-            let events = NetlinkMessages.events(Array(two.prefix(count)))
-            #expect(events == (count < good.count ? [] : [.link(index: 3, flags: 1)]))
+    /// An address can be used only once no other device has answered for it.
+    @Test func ipv6Address_countsOnceItIsUsable() {
+        func address(_ flags: String) -> NetworkState {
+            state(ipv6: "fe80000000000000ba27ebfffe000001 02 40 20 \(flags)     eth0\n")
         }
-        for length: UInt32 in [0, 1, 15, 0x7FFF_FFFF, .max] {
-            var broken = good
-            broken.replaceSubrange(0..<4, with: bytes(length))
-            #expect(NetlinkMessages.events(broken + good).isEmpty)
-        }
-        // An attribute longer than the message, or shorter than its header.
-        for length: UInt16 in [0, 3, 9, .max] {
-            var part = attribute(2, [10, 0, 0, 1])
-            part.replaceSubrange(0..<2, with: bytes(length))
-            #expect(NetlinkMessages.events(address(20, 0, part)).isEmpty)
-        }
-        #expect(NetlinkMessages.events(message(16, [])).isEmpty)
-        #expect(NetlinkMessages.events(message(20, [2, 24, 0, 0])).isEmpty)
-    }
-
-    @Test func anyBytes_areRead() {
-        var random = SystemRandomNumberGenerator()
-        let whole = link(16, 3, flags: 1) + address(20, 0, attribute(2, [10, 0, 0, 1]))
-        for _ in 0..<20_000 {
-            var data = whole
-            for _ in 0..<Int.random(in: 1...6, using: &random) {
-                data[Int.random(in: 0..<data.count)] = UInt8.random(in: 0...255, using: &random)
-            }
-            #expect(NetlinkMessages.events(data).count <= data.count / 16)
+        #expect(address("80") != state())
+        // A router advertisement may make it deprecated, and that is not a change.
+        #expect(address("a0") == address("80"))
+        for flags in ["c0", "40", "48", "08", "no"] { #expect(address(flags) == state()) }
+        for table in ["eth0", "fe80 02 40 20 80", "\n\n", "fe80 02 40 20 80 eth1"] {
+            #expect(state(ipv6: table) == state())
         }
     }
 
-    @Test func memory_knowsWhatIsNews() {
-        let up: UInt32 = 0x11043
-        let loopback = [UInt8](repeating: 0, count: 15) + [1]
-        let mine = NetworkEvent.address(index: 3, bytes: [10, 0, 0, 1], isUsable: true)
-        let gone = NetworkEvent.address(index: 3, bytes: [10, 0, 0, 1], isUsable: false)
-        let story: [(event: NetworkEvent, isNews: Bool)] = [
-            (.link(index: 3, flags: up), true),
-            // A scan or a counter repeats the flags. Promiscuous mode does not change the carrier.
-            (.link(index: 3, flags: up), false),
-            (.link(index: 3, flags: up | 0x100), false),
-            (.link(index: 3, flags: 0x1003), true),
-            (.link(index: 3, flags: up), true),
-            (.link(index: 1, flags: 0x10049), false),
-            (.address(index: 1, bytes: [127, 0, 0, 1], isUsable: true), false),
-            (.address(index: 1, bytes: loopback, isUsable: true), false),
-            (mine, true), (mine, false), (gone, true), (gone, false), (mine, true),
-            (.link(index: 3, flags: nil), true), (.link(index: 3, flags: nil), false),
-            // The address was removed with its interface.
-            (mine, true),
-        ]
-        var memory = NetworkMemory()
-        for (number, part) in story.enumerated() {
-            let isNews = memory.notes(part.event)
-            #expect(isNews == part.isNews, "\(number): \(part.event)")
-        }
-    }
-
-    @Test func memory_isBounded() {
-        var memory = NetworkMemory()
-        for index in 0..<10_000 { _ = memory.notes(.link(index: Int32(index), flags: 1)) }
-        // The oldest interface was evicted, so it counts as new.
-        let isNews = memory.notes(.link(index: 0, flags: 1))
-        #expect(isNews)
-    }
+    @Test func presentState_isReadTheSameTwice() { #expect(NetworkState.current() == .current()) }
 
     @Test func changes_areGathered_andNeverToldTooOften() {
         var change = Debounce()

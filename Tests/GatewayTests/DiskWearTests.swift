@@ -46,7 +46,7 @@ import Testing
     func card_lastsAsLongAsItsSizeManyTimesOver(_ minor: UInt) throws {
         let files = try card(stat: Self.counted)
         let wear = try #require(
-            DiskWear(
+            StatusReport.DiskFigures(
                 DeviceNumber(179 << 8 | minor),
                 own: 500_000_000,
                 since: moment(hours: 12),
@@ -55,12 +55,12 @@ import Testing
             )
         )
         #expect(wear.name == "mmcblk0")
-        #expect(wear.size == 31_914_983_424)
-        #expect(wear.written == 2_929_687 * 512)
+        #expect(wear.sizeBytes == 31_914_983_424)
+        #expect(wear.writtenBytes == 2_929_687 * 512)
         // 1.5 GB per day in all, 1 GB of them by the gateway.
-        #expect(wear.pace == 1_499_999_744)
-        #expect(wear.ownPace == 1_000_000_000)
-        #expect(wear.endurance == 3_191_498_342_400)
+        #expect(wear.bytesADay == 1_499_999_744)
+        #expect(wear.ownBytesADay == 1_000_000_000)
+        #expect(wear.enduranceBytes == 3_191_498_342_400)
         #expect(wear.years == 5.8)
     }
 
@@ -69,19 +69,31 @@ import Testing
         let start = BootInstant(nanoseconds: 20_000_000_000)
         let early = BootInstant(nanoseconds: 3_599_000_000_000)
         let wear = try #require(
-            DiskWear(DeviceNumber(179 << 8 | 2), own: 1, since: start, at: early, files)
+            StatusReport.DiskFigures(
+                DeviceNumber(179 << 8 | 2),
+                own: 1,
+                since: start,
+                at: early,
+                files
+            )
         )
-        #expect(wear.pace == nil)
-        #expect(wear.ownPace == nil)
+        #expect(wear.bytesADay == nil)
+        #expect(wear.ownBytesADay == nil)
         #expect(wear.years == nil)
-        #expect(wear.written > 0)
+        #expect(wear.writtenBytes > 0)
         // Booted an hour ago, started later.
         let later = BootInstant(nanoseconds: 3_600_000_000_000)
         let next = try #require(
-            DiskWear(DeviceNumber(179 << 8 | 2), own: 1, since: start, at: later, files)
+            StatusReport.DiskFigures(
+                DeviceNumber(179 << 8 | 2),
+                own: 1,
+                since: start,
+                at: later,
+                files
+            )
         )
-        #expect(next.pace != nil)
-        #expect(next.ownPace == nil)
+        #expect(next.bytesADay != nil)
+        #expect(next.ownBytesADay == nil)
     }
 
     @Test(arguments: [
@@ -90,7 +102,7 @@ import Testing
     func countsThatAreNone_areNotShown(_ stat: String) throws {
         let files = try card(stat: stat)
         #expect(
-            DiskWear(
+            StatusReport.DiskFigures(
                 DeviceNumber(179 << 8 | 2),
                 own: 0,
                 since: moment(hours: 0),
@@ -104,7 +116,7 @@ import Testing
     @Test func fileSystemInMemory_isNoDisk() {
         let nothing = SystemFiles(root: folder.path)
         #expect(
-            DiskWear(
+            StatusReport.DiskFigures(
                 DeviceNumber(27),
                 own: 0,
                 since: moment(hours: 0),
@@ -122,9 +134,9 @@ import Testing
         guard FileManager.default.fileExists(atPath: device.block + "/stat") else { return }
         let now = SystemClock().now()
         let wear = try #require(
-            DiskWear(device, own: 0, since: moment(hours: 0), at: now)
+            StatusReport.DiskFigures(device, own: 0, since: moment(hours: 0), at: now)
         )
-        #expect(wear.size > 0)
+        #expect(wear.sizeBytes > 0)
         let names = try FileManager.default.contentsOfDirectory(atPath: "/sys/class/block")
         #expect(names.contains(wear.name))
     }

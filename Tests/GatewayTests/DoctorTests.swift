@@ -165,7 +165,7 @@ import Testing
         let tree = Tree()
         var input = tree.input
         var report = Snapshot.nothing(input.configuration, version: "test")
-        report.clock.state = "synced"
+        report.clock.state = .synced
         input = DoctorInput(
             input.configuration,
             environment: [:],

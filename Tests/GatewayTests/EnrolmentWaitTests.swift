@@ -50,7 +50,7 @@ import Upload
         let isEnrolled = Locked(false)
         let uploads = try Uploads(context, configuration) { isEnrolled.update { $0 = true } }
         defer { uploads?.stop(by: SystemClock().now() + .seconds(5)) }
-        try waitUntil("the server has refused it") { !board.errors.memory.entries.isEmpty }
+        try waitUntil("the server has refused it") { !board.errors.entries.isEmpty }
         #expect(!isEnrolled.value)
         bench.clock.stepWall(to: ClockWatchTests.now)
         bench.vouches.update { $0 = true }

@@ -300,7 +300,7 @@ import Upload
         let check = { (pending: Int, secondsAgo: Int64?) -> String? in
             report.streams["waypost_events"]?.pending = pending
             report.upload.lastSuccessAt = secondsAgo.map {
-                WallTime(milliseconds: clock.wall().milliseconds - $0 * 1000).rfc3339
+                WallTime(milliseconds: clock.wall().milliseconds - $0 * 1000)
             }
             let input = board.input(configuration, report)
             return BoardCheck(input: input, clock: clock).findings.first { $0.part == "upload" }?
@@ -334,7 +334,7 @@ import Upload
         var configuration = Configuration()
         configuration.runtimeDirectory = places.runtime
         var report = Snapshot.nothing(configuration, version: "test")
-        report.upload.lastSuccessAt = "2026-11-24T12:00:00.000Z"
+        report.upload.lastSuccessAt = WallTime(rfc3339: "2026-11-24T12:00:00.000Z")
         let input = DoctorInput(
             configuration,
             environment: [:],

@@ -18,11 +18,11 @@ import Testing
         let path = folder.path + "/missing/waypost.prom"
         for _ in 0..<3 { files.write(path, of: report, at: SystemClock().stamp()) }
         #expect(
-            errors.memory.entries.map(\.failure.message) == [
+            errors.entries.map(\.failure.message) == [
                 "metrics.textfile open \(path): No such file or directory (errno 2)"
             ]
         )
-        #expect(errors.memory.entries.first?.count == 1)
+        #expect(errors.entries.first?.count == 1)
     }
 
     /// As after a boot without a network: the clock goes back to before the last stop.

@@ -204,7 +204,7 @@ import Upload
             #expect(event.detail.elementsEqual(detail, by: ==))
         }
         #expect(
-            board.errors.memory.entries.reversed().map(\.failure) == [
+            board.errors.entries.reversed().map(\.failure) == [
                 Failure("gpsd hung up", code: .permission)
             ]
         )
@@ -281,7 +281,7 @@ import Upload
         ticks(2, watch)
         #expect(events.value.map(\.kind) == [.sourceLost])
         #expect(
-            board.errors.memory.entries.reversed().map(\.failure.message) == [
+            board.errors.entries.reversed().map(\.failure.message) == [
                 "audio: did not start and gave no reason"
             ]
         )

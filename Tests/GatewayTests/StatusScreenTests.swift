@@ -12,7 +12,11 @@ import Testing
 
     /// A record was refused and dropped: nothing is pending, and nothing can be done.
     @Test func errorOfAStream_thatNothingWaitsIn_isNoFailure() {
-        let refused = StatusReport.ErrorAt(code: "E003", message: "refused", at: "x")
+        let refused = StatusReport.ErrorAt(
+            code: .server,
+            message: "refused",
+            at: StatusTests.now
+        )
         let waiting = report { $0.streams["beacons"]?.lastError = refused }
         #expect(waiting.state == .degraded)
         #expect(waiting.reasons == ["uploads failing: refused"])
@@ -26,7 +30,11 @@ import Testing
 
     /// The uploader has not tried yet: the last error is all that is known of the token.
     @Test func refusedToken_isCriticalAfterAStart_too() {
-        let refused = StatusReport.ErrorAt(code: "E002", message: "the token", at: "x")
+        let refused = StatusReport.ErrorAt(
+            code: .tokenRefused,
+            message: "the token",
+            at: StatusTests.now
+        )
         let report = report { $0.streams["beacons"]?.lastError = refused }
         #expect(report.state == .critical)
         #expect(report.reasons == ["token refused", "uploads failing: the token"])
@@ -49,7 +57,7 @@ import Testing
     @Test(arguments: [(59, "59 s ago "), (1380, "23 min "), (7199, "119 min ")])
     func age_isNeverCut(seconds: Int, age: String) {
         let report = report {
-            $0.sources["beacons"]?.lastRecordAt = (StatusTests.now + .seconds(-seconds)).rfc3339
+            $0.sources["beacons"]?.lastRecordAt = StatusTests.now + .seconds(-seconds)
             $0.streams["beacons"]?.lastSuccessAt = $0.sources["beacons"]?.lastRecordAt
         }
         let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
@@ -61,7 +69,7 @@ import Testing
     /// The clock is behind after a time without power: the age is unknown.
     @Test func dateAheadOfTheClock_isNoUploadOfThisMoment() {
         let report = report {
-            $0.streams["beacons"]?.lastSuccessAt = (StatusTests.now + .seconds(8 * 3600)).rfc3339
+            $0.streams["beacons"]?.lastSuccessAt = StatusTests.now + .seconds(8 * 3600)
         }
         let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
         let line = screen.split(separator: "\n").first {
@@ -74,15 +82,19 @@ import Testing
     @Test func screen_staysWithin80By24_whateverIsInTheReport() {
         let long = String(repeating: "wörter und \u{1B}[31m\n", count: 40)
         let report = report { report in
-            report.clock.state = long
+            report.clock.contradiction = long
             for name in ["location", "audio"] { report.sources[name] = report.sources["beacons"] }
-            report.sources["audio"]?.state = "error"
+            report.sources["audio"]?.state = .error
             report.sources["audio"]?.reason = long
             for number in 0..<4 { report.streams[long + "\(number)"] = report.streams["beacons"] }
-            report.streams["beacons"]?.lastError = .init(code: "E001", message: long, at: "x")
+            report.streams["beacons"]?.lastError = .init(
+                code: .network,
+                message: long,
+                at: StatusTests.now
+            )
             report.disk = .card
             report.recentErrors = (0..<10).map {
-                .init(code: nil, message: long, at: "2026-11-21T04:30:0\($0).000Z", count: 3)
+                .init(code: nil, message: long, at: StatusTests.now + .seconds(-$0), count: 3)
             }
         }
         let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
@@ -100,9 +112,9 @@ import Testing
         func screen(_ reasons: [String], errors: Int = 0) -> String {
             var report = report()
             report.reasons = reasons
-            let now = StatusTests.now.rfc3339
+            let now = StatusTests.now
             report.recentErrors = (0..<errors).map {
-                .init(code: "E001", message: "no route to host \($0)", at: now, count: 1)
+                .init(code: .network, message: "no route to host \($0)", at: now, count: 1)
             }
             return StatusScreen(report, now: StatusTests.now, isColoured: false).text
         }
@@ -122,9 +134,9 @@ import Testing
     @Test func screen_hasEachErrorWhole_orSaysThatItIsMissing() {
         let message = Array(repeating: "word", count: 40).joined(separator: " ") + "; unplug it"
         let report = report { report in
-            let now = StatusTests.now.rfc3339
+            let now = StatusTests.now
             report.recentErrors = (0..<10).map {
-                .init(code: "E001", message: "\($0) \(message)", at: now, count: 1)
+                .init(code: .network, message: "\($0) \(message)", at: now, count: 1)
             }
         }
         let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
@@ -155,12 +167,12 @@ import Testing
                         stream: "audio",
                         kind: "gap",
                         records: 3,
-                        from: "2026-11-21T04:30:07.000Z",
-                        to: "2026-11-21T05:30:07.000Z"
+                        from: StatusTests.now,
+                        to: StatusTests.now + .seconds(3600)
                     )
                 ]
                 $0.recentErrors = [
-                    .init(code: "E001", message: "away", at: "2026-11-21T04:30:07.000Z", count: 1)
+                    .init(code: .network, message: "away", at: StatusTests.now, count: 1)
                 ]
             },
             now: StatusTests.now,

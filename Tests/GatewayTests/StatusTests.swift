@@ -32,13 +32,13 @@ import Testing
                 privateBytes: 6_000_000,
                 cpuS: 0.5
             ),
-            clock: .init(state: "synced", bootId: "b", offsetS: 0),
+            clock: .init(state: .synced, bootId: "b", offsetS: 0),
             sources: [
                 "beacons": .init(
-                    state: "loaded",
+                    state: .loaded,
                     reason: nil,
                     code: nil,
-                    lastRecordAt: (Self.now + .seconds(-3)).rfc3339,
+                    lastRecordAt: Self.now + .seconds(-3),
                     records: 7,
                     ratePerS: 1.25,
                     dropped: 0,
@@ -64,7 +64,7 @@ import Testing
             upload: .init(
                 lastAttemptAt: nil,
                 lastSuccessAt: nil,
-                state: "idle",
+                state: .idle,
                 nextSyncAt: nil,
                 bytesToday: 1_234_567
             ),
@@ -74,7 +74,7 @@ import Testing
                 reusableBytes: 0,
                 writtenBytes: 3,
                 evictedRecords: 0,
-                state: "ok"
+                state: .ok
             ),
             losses: [],
             recentErrors: [],
@@ -87,28 +87,31 @@ import Testing
 
     /// Counters continue, and each error stays one entry, over any number of starts.
     @Test func past_isAddedToWhatHappenedSince() throws {
+        let (now, day) = (Self.now, Duration.seconds(86_400))
         let first = report {
-            $0.streams["beacons"]?.lastSuccessAt = "2026-01-01T00:00:00.000Z"
-            $0.recentErrors = [.init(code: "E001", message: "no route", at: "t1", count: 3)]
+            $0.streams["beacons"]?.lastSuccessAt = now
+            $0.recentErrors = [.init(code: .network, message: "no route", at: now, count: 3)]
         }
         let past = PersistedState(text: PersistedState(first).text)
         #expect(past == PersistedState(first))
         var next = report {
-            $0.recentErrors = [.init(code: nil, message: "else", at: "t2", count: 1)]
+            $0.recentErrors = [.init(code: nil, message: "else", at: now, count: 1)]
         }
         past.add(to: &next)
         #expect(next.sources["beacons"]?.records == 14)
-        #expect(next.streams["beacons"]?.lastSuccessAt == "2026-01-01T00:00:00.000Z")
+        #expect(next.streams["beacons"]?.lastSuccessAt == now)
         #expect(next.recentErrors.map(\.message) == ["else", "no route"])
         #expect(next.errorTotals == ["E001": 4])
         var third = report {
-            $0.recentErrors = [.init(code: "E001", message: "no route", at: "t3", count: 1)]
-            $0.streams["beacons"]?.lastSuccessAt = "2026-01-02T00:00:00.000Z"
+            $0.recentErrors = [
+                .init(code: .network, message: "no route", at: now + day, count: 1)
+            ]
+            $0.streams["beacons"]?.lastSuccessAt = now + day
         }
         PersistedState(next).add(to: &third)
         #expect(third.recentErrors.map(\.count) == [4, 1])
-        #expect(third.recentErrors.first?.at == "t3")
-        #expect(third.streams["beacons"]?.lastSuccessAt == "2026-01-02T00:00:00.000Z")
+        #expect(third.recentErrors.first?.at == now + day)
+        #expect(third.streams["beacons"]?.lastSuccessAt == now + day)
         #expect(PersistedState(text: "no JSON") == PersistedState())
         #expect(PersistedState(text: nil) == PersistedState())
     }
@@ -119,6 +122,7 @@ import Testing
         let text = String(decoding: report.json, as: UTF8.self)
         #expect(text.contains(#""last_error":null"#))
         #expect(text.contains(#""rate_per_s":1.25"#))
+        #expect(text.contains(#""last_record_at":"2026-11-21T04:30:04.000Z""#))
         #expect(StatusReport(json: Array("{}".utf8)) == nil)
     }
 
@@ -163,7 +167,7 @@ import Testing
         )
         collector.board.upload.failed(Failure("curl_easy_init: no memory", code: .network))
         let report = collector.report()
-        #expect(report.upload.state == "error")
+        #expect(report.upload.state == .error)
         #expect(report.state == .degraded)
         #expect(report.reasons.contains("uploads failing: E001 curl_easy_init: no memory"))
     }
@@ -227,14 +231,16 @@ import Testing
         #expect(!isTold(after: clock.stamp()))
     }
 
+    private static let microphones: [(StatusReport.Source.State, String, String?, String)] = [
+        (.loaded, "16 kHz mono, -20 dBFS", nil, "ok"),
+        (.loaded, "16 kHz mono, -20 dBFS", "hw:0: delivers 16000 Hz", "fail"),
+        (.error, "", "hw:0: no signal for 5 minutes", "fail"),
+    ]
+
     /// The gateway holds the microphone, so the doctor cannot listen: the gateway may hear nothing.
-    @Test(arguments: [
-        ("loaded", "16 kHz mono, -20 dBFS", nil, "ok"),
-        ("loaded", "16 kHz mono, -20 dBFS", "hw:0: delivers 16000 Hz", "fail"),
-        ("error", "", "hw:0: no signal for 5 minutes", "fail"),
-    ])
+    @Test(arguments: microphones)
     func microphoneOfTheGateway_isWhatItHears(
-        source: String,
+        source: StatusReport.Source.State,
         detail: String,
         reason: String?,
         state: String
@@ -297,7 +303,7 @@ import Testing
             report.upload.lastSuccessAt, stream.lastAttemptAt, stream.lastSuccessAt,
             stream.lastError?.at,
         ]
-        #expect(dates == Array(repeating: Self.now.rfc3339, count: 6))
+        #expect(dates == Array(repeating: Self.now, count: 6))
     }
 
     /// A GNSS receiver gives the time before the clock is set; stored errors keep their dates.
@@ -311,7 +317,7 @@ import Testing
         let right = Stamp(boot: clock.now(), wall: Self.now)
         try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(60))
-        #expect(collector.report().recentErrors.map(\.at) == [Self.now.rfc3339])
+        #expect(collector.report().recentErrors.map(\.at) == [Self.now])
     }
 
     /// A board without an RTC, 5 s after its start.
@@ -345,31 +351,30 @@ import Testing
 
     @Test func health_isWhatTheManualPageSays() {
         #expect(report().state == .healthy)
-        #expect(report { $0.clock.state = "unsynced" }.state == .degraded)
-        #expect(report { $0.sources["beacons"]?.state = "error" }.state == .degraded)
+        #expect(report { $0.clock.state = .unsynced }.state == .degraded)
+        #expect(report { $0.sources["beacons"]?.state = .error }.state == .degraded)
         #expect(report { $0.streams["beacons"]?.quarantined = 1 }.state == .degraded)
-        #expect(report { $0.storage.state = "low" }.state == .degraded)
-        #expect(report { $0.storage.state = "critical" }.state == .critical)
-        #expect(report { $0.upload.state = "token refused" }.state == .critical)
+        #expect(report { $0.storage.state = .low }.state == .degraded)
+        #expect(report { $0.storage.state = .critical }.state == .critical)
+        #expect(report { $0.upload.state = .tokenRefused }.state == .critical)
         #expect(report { $0.daemon.running = false }.state == .critical)
         #expect(
             [0, 1, 2] == [StatusReport.Health.healthy, .degraded, .critical].map(\.exitStatus)
         )
     }
 
-    @Test func errors_areCountedByCode_andGoOnFromWhatWasKept() {
+    @Test func errors_areCountedByCode_andDatedByThePresentClock() {
         let log = ErrorLog()
         let moment = BootInstant(nanoseconds: 60_000_000_000)
         for number in 0..<20 { log.add(Failure("no way \(number)", code: .network), at: moment) }
         log.add(Failure("of no code"), at: moment)
-        let after = ErrorLog(log.memory)
-        after.add(Failure("refused", code: .tokenRefused), at: moment)
-        #expect(after.totals == ["E001": 20, "E002": 1])
-        let recent = after.recent(at: Stamp(boot: moment + .seconds(90), wall: Self.now))
+        log.add(Failure("refused", code: .tokenRefused), at: moment)
+        #expect(log.totals == ["E001": 20, "E002": 1])
+        let recent = log.recent(at: Stamp(boot: moment + .seconds(90), wall: Self.now))
         #expect(recent.map(\.message).prefix(2) == ["refused", "of no code"])
         #expect(recent.count == ErrorLog.limit)
         // Dated by the current clock.
-        #expect(recent.first?.at == (Self.now + .seconds(-90)).rfc3339)
+        #expect(recent.first?.at == Self.now + .seconds(-90))
     }
 }
 

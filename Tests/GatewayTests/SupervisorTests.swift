@@ -113,10 +113,10 @@ import Testing
         clock.advance(by: .seconds(7200))
         // The thread wakes up 45 s after the machine.
         ticks(4)
-        #expect(errors.memory.entries.isEmpty)
+        #expect(errors.entries.isEmpty)
         ticks(4)
         #expect(
-            errors.memory.entries.map(\.failure.message).first?.hasPrefix(
+            errors.entries.map(\.failure.message).first?.hasPrefix(
                 "waits: no heartbeat for "
             ) == true
         )

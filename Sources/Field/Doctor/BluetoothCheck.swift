@@ -52,7 +52,7 @@ struct BluetoothCheck {
     ///
     /// A controller over TCP accepts one host at a time, so this is a better test than connecting.
     private var heard: String? {
-        guard let source = input.report?.sources["beacons"], source.state == "loaded" else {
+        guard let source = input.report?.sources["beacons"], source.state == .loaded else {
             return nil
         }
         return "the gateway receives \(source.ratePerS) beacons per second"

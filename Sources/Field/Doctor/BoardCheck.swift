@@ -22,11 +22,7 @@ struct BoardCheck {
         let told = CardProblems.read(in: input.configuration.runtimeDirectory)
         let problems = told.all(at: clock.now(), accepted: lastUpload)
         guard problems.isEmpty else {
-            return problems.map { problem in
-                let place = problem.file.isEmpty ? "the card" : problem.file
-                let line = problem.line.map { ":\($0)" } ?? ""
-                return .warn(part, "\(place)\(line): \(problem.what)", next: problem.remedy)
-            }
+            return problems.map { .warn(part, "\($0.place): \($0.what)", next: $0.remedy) }
         }
         guard files.exists(Self.boot) else { return [] }
         let wanted = "/etc/systemd/system/multi-user.target.wants/waypost-import.service"
@@ -51,9 +47,7 @@ struct BoardCheck {
         return now.boot - .milliseconds(now.wall.milliseconds - last.milliseconds)
     }
 
-    private var lastSuccess: WallTime? {
-        input.report?.upload.lastSuccessAt.flatMap { WallTime(rfc3339: $0) }
-    }
+    private var lastSuccess: WallTime? { input.report?.upload.lastSuccessAt }
 
     /// Returns whether a date is in the future: without an RTC, the time is unknown after a boot.
     private func isAhead(_ date: WallTime, of now: WallTime) -> Bool {

@@ -35,7 +35,7 @@ struct ClockCheck {
                 )
             ]
         }
-        if input.report?.clock.state == "synced" {
+        if input.report?.clock.state == .synced {
             return [.ok("clock", "synced by the GNSS receiver behind gpsd; \(who)")]
         }
         return [

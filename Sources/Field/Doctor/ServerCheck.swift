@@ -40,7 +40,8 @@ struct ServerCheck {
     /// Returns a finding if uploads wait for quiet hours or a budget, or nil.
     static func waiting(_ report: StatusReport) -> Finding? {
         if let end = report.upload.quietUntil {
-            let what = "nothing is sent before \(end) (upload.quiet); `waypost sync` does not wait"
+            let what =
+                "nothing is sent before \(end.rfc3339) (upload.quiet); `waypost sync` does not wait"
             return .ok("upload", what)
         }
         guard let budget = report.upload.budget else { return nil }
@@ -50,7 +51,7 @@ struct ServerCheck {
         guard !held.isEmpty else { return .ok("upload", spent) }
         return .warn(
             "upload",
-            "\(spent); \(held.joined(separator: ", ")) waits, until \(budget.renewsAt) at most",
+            "\(spent); \(held.joined(separator: ", ")) waits, until \(budget.renewsAt.rfc3339) at most",
             next: "raise upload.daily_budget, or `waypost sync --over-budget`"
         )
     }

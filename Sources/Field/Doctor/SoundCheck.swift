@@ -42,10 +42,10 @@ struct SoundCheck {
         guard let source = input.report?.sources["audio"] else { return nil }
         let what = "\(source.device) is held by the gateway"
         switch (source.state, source.reason) {
-        case ("loaded", nil): return .ok("sound", "\(what), which hears: \(source.detail)")
-        case ("loaded", let reason?):
+        case (.loaded, nil): return .ok("sound", "\(what), which hears: \(source.detail)")
+        case (.loaded, let reason?):
             return .fail("sound", "\(what), which says: \(reason)", next: "do as it says")
-        case ("error", let reason?): return without(Failure("the gateway says: \(reason)"))
+        case (.error, let reason?): return without(Failure("the gateway says: \(reason)"))
         default: return nil
         }
     }

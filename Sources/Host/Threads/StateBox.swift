@@ -15,4 +15,13 @@ package final class StateBox<Value: Sendable>: Sendable {
     package func update<Result: Sendable>(_ change: (inout Value) -> Result) -> Result {
         content.withLock { change(&$0) }
     }
+
+    /// Replaces the value; returns the one before.
+    @discardableResult
+    package func replace(with value: Value) -> Value {
+        update { old in
+            defer { old = value }
+            return old
+        }
+    }
 }

@@ -20,8 +20,7 @@ package struct SourceReport: Sendable, Equatable {
     package var ratePerSecond = 0.0
 
     package init(device: String, detail: String = "") {
-        self.device = device
-        self.detail = detail
+        (self.device, self.detail) = (device, detail)
     }
 
     /// Returns this report plus the counters of an earlier run of the source.

@@ -54,7 +54,7 @@ package enum Snapshot {
             guard let text = SmallText.read(path, limit: 1 << 20, followsLink: false),
                 var report = StatusReport(json: Array(text.utf8))
             else { continue }
-            for name in report.sources.keys { report.sources[name]?.state = "unknown" }
+            for name in report.sources.keys { report.sources[name]?.state = .unknown }
             return report
         }
         return nil
@@ -64,25 +64,13 @@ package enum Snapshot {
     package static func nothing(_ configuration: Configuration, version: String) -> StatusReport {
         StatusReport(
             version: version,
-            deviceId: "",
-            state: .critical,
-            reasons: [],
-            daemon: .init(),
-            clock: .init(state: "unsynced"),
             sources: Dictionary(
-                uniqueKeysWithValues: SourceName.allCases.map {
-                    ($0.rawValue, .init(state: "unknown"))
-                }
+                uniqueKeysWithValues: SourceName.allCases.map { ($0.rawValue, .init()) }
             ),
             streams: Dictionary(
                 uniqueKeysWithValues: StreamList().kinds.filter(\.isAlwaysShown)
                     .map { (configuration.wire(of: $0.stream), .init()) }
-            ),
-            upload: .init(state: "unknown"),
-            storage: .init(state: "ok"),
-            losses: [],
-            recentErrors: [],
-            errorTotals: [:]
+            )
         )
     }
 

@@ -3,33 +3,36 @@ import Host
 
 /// Renders a status report as metrics; every name begins with `waypost_`.
 struct MetricsText {
+    private typealias Sample = (labels: [(String, String)], value: Double)
+
     private(set) var text = ""
 
     init(_ report: StatusReport, at now: WallTime) {
         let version = [("version", report.version), ("device_id", report.deviceId)]
         family("info", "gauge", "Version and device.", [(version, 1)])
-        let states = ["healthy", "degraded", "critical"]
         family(
             "state",
             "gauge",
             "1 for the overall state that `waypost status` shows.",
-            states.map { ([("state", $0)], report.state.rawValue == $0 ? 1 : 0) }
+            ["healthy", "degraded", "critical"].map {
+                ([("state", $0)], flag(report.state.rawValue == $0))
+            }
         )
         one("report_timestamp_seconds", "gauge", "When this file was written.", seconds(now))
-        one(
-            "clock_synced",
-            "gauge",
-            "1 when the clock is right.",
-            flag(report.clock.state == "synced")
-        )
-        add(report.daemon)
-        add(report.storage)
-        one(
-            "upload_bytes_today",
-            "gauge",
-            "Bytes since midnight UTC.",
-            Double(report.upload.bytesToday)
-        )
+        let isSynced = report.clock.state == .synced
+        one("clock_synced", "gauge", "1 when the clock is right.", flag(isSynced))
+        let daemon = report.daemon
+        one("uptime_seconds", "gauge", "Seconds since the start.", Double(daemon.uptimeS))
+        one("cpu_seconds_total", "counter", "CPU time.", daemon.cpuS)
+        one("resident_bytes", "gauge", "Memory in use.", Double(daemon.rssBytes))
+        one("private_bytes", "gauge", "Private memory.", Double(daemon.privateBytes))
+        let storage = report.storage
+        one("database_bytes", "gauge", "Database and journal.", Double(storage.databaseBytes))
+        one("free_bytes", "gauge", "Free for records.", Double(storage.freeBytes))
+        one("written_bytes_total", "counter", "Written to disks.", Double(storage.writtenBytes))
+        one("evicted_records_total", "counter", "Evicted.", Double(storage.evictedRecords))
+        let today = Double(report.upload.bytesToday)
+        one("upload_bytes_today", "gauge", "Bytes since midnight UTC.", today)
         if let budget = report.upload.budget {
             one("upload_budget_bytes", "gauge", "Allowed per day.", Double(budget.bytes))
             one("upload_budget_spent_bytes", "gauge", "Bytes spent.", Double(budget.spentBytes))
@@ -42,12 +45,8 @@ struct MetricsText {
             "Lost records by kind of loss.",
             report.losses.map { ([("stream", $0.stream), ("kind", $0.kind)], Double($0.records)) }
         )
-        family(
-            "errors_total",
-            "counter",
-            "Errors by code.",
-            report.errorTotals.sorted { $0.key < $1.key }.map { ([("code", $0)], Double($1)) }
-        )
+        let totals = report.errorTotals.mapValues(Double.init)
+        family("errors_total", "counter", "Errors by code.", samples("code", totals) { $0 })
     }
 
     /// Replaces the file atomically.
@@ -59,28 +58,11 @@ struct MetricsText {
 
     // MARK: Parts
 
-    private mutating func add(_ daemon: StatusReport.Daemon) {
-        one("uptime_seconds", "gauge", "Seconds since the start.", Double(daemon.uptimeS))
-        one("cpu_seconds_total", "counter", "CPU time.", daemon.cpuS)
-        one("resident_bytes", "gauge", "Memory in use.", Double(daemon.rssBytes))
-        one("private_bytes", "gauge", "Private memory.", Double(daemon.privateBytes))
-    }
-
-    private mutating func add(_ storage: StatusReport.Storage) {
-        one("database_bytes", "gauge", "Database and journal.", Double(storage.databaseBytes))
-        one("free_bytes", "gauge", "Free for records.", Double(storage.freeBytes))
-        one("written_bytes_total", "counter", "Written to disks.", Double(storage.writtenBytes))
-        one("evicted_records_total", "counter", "Evicted.", Double(storage.evictedRecords))
-    }
-
-    private mutating func addSources(_ sources: [String: StatusReport.Source]) {
-        let all = sources.sorted { $0.key < $1.key }
-        func each(
-            _ value: (StatusReport.Source) -> Double?
-        ) -> [(labels: [(String, String)], value: Double)] {
-            all.compactMap { name, source in value(source).map { ([("source", name)], $0) } }
+    private mutating func addSources(_ all: [String: StatusReport.Source]) {
+        func each(_ value: (StatusReport.Source) -> Double?) -> [Sample] {
+            samples("source", all, value)
         }
-        family("source_loaded", "gauge", "1 while it works.", each { flag($0.state == "loaded") })
+        family("source_loaded", "gauge", "1 while it works.", each { flag($0.state == .loaded) })
         family("source_records_total", "counter", "Records.", each { Double($0.records) })
         family("source_dropped_total", "counter", "Dropped.", each { Double($0.dropped) })
         family("source_restarts_total", "counter", "Restarts.", each { Double($0.restarts) })
@@ -88,16 +70,13 @@ struct MetricsText {
             "source_last_record_timestamp_seconds",
             "gauge",
             "When the last record came.",
-            each { seconds($0.lastRecordAt) }
+            each { $0.lastRecordAt.map(seconds) }
         )
     }
 
-    private mutating func addStreams(_ streams: [String: StatusReport.StreamFigures]) {
-        let all = streams.sorted { $0.key < $1.key }
-        func each(
-            _ value: (StatusReport.StreamFigures) -> Double?
-        ) -> [(labels: [(String, String)], value: Double)] {
-            all.compactMap { name, stream in value(stream).map { ([("stream", name)], $0) } }
+    private mutating func addStreams(_ all: [String: StatusReport.StreamFigures]) {
+        func each(_ value: (StatusReport.StreamFigures) -> Double?) -> [Sample] {
+            samples("stream", all, value)
         }
         family("pending_records", "gauge", "Not at the server yet.", each { Double($0.pending) })
         family("pending_bytes", "gauge", "Their stored bytes.", each { Double($0.pendingBytes) })
@@ -107,8 +86,19 @@ struct MetricsText {
             "last_success_timestamp_seconds",
             "gauge",
             "When the server last took a batch.",
-            each { seconds($0.lastSuccessAt) }
+            each { $0.lastSuccessAt.map(seconds) }
         )
+    }
+
+    /// Returns a sample for each part that has a value, labelled with its name and sorted by it.
+    private func samples<Part>(
+        _ label: String,
+        _ parts: [String: Part],
+        _ value: (Part) -> Double?
+    ) -> [Sample] {
+        parts.sorted { $0.key < $1.key }.compactMap { name, part in
+            value(part).map { ([(label, name)], $0) }
+        }
     }
 
     // MARK: Text
@@ -121,7 +111,7 @@ struct MetricsText {
         _ name: String,
         _ type: String,
         _ help: String,
-        _ samples: [(labels: [(String, String)], value: Double)]
+        _ samples: [Sample]
     ) {
         guard !samples.isEmpty else { return }
         text += "# HELP waypost_\(name) \(help)\n# TYPE waypost_\(name) \(type)\n"
@@ -143,8 +133,4 @@ struct MetricsText {
     private func flag(_ isTrue: Bool) -> Double { isTrue ? 1 : 0 }
 
     private func seconds(_ wall: WallTime) -> Double { Double(wall.milliseconds) / 1000 }
-
-    private func seconds(_ text: String?) -> Double? {
-        text.flatMap { WallTime(rfc3339: $0) }.map { seconds($0) }
-    }
 }

@@ -1,5 +1,6 @@
 // The text screen of `waypost status`, at most 80 columns by 24 lines.
 package import Host
+import Upload
 
 /// Renders a status report as text for a terminal.
 package struct StatusScreen {
@@ -77,12 +78,14 @@ package struct StatusScreen {
         return ["SOURCE    STATE     LAST      RATE/S  RECORDS  DETAIL"]
             + names.compactMap { name in
                 guard let source = report.sources[name] else { return nil }
-                let isRunning = source.state == "loaded"
-                let state = isRunning ? "running" : source.state
+                let isRunning = source.state == .loaded
+                let state = isRunning ? "running" : source.state.rawValue
                 let detail =
                     isRunning
                     ? source.detail
-                    : [source.code, source.reason].compactMap { $0 }.joined(separator: " ")
+                    : [source.code?.rawValue, source.reason].compactMap { $0 }.joined(
+                        separator: " "
+                    )
                 return fit(
                     name.column(10) + state.column(10) + age(source.lastRecordAt).column(10)
                         + "\(rounded(source.ratePerS, 10))".rightColumn(6) + "  "
@@ -96,9 +99,7 @@ package struct StatusScreen {
     private var streams: [String] {
         ["STREAM                  PENDING  UPLOADED  LAST OK   LAST ERROR"]
             + report.streams.sorted { $0.key < $1.key }.map { name, stream in
-                let failure = stream.lastError.map {
-                    ([$0.code, $0.message].compactMap { $0 }).joined(separator: " ")
-                }
+                let failure = stream.lastError.map { "\(Failure($0.message, code: $0.code))" }
                 return fit(
                     name.column(23) + " " + "\(stream.pending)".rightColumn(7) + "  "
                         + "\(stream.uploaded)".rightColumn(8) + "  "
@@ -110,17 +111,17 @@ package struct StatusScreen {
 
     private var foot: [String] {
         let storage = report.storage
-        let next = report.upload.nextSyncAt.flatMap { WallTime(rfc3339: $0) }
+        let next = report.upload.nextSyncAt
             .map { ", next in \(span(max(0, Int(($0.milliseconds - now.milliseconds) / 1000))))" }
         return [
             fit(
-                "storage   \(storage.state): database \(roughSize(storage.databaseBytes)), "
+                "storage   \(storage.state.rawValue): database \(roughSize(storage.databaseBytes)), "
                     + "\(roughSize(storage.freeBytes)) free, \(roughSize(storage.writtenBytes)) written"
             )
         ] + disk + losses + [
-            fit("clock     \(report.clock.state)"),
+            fit("clock     \(report.clock.state.rawValue)"),
             fit(
-                "upload    \(report.upload.state)\(isLive ? next ?? "" : "")"
+                "upload    \(report.upload.state.rawValue)\(isLive ? next ?? "" : "")"
                     + ", \(spent) today"
             ),
         ]
@@ -147,7 +148,7 @@ package struct StatusScreen {
         report.losses.map { loss in
             fit(
                 "lost      \(loss.records) of \(loss.stream), \(loss.kind), "
-                    + period(loss.from, loss.to)
+                    + period(loss.from.rfc3339, loss.to.rfc3339)
             )
         }
     }
@@ -155,10 +156,9 @@ package struct StatusScreen {
     private func errors(room: Int) -> [String] {
         guard !report.recentErrors.isEmpty else { return [] }
         let messages = report.recentErrors.map { error in
-            let time = error.at.dropFirst(11).prefix(8)
+            let time = error.at.rfc3339.dropFirst(11).prefix(8)
             let times = error.count > 1 ? " (\(error.count) times)" : ""
-            let message = [error.code, error.message].compactMap { $0 }.joined(separator: " ")
-            return "\(time)\(times) \(message)"
+            return "\(time)\(times) \(Failure(error.message, code: error.code))"
         }
         return ["errors (times in UTC)"] + whole(messages, room: room - 1)
     }
@@ -176,8 +176,8 @@ package struct StatusScreen {
         return "\u{1B}[1;\(code)m\(state.rawValue)\u{1B}[0m"
     }
 
-    private func age(_ time: String?) -> String {
-        guard let wall = time.flatMap({ WallTime(rfc3339: $0) }) else { return "never" }
+    private func age(_ wall: WallTime?) -> String {
+        guard let wall else { return "never" }
         let seconds = Int((now.milliseconds - wall.milliseconds) / 1000)
         // The clock was set back in between, or is behind after a power cut.
         if seconds < -60 { return "unknown" }

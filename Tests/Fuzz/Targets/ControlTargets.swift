@@ -1,19 +1,14 @@
-// Fuzz targets for the control socket, the snapshot, kernel notifications and dates.
+// Fuzz targets for the control socket, the snapshot, telemetry and dates.
 import FuzzSupport
 import Host
 import Queue
 import Records
 
-@testable import Daemon
 @testable import Status
 
 enum ControlTargets {
     static let all: [FuzzTarget] = [
         FuzzTarget(name: "control", run: request), FuzzTarget(name: "snapshot", run: snapshot),
-        FuzzTarget(name: "netlink") { input in
-            var memory = NetworkMemory()
-            for event in NetlinkMessages.events(input) { _ = memory.notes(event) }
-        },
         FuzzTarget(name: "telemetry") { input in
             guard let telemetry = Telemetry(packed: input) else { return }
             precondition(telemetry.readings.count <= input.count)

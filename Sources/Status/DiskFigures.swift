@@ -1,10 +1,26 @@
 // The write rate of the disk below the state directory, and how long the disk lasts at that rate.
 import Configuration
 import Host
-import Setup
 
-/// The bytes written to a disk since the boot, by all programs and by this one.
-package struct DiskWear: Sendable, Equatable {
+extension StatusReport {
+    /// The disk below the state directory; its rates are null in the first hour.
+    package struct DiskFigures: Codable, Sendable, Equatable {
+        /// The kernel's name, such as `mmcblk0`.
+        package var name: String
+        package var sizeBytes: Int64
+        /// Bytes written by all programs since the boot.
+        package var writtenBytes: Int64
+        @OrNull package var bytesADay: Int64?
+        /// The part of them that Waypost writes.
+        @OrNull package var ownBytesADay: Int64?
+        /// The bytes that can be written before it wears out, estimated from its size.
+        package var enduranceBytes: Int64
+        /// The years until then at this rate.
+        @OrNull package var years: Double?
+    }
+}
+
+extension StatusReport.DiskFigures {
     /// How many times a disk can be filled before it wears out.
     ///
     /// Flash takes some hundred to a thousand writes; a small synced write costs several times its
@@ -12,17 +28,6 @@ package struct DiskWear: Sendable, Equatable {
     private static let fillings: Int64 = 100
     /// The time before which a rate means nothing.
     private static let leastTime = Duration.seconds(3600)
-    private static let day = Duration.days(1)
-
-    /// The kernel's name, such as `mmcblk0`.
-    let name: String
-    let size: Int64
-    /// Bytes since the boot.
-    let written: Int64
-    /// Bytes per day; nil in the first hour.
-    let pace: Int64?
-    /// Bytes per day that this program writes.
-    let ownPace: Int64?
 
     /// `device` holds the files; `own` are the bytes that this program has written since its start.
     ///
@@ -44,37 +49,22 @@ package struct DiskWear: Sendable, Equatable {
             count < 1 << 50,
             let name = target.split(separator: "/").dropLast(isPart ? 1 : 0).last
         else { return nil }
-        self.name = String(name)
-        size = count * 512
-        self.written = written
-        pace = Self.pace(written, in: now - BootInstant(nanoseconds: 0))
-        ownPace = Self.pace(own, in: now - start)
-    }
-
-    /// The bytes that can be written before the disk wears out, estimated from its size.
-    var endurance: Int64 { size * Self.fillings }
-
-    /// The years until then at this rate.
-    var years: Double? {
-        pace.map { rounded(Double(endurance) / Double(max(1, $0)) / 365.25, 10) }
+        self.init(
+            name: String(name),
+            sizeBytes: count * 512,
+            writtenBytes: written,
+            bytesADay: Self.pace(written, in: now - BootInstant(nanoseconds: 0)),
+            ownBytesADay: Self.pace(own, in: now - start),
+            enduranceBytes: count * 512 * Self.fillings
+        )
+        years = bytesADay.map {
+            rounded(Double(enduranceBytes) / Double(max(1, $0)) / 365.25, 10)
+        }
     }
 
     private static func pace(_ bytes: Int64, in time: Duration) -> Int64? {
         guard time >= leastTime else { return nil }
-        return Int64(Double(bytes) * Double(day.milliseconds) / Double(time.milliseconds))
-    }
-}
-
-extension StatusReport.DiskFigures {
-    init(_ wear: DiskWear) {
-        self.init(
-            name: wear.name,
-            sizeBytes: wear.size,
-            writtenBytes: wear.written,
-            bytesADay: wear.pace,
-            ownBytesADay: wear.ownPace,
-            enduranceBytes: wear.endurance,
-            years: wear.years
-        )
+        let day = Double(Duration.days(1).milliseconds)
+        return Int64(Double(bytes) * day / Double(time.milliseconds))
     }
 }

@@ -1,0 +1,61 @@
+// The interfaces and addresses of this machine, and when a change of them is reported.
+import CLinux
+import Glibc
+import Host
+
+/// The links that carry traffic and the addresses in use: a change may open a way to the server.
+///
+/// Network scans, counters and router advertisements change nothing in it, nor does loopback.
+struct NetworkState: Sendable, Equatable {
+    /// IFF_UP, IFF_RUNNING and IFF_LOWER_UP: the flags of a link that carries traffic.
+    private static let carrying: UInt32 = 0x1 | 0x40 | 0x10000
+    private static let loopback: UInt32 = 0x8
+    /// Flags of an address in duplicate address detection (IFA_F_TENTATIVE) or that failed it
+    /// (IFA_F_DADFAILED).
+    private static let unusable: UInt32 = 0x40 | 0x08
+
+    /// By interface.
+    private var links: [String: UInt32] = [:]
+    private var addresses: Set<String> = []
+
+    /// Reads the present state, in the network namespace of the calling thread.
+    static func current() -> Self {
+        var state = Self()
+        var first: UnsafeMutablePointer<ifaddrs>?
+        guard getifaddrs(&first) == 0 else { return state }
+        defer { freeifaddrs(first) }
+        var next = first
+        while let entry = next?.pointee {
+            next = entry.ifa_next
+            guard let name = entry.ifa_name else { continue }
+            var ipv4: UInt32?
+            if let address = entry.ifa_addr, Int32(address.pointee.sa_family) == AF_INET {
+                ipv4 = UnsafeRawPointer(address).load(as: sockaddr_in.self).sin_addr.s_addr
+            }
+            state.add(String(cString: name), flags: entry.ifa_flags, ipv4: ipv4)
+        }
+        // getifaddrs(3) does not say which addresses may be used.
+        state.add(ipv6: SmallText.read("/proc/thread-self/net/if_inet6") ?? "")
+        return state
+    }
+
+    /// Adds an interface and one of its addresses, if it has one.
+    mutating func add(_ name: String, flags: UInt32, ipv4: UInt32? = nil) {
+        guard flags & Self.loopback == 0 else { return }
+        links[name] = flags & Self.carrying
+        if let ipv4 { addresses.insert("\(name) \(ipv4)") }
+    }
+
+    /// Adds the lines of `if_inet6`: address, index, prefix, scope and flags in hexadecimal, name.
+    ///
+    /// Those of other interfaces than the ones added before are left out.
+    mutating func add(ipv6 table: String) {
+        for line in table.split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard fields.count == 6, let flags = UInt32(fields[4], radix: 16),
+                flags & Self.unusable == 0, links[String(fields[5])] != nil
+            else { continue }
+            addresses.insert("\(fields[5]) \(fields[0])")
+        }
+    }
+}
