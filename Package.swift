@@ -248,8 +248,7 @@ let package = Package(
         module(
             "Receiver",
             [
-                "Host", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd",
-                "CCrypto",
+                "Host", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CZlib", "CZstd", "CCrypto",
             ]
         ),
         .executableTarget(

@@ -48,14 +48,17 @@ package struct Transport: ~Copyable {
     /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
     ///
     /// `isFresh`: over a new connection, after a new DNS query. `isOnlyTry`: nobody retries it
-    /// soon. `meanwhile` is called, until it returns false, while part of the body is in flight and
-    /// the thread would wait for the network or the server.
+    /// soon. `limit` is the longest total time, even with progress. `isStatusEnough`: an answer
+    /// counts even if its rest never comes. `meanwhile` is called, until it returns false, while
+    /// part of the body is in flight and the thread would wait for the network or the server.
     package borrowing func post(
         _ body: any RequestBody,
         headers: [String],
         to url: String? = nil,
         isFresh: Bool = false,
         isOnlyTry: Bool = false,
+        limit: Duration? = nil,
+        isStatusEnough: Bool = false,
         meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
@@ -63,6 +66,7 @@ package struct Transport: ~Copyable {
         // never send.
         var request = Sending(url ?? settings.endpoint, headers + ["Expect:"])
         (request.isFresh, request.isOnlyTry) = (isFresh, isOnlyTry)
+        (request.limit, request.isStatusEnough) = (limit, isStatusEnough)
         return send(body, request, meanwhile: meanwhile, until: stop)
     }
 
@@ -99,6 +103,7 @@ package struct Transport: ~Copyable {
         var isFresh = false
         var isOnlyTry = false
         var limit: Duration?
+        var isStatusEnough = false
 
         init(_ url: String, _ headers: [String]) { (self.url, self.headers) = (url, headers) }
     }
@@ -161,9 +166,10 @@ package struct Transport: ~Copyable {
         }
         // libcurl reports an answer that ends inside its header as a success: `200` and no body.
         let isWhole = result == CURLE_OK && exchange.hasWholeHeader
+        let answer = answer(exchange)
         // The status counts even if the body was too long to read.
-        return isWhole || exchange.isCut
-            ? Attempt(outcome: .answered(answer(exchange)))
+        return isWhole || exchange.isCut || request.isStatusEnough && answer.status > 0
+            ? Attempt(outcome: .answered(answer))
             : Attempt(outcome: .failed(failure(result, exchange)), code: result, address: peer)
     }
 
@@ -338,7 +344,7 @@ package struct Transport: ~Copyable {
     private func failure(_ code: CURLcode, _ exchange: ExchangeContext) -> Failure {
         guard !exchange.isHeaderTooLong else {
             return Failure(
-                "\(settings.endpoint): the header of the answer is longer than \(AnswerHeader.limit) bytes; check \(settings.names.endpoint)",
+                "\(settings.server): the header of the answer is longer than \(AnswerHeader.limit) bytes; check \(settings.names.endpoint)",
                 code: .server
             )
         }
@@ -351,7 +357,7 @@ package struct Transport: ~Copyable {
         }
         // The text may quote a certificate from the other side.
         return Failure(
-            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))"
+            "\(settings.server): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))"
                 + ConnectionAdvice.text(code, detail, settings.names),
             code: code == CURLE_BAD_CONTENT_ENCODING ? .server : .network
         )
