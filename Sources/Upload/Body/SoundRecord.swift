@@ -1,4 +1,5 @@
 // The JSON of an audio record, piece by piece.
+import HTTP
 import Queue
 import Records
 
