@@ -1,7 +1,5 @@
 // The tokens of the devices that may send, from a file that stores their digests.
-import CLinux
 import Foundation
-import Glibc
 import Host
 
 /// The tokens that devices may use.
@@ -62,34 +60,16 @@ package struct TokenList: Sendable {
         return known
     }
 
-    /// Replaces the file atomically; returns a message about the result.
+    /// Replaces the file with one of the same owner and permissions; returns a message about the result.
     private static func replace(_ file: String, with lines: [String]) -> String {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
-        let next = path + ".new"
+        let text = Array(lines.joined(separator: "\n").utf8)
         do {
-            var status = stat()
-            guard stat(path, &status) == 0 else { throw Trouble("stat", path) }
-            let text = Array(lines.joined(separator: "\n").utf8)
-            unlink(next)
-            try write(text, next, status)
-            guard rename(next, path) == 0 else { throw Trouble("rename", next) }
-            try syncFolder(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+            try SmallFile.replace(path, text, mode: 0o600, keepsOwner: true)
             return "\(file): its tokens are kept as SHA-256 from now on"
         } catch {
-            unlink(next)
             return "\(file): its tokens stay in the clear (\(error))"
         }
-    }
-
-    /// Writes the file with the original's owner and permissions.
-    private static func write(_ text: [UInt8], _ path: String, _ status: stat) throws {
-        let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard number >= 0 else { throw Trouble("open", path) }
-        defer { close(number) }
-        guard geteuid() != 0 || fchown(number, status.st_uid, status.st_gid) == 0,
-            fchmod(number, status.st_mode & 0o777) == 0,
-            Glibc.write(number, text, text.count) == text.count, fsync(number) == 0
-        else { throw Trouble("write", path) }
     }
 
     /// True if there is no list.

@@ -16,25 +16,11 @@ struct BucketPut {
     /// Seconds after which a gateway retries, unless the store says otherwise.
     static let pause = 30
 
-    private let place: BucketPlace
-    private let keys: String
-    private let line: BucketLine
-    private let deadline: BootInstant
-    private let stop: StopSignal
-
-    init(
-        _ place: BucketPlace,
-        _ keys: String,
-        _ line: BucketLine,
-        until deadline: BootInstant,
-        or stop: StopSignal
-    ) {
-        self.place = place
-        self.keys = keys
-        self.line = line
-        self.deadline = deadline
-        self.stop = stop
-    }
+    let place: BucketPlace
+    let keys: String
+    let line: BucketLine
+    let deadline: BootInstant
+    let stop: StopSignal
 
     /// Puts an object; returns once the store has confirmed it, throws an HTTPRefusal otherwise.
     func callAsFunction(_ object: BucketObject) throws {
@@ -45,7 +31,7 @@ struct BucketPut {
         let exchange = line.transport.put(
             object.body,
             headers: ["Content-Type: \(object.type)"],
-            to: BucketURL.object(object.key, in: place.url),
+            to: BucketURL.object(object.key, in: place.transport.endpoint),
             signing: RequestSigning(region: place.region, keys: keys, digest: object.digest),
             limit: left,
             until: stop

@@ -3,10 +3,7 @@ import Host
 
 enum Words {
     /// Formats `2026-11-22 16:20`, in UTC.
-    static func minute(_ milliseconds: Int64) -> String {
-        let text = WallTime(milliseconds: milliseconds).rfc3339
-        return "\(text.prefix(10)) \(text.dropFirst(11).prefix(5))"
-    }
+    static func minute(_ milliseconds: Int64) -> String { String(second(milliseconds).prefix(16)) }
 
     /// Formats `2026-11-22 16:20:05`, in UTC.
     static func second(_ milliseconds: Int64) -> String {
