@@ -28,13 +28,7 @@ struct ListenAddress {
         let number = socket(AF_INET, Int32(kind), 0)
         guard number >= 0 else { throw Trouble("socket", written) }
         var yes: Int32 = 1
-        setsockopt(
-            number,
-            SOL_SOCKET,
-            SO_REUSEADDR,
-            &yes,
-            socklen_t(MemoryLayout.size(ofValue: yes))
-        )
+        setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         let isBound = withUnsafePointer(to: address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0

@@ -55,8 +55,10 @@ final class AlertBook {
     /// Stores state changes and new alerts; they are on the disk when this returns.
     ///
     /// `changed`: nil to forget a device; `alerts`: the new alerts of each channel.
-    func note(_ changed: [String: AlertMarks?], _ alerts: [String: [Alert]]) throws {
-        guard !changed.isEmpty || alerts.contains(where: { !$1.isEmpty }) else { return }
+    func note(_ changed: [String: AlertMarks?], _ alerts: [(channel: String, alerts: [Alert])])
+        throws
+    {
+        guard !changed.isEmpty || alerts.contains(where: { !$0.alerts.isEmpty }) else { return }
         try database.change { database in
             for (device, marks) in changed { try Self.put(marks, of: device, database) }
             let sql =
