@@ -278,8 +278,8 @@ let package = Package(
         module(
             "Receiver",
             [
-                "Host", "JSON", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CCurl", "CZlib",
-                "CZstd", "CCrypto",
+                "Host", "JSON", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CZlib", "CZstd",
+                "CCrypto",
             ]
         ),
         .executableTarget(

@@ -12,6 +12,8 @@ package struct HTTPRequest {
     package var limit: Duration?
     /// Nobody retries it soon.
     package var isOnlyTry = false
+    /// An answer counts even if its rest never comes.
+    package var isStatusEnough = false
 
     package init(posting body: RequestBody, headers: [String], to url: String? = nil) {
         (self.body, self.headers, self.url) = (body, headers, url)

@@ -114,8 +114,10 @@ package final class Transport {
         }
         // libcurl reports an answer that ends inside its header as a success: `200` and no body.
         let isWhole = result == CURLE_OK && exchange.hasWholeHeader
+        let answer = answer(exchange)
         // The status counts even if the body was too long to read.
-        if isWhole || exchange.isCut { return (.answered(answer(exchange)), nil) }
+        let isAnswered = request.isStatusEnough && answer.status > 0
+        if isWhole || exchange.isCut || isAnswered { return (.answered(answer), nil) }
         return (.failed(failure(result, exchange)), way.turns(result, address: peer))
     }
 
@@ -275,7 +277,7 @@ package final class Transport {
     private func failure(_ code: CURLcode, _ exchange: ExchangeContext) -> Failure {
         guard !exchange.isHeaderTooLong else {
             return Failure(
-                "\(settings.endpoint): the header of the answer is longer than \(AnswerHeader.limit) bytes; check \(settings.names.endpoint)",
+                "\(settings.server): the header of the answer is longer than \(AnswerHeader.limit) bytes; check \(settings.names.endpoint)",
                 code: .server
             )
         }
@@ -288,7 +290,7 @@ package final class Transport {
         }
         // The text may quote a certificate from the other side.
         return Failure(
-            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))"
+            "\(settings.server): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))"
                 + ConnectionAdvice.text(code, detail, settings.names),
             code: code == CURLE_BAD_CONTENT_ENCODING ? .server : .network
         )

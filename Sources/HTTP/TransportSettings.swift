@@ -5,6 +5,8 @@ package struct TransportSettings: Sendable {
     package static let usualTimeout = Duration.seconds(30)
 
     package var endpoint: String
+    /// The server's name in messages, if the endpoint holds a secret.
+    package var alias: String?
     /// A request without progress for this long fails.
     package var timeout: Duration
     package var userAgent: String
@@ -36,10 +38,13 @@ extension TransportSettings {
     /// The timeout without progress, longer with a rate limit: our own pauses do not count.
     var patience: Duration { timeout + .seconds(maxRate.map { (128 << 10) / max(1, $0) } ?? 0) }
 
-    /// The endpoint is an unencrypted address of this machine.
+    /// The server's name in messages.
+    var server: String { alias ?? endpoint }
+
+    /// The endpoint is an address of this machine: an unencrypted one, or one with a secret.
     package var staysOnThisMachine: Bool {
         guard case .success(let place) = Endpoint.parse(endpoint) else { return false }
-        return !place.isEncrypted && place.isLoopback
+        return place.isLoopback && (!place.isEncrypted || alias != nil)
     }
 }
 

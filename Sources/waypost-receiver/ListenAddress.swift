@@ -8,13 +8,14 @@ struct ListenAddress {
     private static let backlog: Int32 = 256
 
     private var address = sockaddr_in()
+    private let host: String
     private let written: String
 
     init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"),
             let port = UInt16(text[text.index(after: colon)...])
         else { return nil }
-        let host = text[..<colon] == "localhost" ? "127.0.0.1" : String(text[..<colon])
+        host = text[..<colon] == "localhost" ? "127.0.0.1" : String(text[..<colon])
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         written = text
@@ -27,13 +28,7 @@ struct ListenAddress {
         let number = socket(AF_INET, Int32(kind), 0)
         guard number >= 0 else { throw Trouble("socket", written) }
         var yes: Int32 = 1
-        setsockopt(
-            number,
-            SOL_SOCKET,
-            SO_REUSEADDR,
-            &yes,
-            socklen_t(MemoryLayout.size(ofValue: yes))
-        )
+        setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         let isBound = withUnsafePointer(to: address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
@@ -46,17 +41,14 @@ struct ListenAddress {
         return number
     }
 
-    /// Returns the address of a listening socket, as `127.0.0.1:8080`.
-    static func text(of socket: Int32) throws -> String {
+    /// Returns the address of its listening socket, as `127.0.0.1:8080`.
+    func text(of socket: Int32) throws -> String {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let code = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
         }
         guard code == 0 else { throw Trouble("getsockname", "the listening socket") }
-        var text = [CChar](repeating: 0, count: Int(INET_ADDRSTRLEN))
-        inet_ntop(AF_INET, &address.sin_addr, &text, socklen_t(text.count))
-        let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
         return "\(host):\(UInt16(bigEndian: address.sin_port))"
     }
 }

@@ -151,7 +151,7 @@ struct Serve: ParsableCommand {
         bounds.isBehindProxy = behindProxy
         let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
         try application.begin()
-        try announce(socket, isOpen: application.isOpen())
+        announce(try address.text(of: socket), isOpen: application.isOpen())
         signals.wait()
         // Even if the disk hangs: answered batches are stored, and gateways resend the others.
         exitAfter(seconds: 4)
@@ -185,9 +185,8 @@ struct Serve: ParsableCommand {
         )
     }
 
-    private func announce(_ socket: Int32, isOpen: Bool) throws {
+    private func announce(_ place: String, isOpen: Bool) {
         let path = BucketOptions.isBucket(data) ? data : URL(fileURLWithPath: data).path
-        let place = try ListenAddress.text(of: socket)
         FileHandle.standardOutput.write(
             Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
         )

@@ -122,11 +122,8 @@ package final class RawClient: @unchecked Sendable {
         return isThere
     }
 
-    /// Reads and drops at most `count` available bytes; returns false at the end.
-    package func sip(_ count: Int) -> Bool { !hasNews() || receive(count) }
-
-    private func receive(_ most: Int = 64 << 10) -> Bool {
-        var block = [UInt8](repeating: 0, count: most)
+    private func receive() -> Bool {
+        var block = [UInt8](repeating: 0, count: 64 << 10)
         let count = recv(number, &block, block.count, 0)
         guard count > 0 else { return false }
         unread += block.prefix(count)

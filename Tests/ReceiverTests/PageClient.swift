@@ -55,8 +55,19 @@ final class PageClient {
         from address: String = "127.0.0.1",
         window: Int32 = 0
     ) throws -> RawClient {
+        try open("/live\(page)", method, version: version, from: address, window: window)
+    }
+
+    /// Requests a path and leaves the answer to be read.
+    func open(
+        _ path: String,
+        _ method: String = "GET",
+        version: String = "HTTP/1.1",
+        from address: String = "127.0.0.1",
+        window: Int32 = 0
+    ) throws -> RawClient {
         let client = try RawClient(port: port, from: address, window: window)
-        client.send("\(method) /live\(page) \(version)\r\nHost: r\r\n\(fields)\r\n")
+        client.send("\(method) \(path) \(version)\r\nHost: r\r\n\(fields)\r\n")
         return client
     }
 

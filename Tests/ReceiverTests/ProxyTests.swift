@@ -133,11 +133,15 @@ import Testing
             curl.waitUntilExit()
             _ = site.port
         }
+        func events() -> Int {
+            ((try? site.folder.read("live")) ?? "").components(separatedBy: "data: changed").count
+                - 1
+        }
+        try waitUntil("the first event") { events() == 1 }
         for device in ["d1", "d2"] {
+            let before = events()
             #expect(try site.receiver.send(device: device) == 200)
-            try waitUntil("\(device) on the page") {
-                (try? site.folder.read("live").contains(#"href="/device/\#(device)""#)) == true
-            }
+            try waitUntil("an event") { events() > before }
         }
     }
 

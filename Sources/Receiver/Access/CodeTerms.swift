@@ -1,4 +1,4 @@
-// The terms of an enrolment code, and the result of using one.
+// The terms of an enrolment code.
 
 /// The conditions under which a code is accepted.
 package struct CodeTerms: Sendable, Equatable {
@@ -10,14 +10,4 @@ package struct CodeTerms: Sendable, Equatable {
     package init(device: String? = nil, replaces: Bool = false) {
         (self.device, self.replaces) = (device, replaces)
     }
-}
-
-/// The answer to a device that sent a code.
-enum CodeExchange: Sendable {
-    /// `replaced`: an older token of this device has ended.
-    case token(GivenSecret, replaced: Bool)
-    /// Unknown, used or expired.
-    case badCode
-    case codeOfAnotherDevice
-    case alreadyEnrolled
 }

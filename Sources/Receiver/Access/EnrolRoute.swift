@@ -1,36 +1,26 @@
 // The route `POST /api/device/enroll`, which exchanges a code for a token.
 import Foundation
+import Synchronization
 
 /// Exchanges codes for tokens, and slows down clients that guess.
-final class EnrolRoute: @unchecked Sendable {
-    // Unchecked because `attempts` is only used under `lock`.
+final class EnrolRoute: Sendable {
     private let enrolments: Enrolments
-    private let lock = NSLock()
-    private var attempts = AttemptLimit()
-    private let clock = ContinuousClock()
+    private let log: ServerLog
+    private let attempts = Mutex(AttemptLimit())
 
-    init(_ enrolments: Enrolments) {
-        self.enrolments = enrolments
+    init(_ enrolments: Enrolments, log: ServerLog) {
+        (self.enrolments, self.log) = (enrolments, log)
     }
 
-    /// The result of a successful enrolment.
-    struct Enrolled {
-        var token: String
-        var device: String
-        /// True if an older token of the device has ended.
-        var hasReplaced: Bool
-    }
-
-    /// Exchanges the code in `body`; throws an HTTPRefusal.
+    /// Exchanges the code in `body` for a token; throws an HTTPRefusal.
     ///
-    /// An unknown, a used and an expired code get the same answer, so that it says nothing about
-    /// codes. `isListed` returns whether a device has a token in the token list.
-    func exchange(
+    /// `isListed` returns whether a device has a token in the token list.
+    func answer(
         _ body: Data,
         from address: String,
         isListed: (String) -> Bool
-    ) throws -> Enrolled {
-        if let seconds = lock.withLock({ attempts.wait(address, at: clock.now) }) {
+    ) throws -> HTTPAnswer {
+        if let seconds = attempts.withLock({ $0.wait(address, at: .now) }) {
             throw HTTPRefusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
         let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
@@ -43,34 +33,22 @@ final class EnrolRoute: @unchecked Sendable {
             )
         }
         let wanted = try Self.wanted(object?["token"])
-        let code = GivenSecret(typed: text)
         // Counted before the check, so that parallel attempts count too.
-        lock.withLock { attempts.failed(address, at: clock.now) }
-        guard let code else { throw Self.refusal(.badCode, device) }
-        let exchange = try enrolments.exchange(
-            code,
+        attempts.withLock { $0.failed(address, at: .now) }
+        let (token, isReplaced) = try enrolments.exchange(
+            GivenSecret(typed: text),
             for: device,
             wanted,
             isListed: isListed(device),
             at: Date()
         )
-        guard case .token(let token, let replaced) = exchange else {
-            throw Self.refusal(exchange, device)
+        attempts.withLock { $0.succeeded(address) }
+        if isReplaced {
+            log.warn("\(device) has enrolled again: its former token has ended")
+        } else {
+            log.write("\(device) has enrolled")
         }
-        lock.withLock { attempts.succeeded(address) }
-        return Enrolled(token: token.text, device: device, hasReplaced: replaced)
-    }
-
-    private static func refusal(_ exchange: CodeExchange, _ device: String) -> HTTPRefusal {
-        let reason =
-            switch exchange {
-            case .codeOfAnotherDevice: "this code was made for another device_id than \(device)"
-            case .alreadyEnrolled:
-                "\(device) is already enrolled; use a code of: waypost-receiver codes add --device "
-                    + "\(device) --replace"
-            case .badCode, .token: "this code is not known, was used, or is too old"
-            }
-        return HTTPRefusal(status: 403, reason: reason)
+        return HTTPAnswer(200, ["token": token.text, "device_id": device])
     }
 
     /// Returns the token that the device generated; nil if the server is to make one.

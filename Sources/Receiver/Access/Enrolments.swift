@@ -83,65 +83,31 @@ package final class Enrolments: Sendable {
     {
         let code = GivenSecret.newCode()
         let id = try database.change { database in
-            let row = try database.prepare("INSERT INTO codes(digest, expires) VALUES (?,?)")
-            try row.bind(code.digest, at: 1)
-            try row.bind(Self.seconds(expires), at: 2)
-            try row.run()
-            let id = database.lastInsertedRow
-            try Self.put(terms, of: id, database)
+            let sql = "INSERT INTO codes(digest, expires) VALUES (?,?)"
+            try database.perform(sql, code.digest, Self.seconds(expires))
+            let (id, replaces) = (database.lastInsertedRow, Int64(terms.replaces ? 1 : 0))
+            try database.perform("INSERT INTO terms VALUES (?,?,?)", id, terms.device, replaces)
             return id
         }
         return (id, code)
     }
 
-    private static func put(_ terms: CodeTerms, of id: Int64, _ database: borrowing Connection)
-        throws
-    {
-        let row = try database.prepare("INSERT INTO terms VALUES (?,?,?)")
-        try row.bind(id, at: 1)
-        if let device = terms.device { try row.bind(device, at: 2) }
-        try row.bind([terms.replaces ? 1 : 0], from: 3)
-        try row.run()
-    }
-
-    /// Returns a code's terms; a code of an earlier version has none and fits any new device.
-    private static func terms(of id: Int64, _ database: borrowing Connection) throws -> CodeTerms {
-        let row = try database.prepare("SELECT device, replaces FROM terms WHERE code=?")
-        try row.bind(id, at: 1)
-        guard try row.step() else { return CodeTerms() }
-        return CodeTerms(
-            device: row.isText(0) ? row.text(0) : nil,
-            replaces: row.required(1) != 0
-        )
-    }
-
     package func list(at now: Date) throws -> [CodeEntry] {
-        try database.ask { database in
-            let row = try database.prepare(
-                """
-                SELECT id, expires, codes.device, terms.device, replaces FROM codes LEFT JOIN terms ON code=id
-                ORDER BY id
-                """
-            )
-            var entries: [CodeEntry] = []
-            while try row.step() {
+        let sql = """
+            SELECT id, expires, codes.device, terms.device, replaces FROM codes LEFT JOIN terms ON code=id
+            ORDER BY id
+            """
+        return try database.ask { database in
+            try database.rows(sql) { row in
                 let expires = row.required(1)
-                let state: CodeEntry.State =
-                    if row.isText(2) {
-                        .used(by: row.text(2))
-                    } else {
-                        expires > Self.seconds(now) ? .open : .expired
-                    }
-                let date = Date(timeIntervalSince1970: TimeInterval(expires))
-                let terms = CodeTerms(
-                    device: row.isText(3) ? row.text(3) : nil,
-                    replaces: row.required(4) != 0
-                )
-                entries.append(
-                    CodeEntry(id: row.required(0), expires: date, state: state, terms: terms)
+                let isOpen = expires > Self.seconds(now)
+                return CodeEntry(
+                    id: row.required(0),
+                    expires: Date(timeIntervalSince1970: TimeInterval(expires)),
+                    state: row.isText(2) ? .used(by: row.text(2)) : isOpen ? .open : .expired,
+                    terms: CodeTerms(row, from: 3)
                 )
             }
-            return entries
         }
     }
 
@@ -150,7 +116,7 @@ package final class Enrolments: Sendable {
     /// A code that is not used yet ends. The device that used one keeps its token.
     package func drop(_ id: Int64) throws -> Bool {
         try database.change { database in
-            try database.run("DELETE FROM codes WHERE id=?", id)
+            try database.perform("DELETE FROM codes WHERE id=?", id)
             return database.changes == 1
         }
     }
@@ -162,75 +128,59 @@ package final class Enrolments: Sendable {
     /// Both changes are on the disk when this returns. A revoked device becomes valid again.
     /// `wanted`: the token that the device generated, nil for one made here. With it the device may
     /// repeat the request, because the answer may have been lost. `isListed`: whether the device
-    /// has a token in the token list.
+    /// has a token in the token list. Throws an HTTPRefusal; an unknown, a used, an expired and an
+    /// invalid (nil) code get the same, so that it says nothing about codes.
     func exchange(
-        _ code: GivenSecret,
+        _ code: GivenSecret?,
         for device: String,
         _ wanted: GivenSecret?,
         isListed: Bool,
         at now: Date
-    ) throws -> CodeExchange {
-        try database.change { database in
+    ) throws -> (token: GivenSecret, isReplaced: Bool) {
+        guard let code else { throw Self.badCode }
+        return try database.change { database in
             if let wanted, let holder = try Self.holder(of: wanted, database) {
                 let isRepeated = try Self.find(code, usedBy: device, after: 0, database) != nil
-                return isRepeated && holder == device ? .token(wanted, replaced: false) : .badCode
+                guard isRepeated, holder == device else { throw Self.badCode }
+                return (wanted, false)
             }
             let now = Self.seconds(now)
             guard let id = try Self.find(code, usedBy: nil, after: now, database) else {
-                return .badCode
+                throw Self.badCode
             }
-            let terms = try Self.terms(of: id, database)
-            guard terms.device == nil || terms.device == device else { return .codeOfAnotherDevice }
-            let isEnrolled = try isListed || Self.hasToken(device, database)
-            guard terms.replaces || !isEnrolled else { return .alreadyEnrolled }
-            if isEnrolled { try Self.endTokens(of: device, at: now, database) }
+            let row = try database.query("SELECT device, replaces FROM terms WHERE code=?", id)
+            // A code of an earlier version has none and fits any new device.
+            let terms = try row.step() ? CodeTerms(row, from: 0) : CodeTerms()
+            guard terms.device == nil || terms.device == device else {
+                throw Self.refusal("this code was made for another device_id than \(device)")
+            }
+            let held = try database.query("SELECT 1 FROM tokens WHERE device=?", device)
+            let isEnrolled = try isListed || held.step()
+            guard terms.replaces || !isEnrolled else {
+                throw Self.refusal(
+                    "\(device) is already enrolled; use a code of: waypost-receiver codes add --device "
+                        + "\(device) --replace"
+                )
+            }
+            if isEnrolled {
+                try database.perform("DELETE FROM tokens WHERE device=?", device)
+                let sql = "INSERT OR REPLACE INTO replacements VALUES (?,?)"
+                try database.perform(sql, device, now)
+            }
             let token = wanted ?? GivenSecret.newToken()
-            try Self.give(token, to: device, for: id, at: now, database)
-            return .token(token, replaced: isEnrolled)
+            try database.perform("UPDATE codes SET device=? WHERE id=?", device, id)
+            try database.perform("INSERT INTO tokens VALUES (?,?)", token.digest, device)
+            try database.perform("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)", device, now)
+            return (token, isEnrolled)
         }
     }
 
-    private static func hasToken(_ device: String, _ database: borrowing Connection) throws -> Bool
-    {
-        let row = try database.prepare("SELECT 1 FROM tokens WHERE device=?")
-        try row.bind(device, at: 1)
-        return try row.step()
+    private static var badCode: HTTPRefusal {
+        refusal("this code is not known, was used, or is too old")
     }
 
-    /// Ends a device's older tokens, because a new one replaces them.
-    private static func endTokens(
-        of device: String,
-        at now: Int64,
-        _ database: borrowing Connection
-    ) throws {
-        let tokens = try database.prepare("DELETE FROM tokens WHERE device=?")
-        try tokens.bind(device, at: 1)
-        try tokens.run()
-        let row = try database.prepare("INSERT OR REPLACE INTO replacements VALUES (?,?)")
-        try row.bind(device, at: 1)
-        try row.bind(now, at: 2)
-        try row.run()
-    }
-
-    private static func give(
-        _ token: GivenSecret,
-        to device: String,
-        for code: Int64,
-        at now: Int64,
-        _ database: borrowing Connection
-    ) throws {
-        let used = try database.prepare("UPDATE codes SET device=? WHERE id=?")
-        try used.bind(device, at: 1)
-        try used.bind(code, at: 2)
-        try used.run()
-        let row = try database.prepare("INSERT INTO tokens VALUES (?,?)")
-        try row.bind(token.digest, at: 1)
-        try row.bind(device, at: 2)
-        try row.run()
-        let enrolled = try database.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)")
-        try enrolled.bind(device, at: 1)
-        try enrolled.bind(now, at: 2)
-        try enrolled.run()
+    private static func refusal(_ reason: String) -> HTTPRefusal {
+        HTTPRefusal(status: 403, reason: reason)
     }
 
     /// Finds an open code, or one that this device used, comparing with every row in constant time.
@@ -240,11 +190,8 @@ package final class Enrolments: Sendable {
         after expiry: Int64,
         _ database: borrowing Connection
     ) throws -> Int64? {
-        let row = try database.prepare(
-            "SELECT id, digest FROM codes WHERE device IS ? AND expires > ?"
-        )
-        if let device { try row.bind(device, at: 1) }
-        try row.bind(expiry, at: 2)
+        let sql = "SELECT id, digest FROM codes WHERE device IS ? AND expires > ?"
+        let row = try database.query(sql, device, expiry)
         let digest = code.digest
         var found: Int64?
         while try row.step() {
@@ -257,8 +204,7 @@ package final class Enrolments: Sendable {
     private static func holder(of token: GivenSecret, _ database: borrowing Connection) throws
         -> String?
     {
-        let row = try database.prepare("SELECT device FROM tokens WHERE digest=?")
-        try row.bind(token.digest, at: 1)
+        let row = try database.query("SELECT device FROM tokens WHERE digest=?", token.digest)
         return try row.step() ? row.text(0) : nil
     }
 
@@ -278,24 +224,21 @@ package final class Enrolments: Sendable {
     /// The change is on the disk when this returns. `isKnown`: the device has sent something.
     package func revoke(_ device: String, isKnown: Bool, at now: Date) throws -> Bool {
         try database.change { database in
-            let row = try database.prepare(
-                "SELECT 1 FROM tokens WHERE device=?1 UNION SELECT 1 FROM devices WHERE device=?1"
+            let known = try database.query(
+                "SELECT 1 FROM tokens WHERE device=?1 UNION SELECT 1 FROM devices WHERE device=?1",
+                device
             )
-            try row.bind(device, at: 1)
-            guard try row.step() || isKnown else { return false }
-            row.reset()
-            let tokens = try database.prepare("DELETE FROM tokens WHERE device=?")
-            try tokens.bind(device, at: 1)
-            try tokens.run()
-            let mark = try database.prepare(
+            guard try known.step() || isKnown else { return false }
+            known.reset()
+            try database.perform("DELETE FROM tokens WHERE device=?", device)
+            try database.perform(
                 """
                 INSERT INTO devices VALUES (?,NULL,?)
                 ON CONFLICT(device) DO UPDATE SET revoked=coalesce(revoked, excluded.revoked)
-                """
+                """,
+                device,
+                Self.seconds(now)
             )
-            try mark.bind(device, at: 1)
-            try mark.bind(Self.seconds(now), at: 2)
-            try mark.run()
             return true
         }
     }
@@ -320,4 +263,14 @@ package final class Enrolments: Sendable {
     }
 
     private static func seconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970) }
+}
+
+extension CodeTerms {
+    /// Reads `device` and `replaces`, which are NULL for a code of an earlier version.
+    fileprivate init(_ row: borrowing Statement, from column: Int32) {
+        self.init(
+            device: row.isText(column) ? row.text(column) : nil,
+            replaces: row.required(column + 1) != 0
+        )
+    }
 }

@@ -60,11 +60,11 @@ package struct TokenList: Sendable {
         return known
     }
 
-    /// Replaces the file, with its owner and permissions; returns a message about the result.
+    /// Replaces the file with one of the same owner and permissions; returns a message about the result.
     private static func replace(_ file: String, with lines: [String]) -> String {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+        let text = Array(lines.joined(separator: "\n").utf8)
         do {
-            let text = Array(lines.joined(separator: "\n").utf8)
             try SmallFile.replace(path, text, mode: 0o600, keepsOwner: true)
             return "\(file): its tokens are kept as SHA-256 from now on"
         } catch {

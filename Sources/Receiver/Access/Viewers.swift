@@ -70,42 +70,32 @@ package final class Viewers: Sendable {
     package func add(_ name: String, at now: Date) throws -> GivenSecret? {
         let token = GivenSecret.newToken()
         return try database.change { database in
-            let row = try database.prepare("INSERT OR IGNORE INTO viewers VALUES (?,?,?)")
-            try row.bind(name, at: 1)
-            try row.bind(token.digest, at: 2)
-            try row.bind(Self.seconds(now), at: 3)
-            try row.run()
+            let sql = "INSERT OR IGNORE INTO viewers VALUES (?,?,?)"
+            try database.perform(sql, name, token.digest, Self.seconds(now))
             return database.changes == 1 ? token : nil
         }
     }
 
     package func list(at now: Date) throws -> [ViewerEntry] {
-        try database.ask { database in
-            let row = try database.prepare(
-                """
-                SELECT name, created, (SELECT count(*) FROM sessions WHERE viewer=name AND ends > ?)
-                FROM viewers ORDER BY name
-                """
-            )
-            try row.bind(Self.seconds(now), at: 1)
-            var entries: [ViewerEntry] = []
-            while try row.step() {
-                let created = Date(timeIntervalSince1970: TimeInterval(row.required(1)))
-                let sessions = Int(row.required(2))
-                entries.append(
-                    ViewerEntry(name: row.text(0), created: created, sessions: sessions)
+        let sql = """
+            SELECT name, created, (SELECT count(*) FROM sessions WHERE viewer=name AND ends > ?)
+            FROM viewers ORDER BY name
+            """
+        return try database.ask { database in
+            try database.rows(sql, Self.seconds(now)) { row in
+                ViewerEntry(
+                    name: row.text(0),
+                    created: Date(timeIntervalSince1970: TimeInterval(row.required(1))),
+                    sessions: Int(row.required(2))
                 )
             }
-            return entries
         }
     }
 
     /// Deletes a viewer with the token and all sessions; returns false if there is none.
     package func drop(_ name: String) throws -> Bool {
         try database.change { database in
-            let row = try database.prepare("DELETE FROM viewers WHERE name=?")
-            try row.bind(name, at: 1)
-            try row.run()
+            try database.perform("DELETE FROM viewers WHERE name=?", name)
             return database.changes == 1
         }
     }
@@ -117,22 +107,17 @@ package final class Viewers: Sendable {
         guard let viewer = database.known.tokens.device(of: token) else { return nil }
         let session = GivenSecret.newToken()
         try database.change { database in
-            try database.run("DELETE FROM sessions WHERE ends <= ?", Self.seconds(now))
-            let row = try database.prepare(
-                "INSERT INTO sessions(digest, viewer, ends) VALUES (?,?,?)"
-            )
-            try row.bind(session.digest, at: 1)
-            try row.bind(viewer, at: 2)
-            try row.bind(Self.seconds(now) + Int64(Self.sessionDays) * 86_400, at: 3)
-            try row.run()
-            let rest = try database.prepare(
+            let (now, digest) = (Self.seconds(now), session.digest)
+            try database.perform("DELETE FROM sessions WHERE ends <= ?", now)
+            let sql = "INSERT INTO sessions(digest, viewer, ends) VALUES (?,?,?)"
+            try database.perform(sql, digest, viewer, now + Int64(Self.sessionDays) * 86_400)
+            try database.perform(
                 """
                 DELETE FROM sessions WHERE viewer=?1 AND id NOT IN
                 (SELECT id FROM sessions WHERE viewer=?1 ORDER BY id DESC LIMIT \(Self.mostSessions))
-                """
+                """,
+                viewer
             )
-            try rest.bind(viewer, at: 1)
-            try rest.run()
         }
         return session
     }
@@ -147,9 +132,7 @@ package final class Viewers: Sendable {
 
     func logOut(_ session: GivenSecret) throws {
         try database.change { database in
-            let row = try database.prepare("DELETE FROM sessions WHERE digest=?")
-            try row.bind(session.digest, at: 1)
-            try row.run()
+            try database.perform("DELETE FROM sessions WHERE digest=?", session.digest)
         }
     }
 

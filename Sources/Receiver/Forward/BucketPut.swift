@@ -8,25 +8,11 @@ struct BucketPut {
     /// Seconds after which a gateway retries, unless the store says otherwise.
     static let pause = 30
 
-    private let place: BucketPlace
-    private let keys: String
-    private let transport: Transport
-    private let deadline: BootInstant
-    private let stop: StopSignal
-
-    init(
-        _ place: BucketPlace,
-        _ keys: String,
-        _ transport: Transport,
-        until deadline: BootInstant,
-        or stop: StopSignal
-    ) {
-        self.place = place
-        self.keys = keys
-        self.transport = transport
-        self.deadline = deadline
-        self.stop = stop
-    }
+    let place: BucketPlace
+    let keys: String
+    let transport: Transport
+    let deadline: BootInstant
+    let stop: StopSignal
 
     /// Puts an object; returns once the store has confirmed it, throws an HTTPRefusal otherwise.
     func callAsFunction(_ object: BucketObject) throws {
@@ -36,7 +22,7 @@ struct BucketPut {
         }
         var request = HTTPRequest(
             putting: object,
-            into: place.url,
+            into: place.transport.endpoint,
             region: place.region,
             keys: keys
         )

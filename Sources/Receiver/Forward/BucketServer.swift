@@ -78,12 +78,9 @@ package struct BucketServer: ReceiverApplication {
 
     package func answer(_ head: RequestHead, _ wire: Spool) -> HTTPAnswer {
         do {
-            let start = ContinuousClock.now
-            let (device, key, size) = (try authorize(head), try requests.key(head), wire.count)
-            let (body, batch) = try requests.checked(head, wire, from: device)
-            let receipt = try body.withView { try store.store(batch, key: key, body: $0) }
-            log.stored(batch, receipt, bytes: size, since: start)
-            return HTTPAnswer(receipt, key: key)
+            return try requests.answer(head, wire, from: authorize(head), log) {
+                try store.store($0, key: $1, body: $2)
+            }
         } catch {
             return log.refused(error)
         }

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import HTTP
+import Synchronization
 
 /// Stores batches, each on its own thread; has no state besides the work in progress.
 ///
@@ -49,7 +50,13 @@ final class BucketStore: @unchecked Sendable {
         let days = try made(batch, body)
         let line = try takeLine()
         defer { lock.withLock { idle.append(line) } }
-        let put = BucketPut(place, try keys(), line, until: deadline, or: stop)
+        let put = BucketPut(
+            place: place,
+            keys: try keys(),
+            transport: line,
+            deadline: deadline,
+            stop: stop
+        )
         do {
             if days.hasSound {
                 try batch.forEachRecord(of: body) { try storeSound(of: $0, batch, body, put) }
@@ -111,21 +118,19 @@ final class BucketStore: @unchecked Sendable {
 /// Audio objects stored recently, so that the retry of a refused batch can skip them.
 ///
 /// Otherwise a store too slow for all the audio of a batch would never get it.
-private final class RecentObjects: @unchecked Sendable {
-    // Unchecked because the sets are used under `lock`.
+private final class RecentObjects: Sendable {
     private static let most = 2000
-    private let lock = NSLock()
-    private var (newer, older): (Set<String>, Set<String>) = ([], [])
+    private let known = Mutex((newer: Set<String>(), older: Set<String>()))
 
     func has(_ object: BucketObject) -> Bool {
         let identity = object.key + object.digest
-        return lock.withLock { newer.contains(identity) || older.contains(identity) }
+        return known.withLock { $0.newer.contains(identity) || $0.older.contains(identity) }
     }
 
     func add(_ object: BucketObject) {
-        lock.withLock {
-            if newer.count >= Self.most { (newer, older) = ([], newer) }
-            newer.insert(object.key + object.digest)
+        known.withLock {
+            if $0.newer.count >= Self.most { $0 = ([], $0.newer) }
+            $0.newer.insert(object.key + object.digest)
         }
     }
 }

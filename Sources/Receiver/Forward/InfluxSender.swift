@@ -1,5 +1,6 @@
 // Sends points, and isolates those that InfluxDB refuses.
 import Host
+import HTTP
 
 /// The result of sending points.
 struct InfluxVerdict {
@@ -85,9 +86,7 @@ struct InfluxSender: Sendable {
     /// Sends points once; returns the answer if it refuses them, nil if they are accepted.
     ///
     /// Throws Trouble for any other answer.
-    private func refusal(_ lines: ArraySlice<String>, until stop: StopSignal) throws
-        -> WebPost.Answer?
-    {
+    private func refusal(_ lines: ArraySlice<String>, until stop: StopSignal) throws -> Answer? {
         let answer = try WebPost.exchange(
             lines.joined(separator: "\n"),
             headers: ["Content-Type: text/plain; charset=utf-8"]
@@ -107,7 +106,7 @@ struct InfluxSender: Sendable {
         }
     }
 
-    private static func words(_ answer: WebPost.Answer) -> String {
+    private static func words(_ answer: Answer) -> String {
         "\(answer.status) \(printable(answer.text, limit: 300))"
     }
 
@@ -123,4 +122,9 @@ struct InfluxSender: Sendable {
             text.contains(text: $0)
         }
     }
+}
+
+extension Answer {
+    /// The beginning of the body.
+    fileprivate var text: String { String(decoding: body, as: UTF8.self) }
 }

@@ -3,13 +3,12 @@ import Synchronization
 
 /// Sends parts of an answer as they become available; uses no thread between two parts.
 ///
-/// A client that is too slow with a part is disconnected, and so is one that has left.
+/// A client that does not read a part is disconnected, and so is one that has left.
 package final class AnswerStream: Sendable {
     private struct State {
-        var place: (connection: HTTPConnection, limits: Connections)?
-        /// The part that is being sent, and the one after it.
+        var connection: HTTPConnection?
+        /// The rest of the part that is being sent.
         var rest: ArraySlice<UInt8>
-        var next: [UInt8]?
         /// True if the connection is suspended.
         var isWaiting = false
         var isOver = false
@@ -17,23 +16,14 @@ package final class AnswerStream: Sendable {
         mutating func wake() {
             guard isWaiting else { return }
             isWaiting = false
-            place?.connection.resume()
+            connection?.resume()
         }
 
         mutating func pause() {
-            // The sent part's memory is released.
-            rest = []
             isWaiting = true
-            place.map { $0.limits.stop($0.connection) }
-            place?.connection.suspend()
+            connection?.suspend()
         }
-
-        /// Restarts the client's deadline.
-        func giveTime() { place.map { $0.limits.start($0.connection) } }
     }
-
-    /// Bytes of a part per deadline; each gets as much time as a header.
-    private static let step = 512 << 10
 
     let headers: [(name: String, value: String)]
     private let state: Mutex<State>
@@ -46,10 +36,12 @@ package final class AnswerStream: Sendable {
 
     // MARK: On any thread
 
-    /// Queues a part after the current one; replaces one that is still queued.
+    /// Sends a part; call it only while `isIdle`.
+    ///
+    /// libmicrohttpd's timeout disconnects a client that does not read it.
     package func send(_ part: [UInt8]) {
         state.withLock {
-            $0.next = part
+            $0.rest = part[...]
             $0.wake()
         }
     }
@@ -62,42 +54,30 @@ package final class AnswerStream: Sendable {
         }
     }
 
-    /// True if everything queued has been sent.
-    package var isIdle: Bool { state.withLock { $0.rest.isEmpty && $0.next == nil } }
+    /// True if the last part has been sent.
+    package var isIdle: Bool { state.withLock { $0.rest.isEmpty } }
 
     /// True if it was ended or its client has left, which the daemon does not notice between parts.
     package var isOver: Bool {
-        state.withLock { $0.isOver || ($0.isWaiting && $0.place?.connection.isClosed == true) }
+        state.withLock { $0.isOver || ($0.isWaiting && $0.connection?.isClosed == true) }
     }
 
     // MARK: On the daemon's thread
 
     /// Called before the first part is sent.
-    func begin(_ connection: HTTPConnection, _ limits: Connections) {
-        connection.limitSilence(to: limits.patience)
-        state.withLock {
-            $0.place = (connection, limits)
-            $0.giveTime()
-        }
-    }
+    func begin(_ connection: HTTPConnection) { state.withLock { $0.connection = connection } }
 
     /// Copies the next bytes; returns 0 if there are none and the connection is suspended, nil at
     /// the end.
     func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
         state.withLock { state in
             guard !state.isOver else { return nil }
-            if state.rest.isEmpty, let next = state.next {
-                (state.rest, state.next) = (next[...], nil)
-                state.giveTime()
-            }
             guard !state.rest.isEmpty else {
                 state.pause()
                 return 0
             }
             let part = state.rest.prefix(buffer.count)
             buffer.copyBytes(from: part)
-            let left = state.rest.count - part.count
-            if left / Self.step < state.rest.count / Self.step { state.giveTime() }
             state.rest = state.rest.dropFirst(part.count)
             return part.count
         }
@@ -106,8 +86,8 @@ package final class AnswerStream: Sendable {
     /// Called when the connection closes; it must not be used any more.
     func forget() {
         state.withLock { state in
-            (state.place, state.isWaiting, state.isOver) = (nil, false, true)
-            (state.rest, state.next) = ([], nil)
+            (state.connection, state.isWaiting, state.isOver) = (nil, false, true)
+            state.rest = []
         }
     }
 }

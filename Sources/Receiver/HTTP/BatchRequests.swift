@@ -50,14 +50,37 @@ struct BatchRequests: Sendable {
         return key
     }
 
-    /// Returns the decompressed body and its batch; throws an HTTPRefusal.
+    /// Answers a request with a batch, which `store` stores; throws an HTTPRefusal.
     ///
     /// `device`: the device of the token, "" for any.
-    func checked(
+    func answer(
         _ head: RequestHead,
         _ wire: Spool,
-        from device: String
-    ) throws -> (Spool, IncomingBatch) {
+        from device: String,
+        _ log: ServerLog,
+        _ store: (IncomingBatch, _ key: String, ByteView) throws -> Receipt
+    ) throws -> HTTPAnswer {
+        let (start, key, size) = (ContinuousClock.now, try self.key(head), wire.count)
+        let (body, batch) = try checked(head, wire)
+        guard device.isEmpty || device == batch.device else {
+            throw HTTPRefusal(status: 403, reason: "the token belongs to another device_id")
+        }
+        let receipt = try body.withView { try store(batch, key, $0) }
+        let milliseconds = Int((ContinuousClock.now - start) / .milliseconds(1))
+        log.write(
+            "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(size) bytes, \(milliseconds) ms"
+        )
+        return HTTPAnswer(
+            200,
+            [
+                "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
+                "batch_id": key,
+            ]
+        )
+    }
+
+    /// Returns the decompressed body and its batch.
+    private func checked(_ head: RequestHead, _ wire: Spool) throws -> (Spool, IncomingBatch) {
         checking.wait()
         defer { checking.signal() }
         let encoding = head.fields[.contentEncoding] ?? ""
@@ -68,11 +91,7 @@ struct BatchRequests: Sendable {
             folder: spoolFolder,
             limit: limit
         )
-        let batch = try body.withView { try IncomingBatch(checking: $0, limit: limit) }
-        guard device.isEmpty || device == batch.device else {
-            throw HTTPRefusal(status: 403, reason: "the token belongs to another device_id")
-        }
-        return (body, batch)
+        return (body, try body.withView { try IncomingBatch(checking: $0, limit: limit) })
     }
 }
 
@@ -89,17 +108,6 @@ extension HTTPAnswer {
         ]
         self.init(200, facts.merging(more) { $1 })
     }
-
-    /// Answers a batch that is stored.
-    init(_ receipt: Receipt, key: String) {
-        self.init(
-            200,
-            [
-                "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
-                "batch_id": key,
-            ]
-        )
-    }
 }
 
 extension ServerLog {
@@ -111,18 +119,5 @@ extension ServerLog {
         }
         write("refused \(refusal.status): \(refusal.reason)")
         return HTTPAnswer(refusal)
-    }
-
-    /// Logs a stored batch.
-    func stored(
-        _ batch: IncomingBatch,
-        _ receipt: Receipt,
-        bytes: Int,
-        since start: ContinuousClock.Instant
-    ) {
-        let milliseconds = Int((ContinuousClock.now - start) / .milliseconds(1))
-        write(
-            "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(bytes) bytes, \(milliseconds) ms"
-        )
     }
 }

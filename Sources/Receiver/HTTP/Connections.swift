@@ -2,8 +2,7 @@
 import Foundation
 import Glibc
 
-/// Ends connections that miss a deadline: for a complete request, or for reading a part of a
-/// streamed answer.
+/// Ends connections that miss the deadline for a complete request.
 ///
 /// libmicrohttpd's timeout restarts with each byte, so a slow client could hold a connection for
 /// ever. A new connection has `brief` for its header, and for its body unless it brings a good
@@ -31,8 +30,7 @@ final class Connections: @unchecked Sendable {
 
     var count: Int { condition.withLock { deadlines.count } }
 
-    /// Starts a deadline: for a new connection, the next request, a known client's body, or a part
-    /// of an answer.
+    /// Starts a deadline: for a new connection, the next request, or a known client's body.
     func start(_ connection: HTTPConnection, isKnown: Bool = true) {
         let entry = (connection.socket, ContinuousClock.now + (isKnown ? patience : brief))
         condition.withLock { deadlines[connection.handle] = entry }
@@ -48,7 +46,7 @@ final class Connections: @unchecked Sendable {
         }
     }
 
-    /// Clears the deadline: the request is complete, or the part was read.
+    /// Clears the deadline: the request is complete.
     func stop(_ connection: HTTPConnection) {
         condition.withLock { deadlines[connection.handle]?.end = nil }
     }

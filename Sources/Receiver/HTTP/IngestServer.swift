@@ -51,7 +51,7 @@ package struct IngestServer: ReceiverApplication {
         self.follower = follower
         self.forwarder = forwarder
         enrolments = try Enrolments(directory: directory)
-        enrolRoute = EnrolRoute(enrolments)
+        enrolRoute = EnrolRoute(enrolments, log: log)
         let fleet = try Fleet(directory: directory, enrolments: enrolments, follower: follower)
         page = try FleetPage(directory: directory, enrolments: enrolments, fleet: fleet)
         alerts = try Alerts(directory: directory, settings: settings, fleet: fleet, log: log)
@@ -78,11 +78,7 @@ package struct IngestServer: ReceiverApplication {
     // MARK: By the header
 
     package func plan(_ head: RequestHead) -> RequestPlan {
-        do {
-            return try route(head)
-        } catch {
-            return .answer(log.refused(error))
-        }
+        do { return try route(head) } catch { return .answer(log.refused(error)) }
     }
 
     private func route(_ head: RequestHead) throws -> RequestPlan {
@@ -176,23 +172,14 @@ package struct IngestServer: ReceiverApplication {
         // Sees revocations by other processes.
         _ = try enrolments.refresh(waits: true)
         let data = try body.withView { Data($0[0..<$0.count]) }
-        let new = try enrolRoute.exchange(data, from: head.address, isListed: isListed)
-        if new.hasReplaced {
-            log.warn("\(new.device) has enrolled again: its former token has ended")
-        } else {
-            log.write("\(new.device) has enrolled")
-        }
-        return HTTPAnswer(200, ["token": new.token, "device_id": new.device])
+        return try enrolRoute.answer(data, from: head.address, isListed: isListed)
     }
 
     private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {
-        let started = ContinuousClock.now
-        let (device, key) = (try authorize(head, waits: true), try requests.key(head))
-        let size = wire.count
-        let (body, batch) = try requests.checked(head, wire, from: device)
-        try expectGood(batch.device)
-        let receipt = try body.withView { try archive.store(batch, key: key, body: $0) }
-        log.stored(batch, receipt, bytes: size, since: started)
-        return HTTPAnswer(receipt, key: key)
+        let device = try authorize(head, waits: true)
+        return try requests.answer(head, wire, from: device, log) { batch, key, body in
+            try expectGood(batch.device)
+            return try archive.store(batch, key: key, body: body)
+        }
     }
 }

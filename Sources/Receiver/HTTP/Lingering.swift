@@ -2,6 +2,7 @@
 import CMicrohttpd
 import Foundation
 import Glibc
+import Host
 
 /// Reads and drops what a refused client still sends, so that the client can read its answer.
 ///
@@ -28,16 +29,14 @@ final class Lingering: @unchecked Sendable {
     private static let closed: Int16 = 0x2000
 
     private let most: Int
-    /// An eventfd that wakes the thread.
-    private let wakeup: Int32
+    private let wakeup: Wakeup
     private let lock = NSLock()
     private var entries: [Entry] = []
     private var isStopping = false
 
     init(most: Int) throws {
         self.most = most
-        wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        guard wakeup >= 0 else { throw Trouble("eventfd", "lingering connections") }
+        wakeup = try Wakeup()
         Thread.detachNewThread { [self] in run() }
     }
 
@@ -51,17 +50,12 @@ final class Lingering: @unchecked Sendable {
             let end = ContinuousClock.now + Self.patience
             entries.append(Entry(socket: kept, isKnown: isKnown, left: left, end: end))
         }
-        wake()
+        wakeup.signal()
     }
 
     func finish() {
         lock.withLock { isStopping = true }
-        wake()
-    }
-
-    private func wake() {
-        var one: UInt64 = 1
-        _ = write(wakeup, &one, MemoryLayout.size(ofValue: one))
+        wakeup.signal()
     }
 
     private func run() {
@@ -81,13 +75,12 @@ final class Lingering: @unchecked Sendable {
             (entries.map { ($0.socket, $0.events) }, entries.map(\.end).min(), isStopping)
         }
         guard !isOver else { return false }
-        var polled = ([(wakeup, Int16(POLLIN))] + sockets).map {
+        var polled = ([(wakeup.descriptor, Int16(POLLIN))] + sockets).map {
             pollfd(fd: $0, events: $1, revents: 0)
         }
         let pause = end.map { max(0, ($0 - .now) / .milliseconds(1)) + 1 }
         poll(&polled, nfds_t(polled.count), pause.map { Int32($0) } ?? -1)
-        var count: UInt64 = 0
-        _ = Glibc.read(wakeup, &count, MemoryLayout.size(ofValue: count))
+        wakeup.clear()
         return true
     }
 

@@ -41,10 +41,10 @@ final class RequestExchange: @unchecked Sendable {
         do {
             guard body.count + part.count <= limit else { throw HTTPRefusal.tooLarge(limit) }
             try body.append(part)
-        } catch let refusal as HTTPRefusal {
-            settle(HTTPAnswer(refusal))
         } catch {
-            settle(HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)")))
+            settle(
+                HTTPAnswer(error as? HTTPRefusal ?? HTTPRefusal(status: 500, reason: "\(error)"))
+            )
         }
         return true
     }

@@ -153,7 +153,8 @@ final class ServerSide: Sendable {
         guard isTaken else { return exchange.connection.queue(Self.stopping, closing: true) }
         workers.isAnswering()
         exchange.isCounted = true
-        stream.begin(exchange.connection, connections)
+        exchange.connection.limitSilence(to: connections.patience)
+        stream.begin(exchange.connection)
         return exchange.connection.queue(stream)
     }
 

@@ -1,4 +1,5 @@
 // Converts stored records to JSON, a page at a time.
+import HTTP
 package import Host
 import JSON
 package import Queue

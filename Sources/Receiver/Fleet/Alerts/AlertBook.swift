@@ -55,12 +55,16 @@ final class AlertBook {
     /// Stores state changes and new alerts; they are on the disk when this returns.
     ///
     /// `changed`: nil to forget a device; `alerts`: the new alerts of each channel.
-    func note(_ changed: [String: AlertMarks?], _ alerts: [String: [Alert]]) throws {
-        guard !changed.isEmpty || alerts.contains(where: { !$1.isEmpty }) else { return }
+    func note(_ changed: [String: AlertMarks?], _ alerts: [(channel: String, alerts: [Alert])])
+        throws
+    {
+        guard !changed.isEmpty || alerts.contains(where: { !$0.alerts.isEmpty }) else { return }
         try database.change { database in
             for (device, marks) in changed { try Self.put(marks, of: device, database) }
+            let sql =
+                "INSERT INTO pending SELECT ?1, coalesce(max(number), 0) + 1, ?2 FROM pending WHERE channel=?1"
             for (channel, alerts) in alerts {
-                for alert in alerts { try Self.append(alert, for: channel, database) }
+                for alert in alerts { try database.perform(sql, channel, alert.json) }
             }
         }
     }
@@ -70,63 +74,40 @@ final class AlertBook {
         of device: String,
         _ database: borrowing Connection
     ) throws {
-        let sql =
-            marks == nil
-            ? "DELETE FROM marks WHERE device=?"
-            : "INSERT OR REPLACE INTO marks VALUES (?,?,?,?,?,?,?)"
-        let row = try database.prepare(sql)
-        try row.bind(device, at: 1)
-        if let marks {
-            let all = [marks.late, marks.losing, marks.critical]
-            try row.bind(all.flatMap { [$0?.since, $0?.calm] }, from: 2)
+        guard let marks else {
+            return try database.perform("DELETE FROM marks WHERE device=?", device)
         }
-        try row.run()
-    }
-
-    private static func append(
-        _ alert: Alert,
-        for channel: String,
-        _ database: borrowing Connection
-    ) throws {
-        let row = try database.prepare(
-            "INSERT INTO pending SELECT ?1, coalesce(max(number), 0) + 1, ?2 FROM pending WHERE channel=?1"
-        )
-        try row.bind(channel, at: 1)
-        try row.bind(alert.json, at: 2)
+        let row = try database.query("INSERT OR REPLACE INTO marks VALUES (?,?,?,?,?,?,?)", device)
+        let all = [marks.late, marks.losing, marks.critical]
+        try row.bind(all.flatMap { [$0?.since, $0?.calm] }, from: 2)
         try row.run()
     }
 
     /// Returns a channel's oldest alert after a number.
     func first(for channel: String, after number: Int64) throws -> (number: Int64, alert: String)? {
         try database.ask { database in
-            let row = try database.prepare(
-                "SELECT number, alert FROM pending WHERE channel=? AND number>? ORDER BY number LIMIT 1"
+            let row = try database.query(
+                "SELECT number, alert FROM pending WHERE channel=? AND number>? ORDER BY number LIMIT 1",
+                channel,
+                number
             )
-            try row.bind(channel, at: 1)
-            try row.bind(number, at: 2)
             return try row.step() ? (row.required(0), row.text(1)) : nil
         }
     }
 
     func remove(upTo number: Int64, of channel: String) throws {
         try database.change { database in
-            let row = try database.prepare("DELETE FROM pending WHERE channel=? AND number<=?")
-            try row.bind(channel, at: 1)
-            try row.bind(number, at: 2)
-            try row.run()
+            let sql = "DELETE FROM pending WHERE channel=? AND number<=?"
+            try database.perform(sql, channel, number)
         }
     }
 
     /// Deletes the alerts of channels no longer in use: months later they would mislead.
     func keep(only channels: [String]) throws {
         try database.change { database in
-            let row = try database.prepare("SELECT DISTINCT channel FROM pending")
-            var unused: [String] = []
-            while try row.step() { unused.append(row.text(0)) }
-            for channel in unused where !channels.contains(channel) {
-                let delete = try database.prepare("DELETE FROM pending WHERE channel=?")
-                try delete.bind(channel, at: 1)
-                try delete.run()
+            let found = try database.rows("SELECT DISTINCT channel FROM pending") { $0.text(0) }
+            for channel in found where !channels.contains(channel) {
+                try database.perform("DELETE FROM pending WHERE channel=?", channel)
             }
         }
     }

@@ -13,7 +13,9 @@ struct AlertChannel: Sendable {
 ///
 /// A round takes as long as one alert of each slow channel at most.
 final class AlertController {
-    private struct Tries {
+    /// A channel and the state of its tries.
+    private final class Outbox {
+        let channel: AlertChannel
         var failures = 0
         var next: BootInstant?
         /// The duration of the last try.
@@ -22,6 +24,8 @@ final class AlertController {
         var told: Int64 = 0
         /// Alerts to send that are not in the book.
         var unwritten: [Alert] = []
+
+        init(_ channel: AlertChannel) { self.channel = channel }
     }
 
     private static let pause = Duration.seconds(10)
@@ -32,12 +36,11 @@ final class AlertController {
     private static let longestWait = 900
 
     private let book: AlertBook
-    private let channels: [AlertChannel]
+    private let outboxes: [Outbox]
     private let clock: any HostClock
     private let look: (Int64) throws -> (devices: [DeviceState], isWhole: Bool)
     private let log: (String) -> Void
     private var nextLook: BootInstant?
-    private var tries: [String: Tries]
     /// Changes that could not be stored: on a full disk no batch is stored, so devices become late.
     private var unwritten: [String: AlertMarks?] = [:]
     /// True if the last write to the book failed.
@@ -54,8 +57,8 @@ final class AlertController {
     ) throws {
         book = try AlertBook(directory: directory)
         try book.keep(only: channels.map(\.name))
-        (self.channels, self.clock, self.look, self.log) = (channels, clock, look, log)
-        tries = Dictionary(channels.map { ($0.name, Tries()) }) { $1 }
+        (self.clock, self.look, self.log) = (clock, look, log)
+        outboxes = channels.map { Outbox($0) }
     }
 
     /// Checks the devices if due, and sends alerts; returns the time until the next round.
@@ -67,9 +70,8 @@ final class AlertController {
         }
         var isMore = false
         // Fast channels first, so that none waits for the same slow one twice.
-        let byTime = channels.sorted { took($0) < took($1) }
-        for channel in byTime where !stop.isRaised {
-            isMore = try tellAll(by: channel, until: stop) || isMore
+        for outbox in outboxes.sorted(by: { $0.took < $1.took }) where !stop.isRaised {
+            isMore = try tellAll(by: outbox, until: stop) || isMore
         }
         return isMore ? .zero : max(.zero, (nextLook ?? now) - clock.now())
     }
@@ -98,12 +100,12 @@ final class AlertController {
             if new != old { changed.updateValue(new, forKey: device.id) }
         }
         unwritten.merge(changed) { $1 }
-        for channel in channels { tries[channel.name]?.unwritten += alerts }
+        for outbox in outboxes { outbox.unwritten += alerts }
         guard !unwritten.isEmpty else { return }
         try write {
-            try book.note(unwritten, tries.mapValues(\.unwritten))
+            try book.note(unwritten, outboxes.map { ($0.channel.name, $0.unwritten) })
             unwritten = [:]
-            for name in tries.keys { tries[name]?.unwritten = [] }
+            for outbox in outboxes { outbox.unwritten = [] }
         }
     }
 
@@ -120,60 +122,53 @@ final class AlertController {
         }
     }
 
-    private func took(_ channel: AlertChannel) -> Duration {
-        tries[channel.name, default: Tries()].took
-    }
-
     /// Sends all alerts of a fast channel, one of a slow one; returns whether more may be due now.
-    private func tellAll(by channel: AlertChannel, until stop: StopSignal) throws -> Bool {
-        while try tell(by: channel, until: stop) {
-            guard !stop.isRaised, took(channel) < Self.quick else { return true }
+    private func tellAll(by outbox: Outbox, until stop: StopSignal) throws -> Bool {
+        while try tell(by: outbox, until: stop) {
+            guard !stop.isRaised, outbox.took < Self.quick else { return true }
         }
         return false
     }
 
     /// Sends the channel's next alert if due; returns whether more may be due now.
-    private func tell(by channel: AlertChannel, until stop: StopSignal) throws -> Bool {
-        let state = tries[channel.name, default: Tries()]
-        guard state.next.map({ clock.now() >= $0 }) ?? true else { return false }
-        if state.told > 0 { try removeTold(of: channel.name) }
-        guard let (number, json) = try next(for: channel.name) else { return false }
+    private func tell(by outbox: Outbox, until stop: StopSignal) throws -> Bool {
+        guard outbox.next.map({ clock.now() >= $0 }) ?? true else { return false }
+        if outbox.told > 0 { try removeTold(of: outbox) }
+        guard let (number, json) = try next(of: outbox) else { return false }
         let begun = clock.now()
         do {
-            defer { tries[channel.name]?.took = clock.now() - begun }
-            try channel.tell(try Alert(json: json), json, stop)
+            defer { outbox.took = clock.now() - begun }
+            try outbox.channel.tell(try Alert(json: json), json, stop)
         } catch {
             guard !stop.isRaised else { return false }
-            let wait = min(Self.longestWait, Self.firstWait << min(state.failures, 10))
-            tries[channel.name]?.failures += 1
-            tries[channel.name]?.next = clock.now() + .seconds(wait)
+            let wait = min(Self.longestWait, Self.firstWait << min(outbox.failures, 10))
+            outbox.failures += 1
+            outbox.next = clock.now() + .seconds(wait)
             log("an alert was not sent, retry in \(wait) s: \(error)")
             return false
         }
-        tries[channel.name]?.failures = 0
-        tries[channel.name]?.next = nil
+        (outbox.failures, outbox.next) = (0, nil)
         if let number {
-            tries[channel.name]?.told = number
-            try removeTold(of: channel.name)
+            outbox.told = number
+            try removeTold(of: outbox)
         } else {
-            tries[channel.name]?.unwritten.removeFirst()
+            outbox.unwritten.removeFirst()
         }
         return true
     }
 
     /// Returns a channel's next alert, with its number if it is in the book.
-    private func next(for channel: String) throws -> (number: Int64?, json: String)? {
-        let state = tries[channel, default: Tries()]
-        if let (number, json) = try book.first(for: channel, after: state.told) {
+    private func next(of outbox: Outbox) throws -> (number: Int64?, json: String)? {
+        if let (number, json) = try book.first(for: outbox.channel.name, after: outbox.told) {
             return (number, json)
         }
-        return state.unwritten.first.map { (nil, $0.json) }
+        return outbox.unwritten.first.map { (nil, $0.json) }
     }
 
-    private func removeTold(of channel: String) throws {
+    private func removeTold(of outbox: Outbox) throws {
         try write {
-            try book.remove(upTo: tries[channel, default: Tries()].told, of: channel)
-            tries[channel]?.told = 0
+            try book.remove(upTo: outbox.told, of: outbox.channel.name)
+            outbox.told = 0
         }
     }
 }

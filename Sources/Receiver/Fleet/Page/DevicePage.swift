@@ -90,19 +90,13 @@ struct DevicePage {
                     [("class", "number"), ("data-label", "Records")],
                     Words.count(contact?.records ?? kept?.records ?? 0)
                 )
-                moment(&html, "First record", kept?.first)
-                moment(&html, "Newest record", kept?.last)
-                moment(&html, "Last batch", contact?.lastSeen?.milliseconds)
+                html.cell("First record", kept?.first) { $0.time($1) }
+                html.cell("Newest record", kept?.last) { $0.time($1) }
+                html.cell("Last batch", contact?.lastSeen?.milliseconds) { $0.time($1) }
             }
         }
         html.raw("</tbody></table></div>")
         html.more(names.count - Self.mostStreams, "stream", "streams")
-    }
-
-    private func moment(_ html: inout HTML, _ label: String, _ time: Int64?) {
-        html.element("td", [("data-label", label)]) { html in
-            if let time { html.time(time) }
-        }
     }
 
     private func dayList(_ html: inout HTML) {

@@ -234,15 +234,10 @@ struct DeviceView {
 }
 
 extension DeviceView {
-    /// Sorts by severity, then by silence.
-    static func isBefore(_ left: Self, _ right: Self) -> Bool {
-        if left.level != right.level { return left.level > right.level }
-        if left.level == .late, left.silence != right.silence {
-            return left.silence > right.silence
-        }
-        if left.reasons.count != right.reasons.count {
-            return left.reasons.count > right.reasons.count
-        }
-        return left.id < right.id
+    /// Sorts by severity, then by silence, then by the number of reasons.
+    static func isBefore(_ left: Self, _ right: Self) -> Bool { left.order < right.order }
+
+    private var order: (Int, Int64, Int, String) {
+        (-level.rawValue, level == .late ? -silence : 0, -reasons.count, id)
     }
 }

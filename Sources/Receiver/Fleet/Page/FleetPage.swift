@@ -9,15 +9,14 @@ import Synchronization
 final class FleetPage: Sendable {
     /// The maximum size of a form in bytes.
     private static let formLimit = 4096
-    /// Page requests in progress; further ones are refused.
-    private static let mostLooks = 8
     private static let live = "/live"
     private static let cookie = "waypost_viewer"
 
     private let viewers: Viewers
     private let looks: FleetRenderings
     private let attempts = Mutex(AttemptLimit())
-    private let lookers = Mutex(0)
+    /// Page requests in progress; further ones are refused.
+    private let lookers = DispatchSemaphore(value: 8)
     /// Rendering needs memory and time, so at most two pages are rendered at once.
     private let gate = DispatchSemaphore(value: 2)
     private let openPages: LivePages
@@ -31,19 +30,11 @@ final class FleetPage: Sendable {
             fleet: fleet,
             spectrograms: try Spectrograms(directory: directory)
         )
-        openPages = try LivePages()
-        try openPages.start(
-            changes: { fleet.changes },
-            mayLook: { [viewers] session in
-                _ = try? viewers.refresh(waits: true)
-                return viewers.isLoggedIn(session, at: Date())
-            },
-            make: { [gate, looks] page in
-                gate.wait()
-                defer { gate.signal() }
-                return try looks.html(page, at: SystemClock().wall().milliseconds).bytes
-            }
-        )
+        openPages = try LivePages(changes: { fleet.changes }) { [viewers] session in
+            _ = try? viewers.refresh(waits: true)
+            return viewers.isLoggedIn(session, at: Date())
+        }
+        try openPages.start()
     }
 
     func finish() { openPages.finish() }
@@ -74,16 +65,19 @@ final class FleetPage: Sendable {
         }
     }
 
-    /// Streams the updates of a page; the path is `/live` plus the page's path.
+    /// Streams the changes of a page, the overview or a device's; the path is `/live` plus its path.
     private func stream(_ head: RequestHead) throws -> RequestPlan {
         try head.expect("GET")
         try expectViewers()
         guard let session = viewer(head) else { throw HTTPRefusal(status: 401, reason: "log in") }
-        let path = String(head.path.dropFirst(Self.live.utf8.count))
-        guard let page = LivePage(path: path) else { throw FleetRenderings.nothing }
+        let parts = head.path.split(separator: "/").dropFirst().map(String.init)
+        guard
+            head.path == "\(Self.live)/"
+                || parts.count == 2 && parts[0] == "device" && isName(parts[1])
+        else { throw FleetRenderings.nothing }
         // libmicrohttpd 0.9.75 would send a body without a length even for HEAD.
         guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
-        return .stream(try openPages.open(page, session))
+        return .stream(try openPages.open(session))
     }
 
     private static let files = [
@@ -129,15 +123,10 @@ final class FleetPage: Sendable {
         default: break
         }
         guard viewer(head) != nil else { return HTTPAnswer(seeOther: "/login") }
-        let isFree = lookers.withLock { lookers in
-            guard lookers < Self.mostLooks else { return false }
-            lookers += 1
-            return true
-        }
-        guard isFree else {
+        guard lookers.wait(timeout: .now()) == .success else {
             throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)
         }
-        defer { lookers.withLock { $0 -= 1 } }
+        defer { lookers.signal() }
         gate.wait()
         defer { gate.signal() }
         return try looks.answer(head, at: SystemClock().wall().milliseconds)

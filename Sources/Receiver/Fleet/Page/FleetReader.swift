@@ -59,20 +59,20 @@ final class FleetReader {
         facts.latest = try latest(of: device)
         facts.states = try states(of: device)
         // total(), not sum(): a sum of integers beyond 64 bits would fail the whole query.
-        let lost = try ask(
+        let lost = try database.query(
             """
             SELECT CAST(min(total(min(records, 1e12)), 1e15) AS INTEGER) FROM events
             WHERE device=?1 AND time > ?2 AND kind IN \(Self.losing)
             """,
-            device
+            device,
+            now - Day.milliseconds
         )
-        try lost.bind(now - Day.milliseconds, at: 2)
         if try lost.step() { facts.lost = lost.required(0) }
         return facts
     }
 
     private func latest(of device: String) throws -> [String: (time: Int64, line: String)] {
-        let row = try ask(
+        let row = try database.query(
             """
             SELECT stream, time, line FROM latest WHERE device=?1 ORDER BY time DESC LIMIT \(Self.mostStreams)
             """,
@@ -84,25 +84,17 @@ final class FleetReader {
     }
 
     private func states(of device: String) throws -> [EventRow] {
-        let row = try ask(
+        try database.rows(
             """
             SELECT device, time, id, kind, source, detail FROM states WHERE device=?1
             ORDER BY time DESC LIMIT \(Self.mostStates)
             """,
-            device
+            device,
+            read: Self.event
         )
-        var states: [EventRow] = []
-        while try row.step() { states.append(Self.event(row)) }
-        return states
     }
 
-    private func ask(_ sql: String, _ device: String) throws -> Statement {
-        let row = try database.prepare(sql)
-        try row.bind(device, at: 1)
-        return row
-    }
-
-    private static func event(_ row: borrowing Statement) -> EventRow {
+    @Sendable private static func event(_ row: borrowing Statement) -> EventRow {
         EventRow(
             time: row.required(1),
             id: row.text(2),
@@ -118,44 +110,39 @@ final class FleetReader {
         before place: (time: Int64, id: String),
         most: Int
     ) throws -> [EventRow] {
-        let row = try ask(
+        try database.rows(
             """
             SELECT device, time, id, kind, source, detail FROM events WHERE device=?1 AND (time, id) < (?2, ?3)
             ORDER BY time DESC, id DESC LIMIT ?4
             """,
-            device
+            device,
+            place.time,
+            place.id,
+            Int64(most),
+            read: Self.event
         )
-        try row.bind(place.time, at: 2)
-        try row.bind(place.id, at: 3)
-        try row.bind(Int64(most), at: 4)
-        var events: [EventRow] = []
-        while try row.step() { events.append(Self.event(row)) }
-        return events
     }
 
     /// Returns the days with records of a device, newest first, with their counts.
     func days(of device: String) throws -> [(name: String, records: Int64)] {
-        let row = try ask(
+        try database.rows(
             "SELECT date, sum(records) FROM files WHERE device=?1 GROUP BY date ORDER BY date DESC",
             device
-        )
-        var days: [(name: String, records: Int64)] = []
-        while try row.step() { days.append((row.text(0), row.required(1))) }
-        return days
+        ) { ($0.text(0), $0.required(1)) }
     }
 
     /// Returns, for each stream of a device's day, the slots with records and their counts.
     func slots(of device: String, on day: Day) throws -> [String: [Int64: Int64]] {
-        let row = try ask(
+        let row = try database.query(
             """
             SELECT stream, slot, slots.records FROM files JOIN slots ON file=id
             WHERE device=?1 AND date=?2 AND slot >= ?3 AND slot < ?4
             """,
-            device
+            device,
+            day.name,
+            IndexedPart.slot(of: day.start),
+            IndexedPart.slot(of: day.end)
         )
-        try row.bind(day.name, at: 2)
-        try row.bind(IndexedPart.slot(of: day.start), at: 3)
-        try row.bind(IndexedPart.slot(of: day.end), at: 4)
         var streams: [String: [Int64: Int64]] = [:]
         while try row.step() {
             let (slot, records) = (row.required(1), row.required(2))
@@ -166,25 +153,23 @@ final class FleetReader {
 
     /// Returns the events around a day that report its losses; they may be days late.
     func losses(of device: String, around day: Day) throws -> [EventRow] {
-        let row = try ask(
+        try database.rows(
             """
             SELECT device, time, id, kind, source, detail FROM events WHERE device=?1 AND time > ?2 AND time < ?3
             AND kind IN ('gap', 'evicted', 'source_lost', 'source_recovered', 'started') ORDER BY time LIMIT 2000
             """,
-            device
+            device,
+            day.start - 7 * Day.milliseconds,
+            day.end + 7 * Day.milliseconds,
+            read: Self.event
         )
-        try row.bind(day.start - 7 * Day.milliseconds, at: 2)
-        try row.bind(day.end + 7 * Day.milliseconds, at: 3)
-        var events: [EventRow] = []
-        while try row.step() { events.append(Self.event(row)) }
-        return events
     }
 
     /// Returns each stream of a device: its records, and the times of the first and the last.
     func streams(of device: String) throws -> [String: (
         records: Int64, first: Int64?, last: Int64?
     )] {
-        let row = try ask(
+        let row = try database.query(
             "SELECT stream, sum(records), min(first), max(last) FROM files WHERE device=?1 GROUP BY stream",
             device
         )

@@ -11,22 +11,18 @@ struct FleetRenderings: Sendable {
 
     /// `now`: milliseconds since 1970.
     func answer(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
-        if let page = LivePage(path: head.path) { return HTTPAnswer(page: try html(page, at: now)) }
+        if head.path == "/" { return HTTPAnswer(page: try overview(at: now)) }
         let parts = head.path.split(separator: "/").map(String.init)
-        guard parts.count > 2, isName(parts[1]) else { throw Self.nothing }
+        guard parts.count > 1, isName(parts[1]) else { throw Self.nothing }
+        if parts.count == 2 {
+            return HTTPAnswer(page: try device(parts[1], before: (.max, ""), at: now))
+        }
         if let day = Day(parts[2]) {
             return try answer(head, day, parts[1], parts.dropFirst(3), now)
         }
         guard parts.count == 5, parts[2] == "events", let time = Int64(parts[3]), isName(parts[4])
         else { throw Self.nothing }
         return HTTPAnswer(page: try device(parts[1], before: (time, parts[4]), at: now))
-    }
-
-    func html(_ page: LivePage, at now: Int64) throws -> HTML {
-        switch page {
-        case .overview: try overview(at: now)
-        case .device(let id): try device(id, before: (.max, ""), at: now)
-        }
     }
 
     static var nothing: HTTPRefusal { HTTPRefusal(status: 404, reason: "no such page") }

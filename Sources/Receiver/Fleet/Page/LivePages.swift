@@ -1,85 +1,108 @@
-// Live pages: sent to open browsers whenever they change.
+// Live pages: open browsers are notified of changes, and then request the page again.
 import Host
 import Synchronization
 
-/// Owns the background thread that renders live pages; it sleeps while no page is open.
+/// A browser that has a page open.
+struct LiveViewer: Sendable {
+    let session: GivenSecret
+    let stream: AnswerStream
+    /// The change count at its last notification.
+    var changes: Int
+    /// The time at which something was sent to it last.
+    var written: BootInstant
+}
+
+/// Owns the background thread that notifies viewers; it sleeps while no page is open.
 final class LivePages: Sendable {
     /// The maximum number of open live pages; the server's other connections are for gateways.
     static let most = 16
     private static let tick = Duration.seconds(1)
-
+    /// The interval of heartbeat comments: proxies close connections that are silent for a minute.
+    private static let beat = Duration.seconds(15)
+    /// Server-sent events (HTML Standard, section 9.2.6).
+    private static let event = "data: changed\n\n"
+    private static let heartbeat = ": \n\n"
     private static let headers = [
         ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"),
         // nginx buffers answers unless this header forbids it.
         ("X-Content-Type-Options", "nosniff"), ("X-Accel-Buffering", "no"),
     ]
 
-    private struct Guests {
-        var new: [LiveViewer] = []
-        var known = 0
-    }
-
-    private let guests = Mutex(Guests())
+    /// Viewers that the thread does not know yet, and the number of all.
+    private let guests = Mutex((new: [LiveViewer](), count: 0))
+    private let changes: @Sendable () -> Int
+    private let mayLook: @Sendable (GivenSecret) -> Bool
     private let wakeup: Wakeup
     private let stop: StopSignal
 
-    init() throws {
+    /// `changes` returns the change count of the pages' data; `mayLook`: whether a session is valid.
+    init(
+        changes: @escaping @Sendable () -> Int,
+        mayLook: @escaping @Sendable (GivenSecret) -> Bool
+    ) throws {
+        (self.changes, self.mayLook) = (changes, mayLook)
         wakeup = try Wakeup()
         stop = try StopSignal()
     }
 
-    /// Starts the thread; `changes` returns the change count, for `mayLook` and `make` see
-    /// `LivePageController`.
-    func start(
-        changes: @escaping @Sendable () -> Int,
-        mayLook: @escaping @Sendable (GivenSecret) -> Bool,
-        make: @escaping @Sendable (LivePage) throws -> [UInt8]
-    ) throws {
+    /// Starts the thread.
+    func start() throws {
         try startBackgroundThread("live") { [self] in
-            var desk = LivePageController(mayLook: mayLook, make: make)
+            var viewers: [LiveViewer] = []
             while !stop.isRaised {
-                // Read before rendering: changes during it are shown by the next round.
-                let count = changes()
-                desk.round(takeNew(), changes: count, at: SystemClock().now())
-                let isEmpty = note(desk.viewers.count)
+                round(&viewers, at: SystemClock().now())
                 var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
-                _ = Host.wait(for: &entries, timeout: isEmpty ? nil : Self.tick)
+                _ = Host.wait(for: &entries, timeout: viewers.isEmpty ? nil : Self.tick)
                 wakeup.clear()
             }
         }
     }
 
-    /// Stops the thread after the page that it is rendering.
+    /// Stops the thread.
     func finish() { stop.raise() }
 
-    /// Opens a streamed answer with a page; throws an HTTPRefusal if too many are open.
-    func open(_ page: LivePage, _ session: GivenSecret) throws -> AnswerStream {
+    /// Opens a viewer's stream; throws an HTTPRefusal if too many are open.
+    ///
+    /// The first event has the browser request what changed since it got the page.
+    func open(_ session: GivenSecret) throws -> AnswerStream {
         // The browser reconnects after so many milliseconds.
-        let stream = AnswerStream(Self.headers, first: Array("retry: 5000\n\n".utf8))
+        let first = Array("retry: 5000\n\n\(Self.event)".utf8)
+        let viewer = LiveViewer(
+            session: session,
+            stream: AnswerStream(Self.headers, first: first),
+            changes: changes(),
+            written: SystemClock().now()
+        )
         let isTaken = guests.withLock { guests in
-            guard guests.new.count + guests.known < Self.most else { return false }
-            guests.new.append(LiveViewer(page: page, session: session, stream: stream))
+            guard guests.count < Self.most else { return false }
+            guests.new.append(viewer)
+            guests.count += 1
             return true
         }
         guard isTaken else {
             throw HTTPRefusal(status: 503, reason: "too many live pages are open", retryAfter: 60)
         }
         wakeup.signal()
-        return stream
+        return viewer.stream
     }
 
-    private func takeNew() -> [LiveViewer] {
-        guests.withLock { guests in
-            defer { (guests.new, guests.known) = ([], guests.known + guests.new.count) }
+    /// Notifies the viewers of changes, and drops those that left or may no longer look.
+    func round(_ viewers: inout [LiveViewer], at now: BootInstant) {
+        viewers += guests.withLock { guests in
+            defer { guests.new = [] }
             return guests.new
         }
-    }
-
-    /// Records the number of viewers; returns whether there are none.
-    private func note(_ count: Int) -> Bool {
-        guests.withLock { guests in
-            guests.known = count
-            return count == 0
+        for viewer in viewers where !mayLook(viewer.session) { viewer.stream.end() }
+        let before = viewers.count
+        viewers.removeAll { $0.stream.isOver }
+        guests.withLock { $0.count -= before - viewers.count }
+        let count = changes()
+        // A viewer that has not read the last event yet gets no further one.
+        for index in viewers.indices where viewers[index].stream.isIdle {
+            let isNew = viewers[index].changes != count
+            guard isNew || now - viewers[index].written >= Self.beat else { continue }
+            viewers[index].stream.send(Array((isNew ? Self.event : Self.heartbeat).utf8))
+            (viewers[index].changes, viewers[index].written) = (count, now)
         }
     }
 }

@@ -5,7 +5,7 @@ enum LiveScript {
         "use strict";
         (() => {
           const mark = document.getElementById("live");
-          let source, timer, isFirst;
+          let source, timer, isAsking, isStale, earliest = 0;
 
           // Changes only what differs, so that focus and scroll position stay.
           function patch(old, fresh) {
@@ -20,15 +20,12 @@ enum LiveScript {
 
           function show(text) {
             const page = new DOMParser().parseFromString(text, "text/html");
-            const [time, shown] = [page, document].map(one => one.querySelector(".time"));
-            // Skips updates while text is selected, and a first one that is older than this page;
-            // later, an older time means that the clock was set back.
-            const isOld = isFirst && time?.textContent < shown.textContent;
-            isFirst = false;
-            if (!time || isOld || !getSelection().isCollapsed) return;
+            const time = page.querySelector(".time");
+            // Skips updates while text is selected.
+            if (!time || !getSelection().isCollapsed) return;
             const held = document.activeElement, link = held?.getAttribute("href");
             document.title = page.title;
-            patch(shown, time);
+            patch(document.querySelector(".time"), time);
             patch(document.querySelector("main"), page.querySelector("main"));
             if (!link || (held.isConnected && held.getAttribute("href") === link)) return;
             // The table and the map each have such a link.
@@ -42,40 +39,47 @@ enum LiveScript {
             mark.className = text === "live" ? "soft" : "late";
           }
 
-          function start() {
-            if (source || document.hidden) return;
-            source = new EventSource("/live" + location.pathname);
-            source.onopen = () => { isFirst = true; say("live"); };
-            source.onmessage = event => show(event.data);
-            source.onerror = () => {
-              say("not live");
-              // Otherwise the browser reconnects by itself.
-              if (source.readyState === EventSource.CLOSED) timer = setTimeout(ask, 60000);
-            };
-          }
-
-          function stop() {
+          // Plans the next request: soon after a change, otherwise in a minute.
+          function plan() {
             clearTimeout(timer);
-            source?.close();
-            source = undefined;
-            say("");
+            if (!source || isAsking) return;
+            timer = setTimeout(ask, isStale ? Math.max(0, earliest - performance.now()) : 60000);
           }
 
-          // If live updates are refused, polls once a minute.
           async function ask() {
-            stop();
+            let pause = 5000;
+            [isAsking, isStale] = [true, false];
             try {
               const answer = await fetch(location.pathname);
               // Logged out.
               if (answer.redirected) return location.reload();
-              if (answer.ok) show(await answer.text());
+              const text = await answer.text();
+              // 20 kB per second; the random part spreads the requests of several viewers.
+              if (answer.ok) pause = Math.max(2000, text.length / 20) + 500 * Math.random();
+              if (answer.ok) show(text); else isStale = true;
             } catch {}
-            start();
+            earliest = performance.now() + pause;
+            isAsking = false;
+            // Otherwise the browser reconnects by itself.
+            if (source?.readyState === EventSource.CLOSED) restart(); else plan();
           }
 
-          // A hidden page does not occupy a live connection.
-          document.addEventListener("visibilitychange", () => document.hidden ? stop() : start());
-          start();
+          function restart() {
+            clearTimeout(timer);
+            source?.close();
+            source = undefined;
+            say("");
+            // A hidden page does not occupy a live connection.
+            if (document.hidden) return;
+            source = new EventSource("/live" + location.pathname);
+            source.onopen = () => say("live");
+            source.onmessage = () => { isStale = true; plan(); };
+            source.onerror = () => say("not live");
+            plan();
+          }
+
+          document.addEventListener("visibilitychange", restart);
+          restart();
         })();
 
         """

@@ -61,29 +61,17 @@ struct OverviewPage {
                 html.element("a", [("href", "/device/\(device.id)")], device.id)
             }
             html.element("td") { $0.stateAndReasons(of: device) }
-            cell(&html, "Last heard", device.lastSeen) { html, last in
+            html.cell("Last heard", device.lastSeen) { html, last in
                 html.time(last)
                 html.ago(last, now: now)
             }
-            cell(&html, "Last position", device.vitals.place) { $0.place($1, now: now) }
-            cell(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
-            cell(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
-            cell(&html, "Waiting", device.waiting) { $0.text($1) }
+            html.cell("Last position", device.vitals.place) { $0.place($1, now: now) }
+            html.cell("Supply", device.vitals.supply) { $0.reading($1, now: now) }
+            html.cell("Storage", device.freeStorage) { $0.reading($1, now: now) }
+            html.cell("Waiting", device.waiting) { $0.text($1) }
             let lost: [HTML.Attribute] = [("class", "number"), ("data-label", "Lost, 24 h")]
             html.element("td", lost, device.facts.lost > 0 ? Words.count(device.facts.lost) : "")
-            cell(&html, "Version", device.contact?.version) { $0.text($1) }
-        }
-    }
-
-    /// Adds a cell that is empty if the value is unknown.
-    private func cell<Value>(
-        _ html: inout HTML,
-        _ label: String,
-        _ value: Value?,
-        _ body: (inout HTML, Value) -> Void
-    ) {
-        html.element("td", [("data-label", label)]) { html in
-            if let value { body(&html, value) }
+            html.cell("Version", device.contact?.version) { $0.text($1) }
         }
     }
 
@@ -143,6 +131,17 @@ extension DeviceView {
 }
 
 extension HTML {
+    /// Adds a table cell that is empty if the value is unknown; narrow screens show the label.
+    mutating func cell<Value>(
+        _ label: String,
+        _ value: Value?,
+        _ body: (inout HTML, Value) -> Void
+    ) {
+        element("td", [("data-label", label)]) { html in
+            if let value { body(&html, value) }
+        }
+    }
+
     mutating func state(_ level: DeviceLevel, _ words: String) {
         element("span", [("class", "state \(level.name)")], words)
     }

@@ -22,13 +22,12 @@ enum Style {
         }
         * { box-sizing: border-box; }
         body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.45 system-ui, sans-serif; }
-        header, main, footer { max-width: 1280px; margin: 0 auto; padding: 0 1rem; }
+        header, main { max-width: 1280px; margin: 0 auto; padding: 0 1rem; }
         header { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; align-items: center; padding-top: .75rem; padding-bottom: .75rem;
           border-bottom: 1px solid var(--line); }
         header .home { font-weight: 650; color: var(--ink); text-decoration: none; font-size: 1.1rem; }
         header .time { color: var(--soft); }
         header form { margin-left: auto; }
-        footer { color: var(--soft); font-size: .85rem; padding-top: 1.5rem; padding-bottom: 2rem; }
         h1 { font-size: 1.5rem; line-height: 1.2; margin: 1.25rem 0 .5rem; overflow-wrap: anywhere; }
         h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
         p { margin: .4rem 0; max-width: 70ch; }

@@ -3,10 +3,7 @@ import Host
 
 enum Words {
     /// Formats `2026-11-22 16:20`, in UTC.
-    static func minute(_ milliseconds: Int64) -> String {
-        let text = WallTime(milliseconds: milliseconds).rfc3339
-        return "\(text.prefix(10)) \(text.dropFirst(11).prefix(5))"
-    }
+    static func minute(_ milliseconds: Int64) -> String { String(second(milliseconds).prefix(16)) }
 
     /// Formats `2026-11-22 16:20:05`, in UTC.
     static func second(_ milliseconds: Int64) -> String {
@@ -48,14 +45,11 @@ enum Words {
 
     /// Formats `12 345`, with narrow no-break spaces.
     static func count(_ number: Int64) -> String {
-        var digits = String(abs(number))
-        var groups: [String] = []
-        while digits.count > 3 {
-            groups.insert(String(digits.suffix(3)), at: 0)
-            digits.removeLast(3)
+        var digits = Array(String(abs(number)))
+        for place in stride(from: digits.count - 3, to: 0, by: -3) {
+            digits.insert("\u{202F}", at: place)
         }
-        groups.insert(digits, at: 0)
-        return (number < 0 ? "-" : "") + groups.joined(separator: "\u{202F}")
+        return (number < 0 ? "-" : "") + String(digits)
     }
 
     /// Formats `1 fix`, `12 345 fixes`.

@@ -26,12 +26,9 @@ package struct IncomingBatch: Sendable {
     static let mostDates = 100
 
     /// Checks a whole body; throws an HTTPRefusal with the reason, and then nothing may be stored.
-    package init(checking body: ByteView) throws {
-        try self.init(checking: body, limit: .checking)
-    }
-
+    ///
     /// `limit`: the processor time that the check may use.
-    init(checking body: ByteView, limit: WorkLimit) throws {
+    package init(checking body: ByteView, limit: WorkLimit = .checking) throws {
         do {
             var text = BodyJSON(body, limit: limit)
             try text.object { try takeMember(&$0, $1) }

@@ -1,4 +1,5 @@
 // One record of a body: the facts that the archive needs, and its range in the body.
+import Host
 
 /// A record that is fit to be stored.
 struct IncomingRecord {
@@ -98,6 +99,5 @@ package func isName(_ text: String) -> Bool {
 
 /// Returns whether a byte is an ASCII letter, a digit, `_` or `-`.
 func isPlain(_ byte: UInt8) -> Bool {
-    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-        || [45, 95].contains(byte)
+    byte.isLetter || byte.isDigit || byte == 45 || byte == 95
 }

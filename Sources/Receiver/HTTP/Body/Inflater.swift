@@ -23,16 +23,13 @@ package enum Inflater {
     }
 
     /// Returns the inflated body, or the body itself if it is not compressed.
-    package static func inflate(_ body: Spool, encoding: String, folder: String) throws -> Spool {
-        try inflate(body, encoding: encoding, folder: folder, limit: .checking)
-    }
-
+    ///
     /// `limit`: the processor time that it may use.
-    static func inflate(
+    package static func inflate(
         _ body: Spool,
         encoding: String,
         folder: String,
-        limit: WorkLimit
+        limit: WorkLimit = .checking
     ) throws -> Spool {
         try check(encoding)
         let coding: (ByteView, Spool, WorkLimit) throws -> Void

@@ -1,5 +1,6 @@
 // A buffer that moves to a file when it grows.
 import Glibc
+import Host
 
 /// Collects bytes: in memory up to a bound, beyond it in an unlinked file.
 ///
@@ -68,15 +69,8 @@ package final class Spool {
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer) throws {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = Glibc.write(
-                file,
-                UnsafeRawBufferPointer(rebasing: rest).baseAddress,
-                rest.count
-            )
-            guard count > 0 else { throw Trouble("write", "a body in \(folder)") }
-            rest = rest.dropFirst(count)
+        guard writeAll(Array(bytes), to: file) == nil else {
+            throw Trouble("write", "a body in \(folder)")
         }
     }
 }

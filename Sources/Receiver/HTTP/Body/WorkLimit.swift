@@ -7,12 +7,12 @@ import Glibc
 /// The work is linear in the bytes of a batch; this bounds the harm of a bug in that, or of a slow
 /// machine, to other devices. Created and checked on one thread. The gateway halves a batch refused
 /// for this (413).
-struct WorkLimit: Sendable {
+package struct WorkLimit: Sendable {
     private let seconds: Int
     private let end: Int64
 
     /// The limit for decompressing and checking a batch, which runs in parallel.
-    static var checking: WorkLimit { WorkLimit(seconds: 30) }
+    package static var checking: WorkLimit { WorkLimit(seconds: 30) }
 
     /// The limit for storing a batch, which one thread does at a time.
     static var storing: WorkLimit { WorkLimit(seconds: 10) }
