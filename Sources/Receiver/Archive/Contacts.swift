@@ -66,35 +66,26 @@ package enum Contacts {
         at now: WallTime,
         _ index: borrowing Connection
     ) throws {
-        let known = try index.prepare(
-            "SELECT first_seen, last_seen, pauses FROM devices WHERE device=?"
-        )
-        try known.bind(batch.device, at: 1)
+        let sql = "SELECT first_seen, last_seen, pauses FROM devices WHERE device=?"
+        let known = try index.query(sql, batch.device)
         let isKnown = try known.step()
         let first = isKnown ? known.integer(0) : nil
         let pauses = isKnown ? Self.pauses(known.text(2), since: known.integer(1), now) : ""
         known.reset()
-        let row = try index.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?)")
-        try row.bind(batch.device, at: 1)
         // It is unknown when a device of an earlier version first came.
-        try row.bind(isKnown ? first : now.milliseconds, at: 2)
-        try row.bind(now.milliseconds, at: 3)
-        for (text, column) in [(pauses, 4), (batch.version, 5), (batch.clock, 6)]
-            as [(String, Int32)]
-        {
-            try row.bind(text, at: column)
-        }
-        try row.run()
-        let stream = try index.prepare(
+        let begin = isKnown ? first : now.milliseconds
+        try index.perform(
+            "INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?)",
+            row: [batch.device, begin, now.milliseconds, pauses, batch.version, batch.clock]
+        )
+        let batches: Int64 = added == nil ? 0 : 1
+        try index.perform(
             """
             INSERT INTO streams VALUES (?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET
             records=records+excluded.records, batches=batches+excluded.batches, last_seen=excluded.last_seen
-            """
+            """,
+            row: [batch.device, batch.stream, Int64(added ?? 0), batches, now.milliseconds]
         )
-        try stream.bind(batch.device, at: 1)
-        try stream.bind(batch.stream, at: 2)
-        try stream.bind([Int64(added ?? 0), added == nil ? 0 : 1, now.milliseconds], from: 3)
-        try stream.run()
     }
 
     /// Returns the pauses with the one that ends now, if it is longer than one sync.
@@ -166,13 +157,13 @@ package enum Contacts {
         return contacts
     }
 
-    private static func select(
+    /// Returns the rows of one device, or of all.
+    static func select(
         _ sql: String,
         _ device: String?,
         _ index: borrowing Connection
     ) throws -> Statement {
-        let row = try index.prepare("\(sql) WHERE \(device == nil ? "?1=''" : "device=?1")")
-        try row.bind(device ?? "", at: 1)
-        return row
+        guard let device else { return try index.query(sql) }
+        return try index.query("\(sql) WHERE device=?", device)
     }
 }

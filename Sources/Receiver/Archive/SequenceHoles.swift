@@ -88,14 +88,14 @@ enum Sequences {
     static func note(_ batch: IncomingBatch, at now: WallTime, _ index: borrowing Connection) throws
     {
         guard let range = batch.sequence else { return }
-        let row = try index.prepare(
+        let row = try index.query(
             """
             SELECT next, holes, since, changed, last_seen FROM sequences JOIN streams USING (device, stream)
             WHERE device=? AND stream=?
-            """
+            """,
+            batch.device,
+            batch.stream
         )
-        try row.bind(batch.device, at: 1)
-        try row.bind(batch.stream, at: 2)
         var holes = SequenceHoles(next: range.lowerBound)
         var (since, changed) = (now.milliseconds, now.milliseconds)
         if try row.step() {
@@ -109,13 +109,10 @@ enum Sequences {
             holes.note(range)
         }
         row.reset()
-        let new = try index.prepare("INSERT OR REPLACE INTO sequences VALUES (?,?,?,?,?,?)")
-        try new.bind(batch.device, at: 1)
-        try new.bind(batch.stream, at: 2)
-        try new.bind(holes.next, at: 3)
-        try new.bind(holes.text, at: 4)
-        try new.bind([since, changed], from: 5)
-        try new.run()
+        try index.perform(
+            "INSERT OR REPLACE INTO sequences VALUES (?,?,?,?,?,?)",
+            row: [batch.device, batch.stream, holes.next, holes.text, since, changed]
+        )
     }
 
     /// Returns the streams with holes, of all devices or one; none in an older archive.
@@ -124,12 +121,12 @@ enum Sequences {
     {
         let count = "SELECT count(*) FROM sqlite_master WHERE name='sequences'"
         guard try index.integer(count) ?? 0 > 0 else { return [] }
-        let row = try index.prepare(
-            """
-            SELECT device, stream, holes, since, changed FROM sequences WHERE holes<>'' AND \(device == nil ? "?1=''" : "device=?1")
-            """
+        let columns = "device, stream, holes, since, changed"
+        let row = try Contacts.select(
+            "SELECT \(columns) FROM (SELECT * FROM sequences WHERE holes<>'')",
+            device,
+            index
         )
-        try row.bind(device ?? "", at: 1)
         var all: [MissingRecords] = []
         while try row.step() {
             let holes = SequenceHoles(next: 0, text: row.text(2)).holes
