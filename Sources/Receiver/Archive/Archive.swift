@@ -68,9 +68,6 @@ package final class Archive: @unchecked Sendable {
             index = try Connection(path: database, access: .readWrite)
             try index.execute(Self.schema)
             try KnownRecords.check(index)
-            try Contacts.prepare(index)
-            try DeviceLimits.prepare(index)
-            try Sequences.prepare(index)
         } catch let error as SQLiteError where error.isFull {
             throw Trouble("\(directory) is on a full disk: make room and start again")
         }
@@ -83,13 +80,14 @@ package final class Archive: @unchecked Sendable {
         PRAGMA journal_mode=WAL;
         PRAGMA synchronous=FULL;
         PRAGMA journal_size_limit=16777216;
+        BEGIN IMMEDIATE;
         CREATE TABLE IF NOT EXISTS batches(key TEXT PRIMARY KEY, accepted INTEGER, duplicates INTEGER)
         WITHOUT ROWID;
-        \(KnownRecords.schema)
+        \(KnownRecords.schema) \(Contacts.tables) \(DeviceLimits.tables) \(Sequences.table)
         CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS totals(row INTEGER PRIMARY KEY CHECK (row = 1), records INTEGER, batches INTEGER);
-        INSERT INTO totals SELECT 1, (SELECT count(*) FROM records), (SELECT count(*) FROM batches)
-        WHERE NOT EXISTS (SELECT 1 FROM totals);
+        INSERT OR IGNORE INTO totals VALUES (1,0,0);
+        COMMIT;
         """
 
     private static func readTotals(_ index: borrowing Connection) throws -> Totals {

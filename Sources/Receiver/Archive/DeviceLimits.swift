@@ -18,13 +18,11 @@ struct DeviceLimits {
     /// too.
     private static let perFile: Int64 = 16 << 10
 
-    private static let tables = """
+    static let tables = """
         CREATE TABLE IF NOT EXISTS device_states(device TEXT, state TEXT, PRIMARY KEY (device, state)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS device_days(device TEXT PRIMARY KEY, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
         files INTEGER NOT NULL) WITHOUT ROWID;
         """
-
-    static func prepare(_ index: borrowing Connection) throws { try index.execute(tables) }
 
     /// The limit per device and day (UTC).
     let bytesPerDay: Int64

@@ -54,12 +54,16 @@ struct RecordLine {
     let members: [Member]
 
     /// Reads the next object; throws `BodyFault` if it is not valid JSON.
+    ///
+    /// Reads no more members than a record may have, so its memory is bounded.
     init(_ text: inout BodyJSON) throws {
         var members: [Member] = []
+        members.reserveCapacity(16)
         _ = text.next()
         let start = text.position
         try text.object { text, key in
             let value = try text.value()
+            guard members.count < MemberNames.most else { return }
             members.append(Member(name: JSONString.read(text.bytes, key), key: key, value: value))
         }
         (bytes, extent, self.members) = (text.bytes, start..<text.position, members)
@@ -82,6 +86,11 @@ struct RecordLine {
     }
 
     func number(_ name: String) -> Double? { self[name].flatMap { value($0).number } }
+
+    /// Nil if it is missing, or not a whole number of at most 19 characters.
+    func integer(_ name: String) -> Int64? {
+        self[name].flatMap { $0.count < 20 ? Int64(raw($0)) : nil }
+    }
 
     /// Milliseconds since 1970; nil if the member is not a timestamp.
     func time(_ name: String) -> Int64? {

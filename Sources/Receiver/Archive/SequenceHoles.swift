@@ -76,12 +76,10 @@ package struct MissingRecords: Sendable {
 
 /// A table of the archive's index, changed in the transaction that stores a batch.
 enum Sequences {
-    private static let table = """
+    static let table = """
         CREATE TABLE IF NOT EXISTS sequences(device TEXT, stream TEXT, next INTEGER NOT NULL, holes TEXT NOT NULL,
-        since INTEGER NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID
+        since INTEGER NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
         """
-
-    static func prepare(_ index: borrowing Connection) throws { try index.execute(table) }
 
     /// Records the numbers of a batch; called before `Contacts.note`, which overwrites the time of
     /// the batch before.
@@ -115,12 +113,10 @@ enum Sequences {
         )
     }
 
-    /// Returns the streams with holes, of all devices or one; none in an older archive.
+    /// Returns the streams with holes, of all devices or one.
     static func missing(of device: String?, _ index: borrowing Connection) throws
         -> [MissingRecords]
     {
-        let count = "SELECT count(*) FROM sqlite_master WHERE name='sequences'"
-        guard try index.integer(count) ?? 0 > 0 else { return [] }
         let columns = "device, stream, holes, since, changed"
         let row = try Contacts.select(
             "SELECT \(columns) FROM (SELECT * FROM sequences WHERE holes<>'')",

@@ -24,7 +24,6 @@ struct InfluxCounts: Sendable, Equatable {
 /// The database of checkpoints; used by one thread.
 final class InfluxBook {
     private static let tables = """
-        DROP TABLE IF EXISTS marks;
         CREATE TABLE IF NOT EXISTS places(path TEXT PRIMARY KEY, offset INTEGER NOT NULL, lines INTEGER NOT NULL,
         tail BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS target(url TEXT NOT NULL, points INTEGER NOT NULL, refused INTEGER NOT NULL,

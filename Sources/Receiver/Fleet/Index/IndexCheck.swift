@@ -31,14 +31,14 @@ package enum IndexCheck {
             // On a slow machine, a busy receiver locks the index for some seconds at a time.
             index.waitForOthers(milliseconds: 60_000)
             let writer = IndexWriter(index, directory: directory)
-            try writer.clear()
+            try FleetIndex.clear(writer.database)
             var files = try ArchiveFiles.all(in: directory)
             let count = files.count
             var unread: [String] = []
             while !files.isEmpty {
                 files = try writer.follow(files) { if let why = $1 { unread.append("\(why)") } }
             }
-            try writer.noteWhole()
+            try FleetIndex.noteWhole(writer.database)
             return (count - unread.count, try writer.records(), unread)
         }
     }
@@ -140,7 +140,7 @@ extension IndexWriter {
         _ table: IndexCheck.Table,
         _ report: inout IndexReport
     ) throws {
-        let mine = try rows(table)
+        let mine = try database.prepare(table.select(gone: false))
         let other = try live.prepare(table.select(gone: true))
         var (hasMine, hasOther) = (try mine.step(), try other.step())
         while hasMine || hasOther {

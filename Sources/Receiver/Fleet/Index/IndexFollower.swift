@@ -56,7 +56,9 @@ final class IndexFollower: Sendable {
         try files.follow(
             begin: {
                 // A rebuild that was killed has left the index incomplete.
-                if try !isBehind && !writer.isWhole() && !RebuildLock.isHeld(in: directory) {
+                if try !isBehind && !FleetIndex.isWhole(writer.database)
+                    && !RebuildLock.isHeld(in: directory)
+                {
                     files.noteMissed()
                 }
             },
@@ -68,7 +70,7 @@ final class IndexFollower: Sendable {
             read: { try writer.follow($0, look: files.note) },
             rest: {
                 if isBehind {
-                    try writer.noteWhole()
+                    try FleetIndex.noteWhole(writer.database)
                 } else {
                     isRemade.store(false, ordering: .relaxed)
                 }

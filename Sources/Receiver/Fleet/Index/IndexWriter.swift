@@ -12,7 +12,7 @@ final class IndexWriter {
     /// Longer lines and details are not stored.
     static let longestKept = 4096
 
-    private let database: Connection
+    let database: Connection
     private let directory: String
 
     init(_ database: consuming Connection, directory: String) {
@@ -28,16 +28,6 @@ final class IndexWriter {
     func records() throws -> Int64 {
         try database.integer("SELECT sum(records) FROM files") ?? 0
     }
-
-    func rows(_ table: IndexCheck.Table) throws -> Statement {
-        try database.prepare(table.select(gone: false))
-    }
-
-    func clear() throws { try FleetIndex.clear(database) }
-
-    func isWhole() throws -> Bool { try FleetIndex.isWhole(database) }
-
-    func noteWhole() throws { try FleetIndex.noteWhole(database) }
 
     /// Reads on in these files within one transaction's budget; returns those with more to read.
     ///

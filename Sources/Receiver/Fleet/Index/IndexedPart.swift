@@ -98,10 +98,7 @@ struct IndexedPart {
 
     /// Returns the member `records` of an event's detail; nil if it is missing or not positive.
     private static func lost(_ line: RecordLine, _ detail: Range<Int>) -> Int64? {
-        guard let detail = line.object(detail), let records = detail["records"],
-            records.count < 20, let count = Int64(detail.raw(records)), count > 0
-        else { return nil }
-        return count
+        line.object(detail)?.integer("records").flatMap { $0 > 0 ? $0 : nil }
     }
 
     /// Returns the text, or "" if it is too long to store.

@@ -41,7 +41,7 @@ struct DevicePage {
                 html.time(last, seconds: true)
                 html.text(" (\(Words.span(seconds: (now - last) / 1000)) ago)")
             }
-            fact(&html, "First heard", device.contact?.firstSeen?.milliseconds) { $0.time($1) }
+            fact(&html, "First heard", device.contact?.firstSeen.milliseconds) { $0.time($1) }
             fact(&html, "Syncs every", Words.span(seconds: device.interval)) { $0.text($1) }
             fact(&html, "Last position", device.vitals.place) { $0.place($1, now: now) }
             fact(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
@@ -92,7 +92,7 @@ struct DevicePage {
                 )
                 moment(&html, "First record", kept?.first)
                 moment(&html, "Newest record", kept?.last)
-                moment(&html, "Last batch", contact?.lastSeen?.milliseconds)
+                moment(&html, "Last batch", contact?.lastSeen.milliseconds)
             }
         }
         html.raw("</tbody></table></div>")
