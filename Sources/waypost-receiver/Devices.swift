@@ -74,15 +74,15 @@ private struct DeviceLine: Encodable {
             seconds.map { WallTime(milliseconds: $0 * 1000).rfc3339 }
         }
         deviceId = device
-        firstSeen = contact?.firstSeen?.rfc3339
-        lastSeen = contact?.lastSeen?.rfc3339
+        firstSeen = contact?.firstSeen.rfc3339
+        lastSeen = contact?.lastSeen.rfc3339
         enrolledAt = time(known?.enrolled)
         replacedAt = time(known?.replaced)
         revokedAt = time(known?.revoked)
         token = known?.revoked != nil ? "revoked" : known?.isHeld == true ? "valid" : "none"
         version = contact.flatMap { $0.version.isEmpty ? nil : $0.version }
         streams = (contact?.streams ?? [:]).mapValues {
-            Stream(records: $0.records, batches: $0.batches, lastSeen: $0.lastSeen?.rfc3339)
+            Stream(records: $0.records, batches: $0.batches, lastSeen: $0.lastSeen.rfc3339)
         }
     }
 

@@ -86,22 +86,4 @@ import Testing
         #expect(missing.error.contains("there is no folder"))
         #expect(!FileManager.default.fileExists(atPath: nowhere))
     }
-
-    /// An archive older than contacts gets its devices from the batch keys.
-    @Test func archiveFromBefore_hasItsDevices() throws {
-        let receiver = try ReceiverProcess()
-        #expect(try receiver.send("t", ids: ["a", "b"]) == 200)
-        #expect(try receiver.send("t", device: "d2") == 200)
-        #expect(receiver.terminate() == 0)
-        for table in ["devices", "streams"] { try receiver.sql("DROP TABLE \(table)") }
-        #expect(try devices(receiver).map { $0["device_id"] as? String } == ["d1", "d2"])
-        try receiver.start()
-        #expect(try receiver.send("t", ids: ["c"]) == 200)
-        let found = try devices(receiver)
-        let streams = found[0]["streams"] as? [String: [String: Any]]
-        #expect(streams?["places"]?["records"] as? Int == 3)
-        #expect(found[0]["first_seen"] == nil)
-        #expect(found[0]["last_seen"] != nil)
-        #expect(found[1]["last_seen"] == nil)
-    }
 }

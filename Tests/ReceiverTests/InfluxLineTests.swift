@@ -18,11 +18,12 @@ import Testing
     ) -> (line: String?, leftOut: Int) {
         let text = #"{"id":"\#(id)","timestamp":"\#(time)",\#(members)}"#
         return Array(text.utf8).withUnsafeBytes { bytes in
-            guard var record = InfluxRecord(ByteView(bytes, isMapped: false)) else {
+            guard let line = RecordLine(ByteView(bytes, isMapped: false)) else {
                 return (nil, -1)
             }
-            let line = record.point(stream: stream, device: "d1", number: number)
-            return (line, record.leftOut)
+            var record = InfluxRecord(line)
+            let point = record.point(stream: stream, device: "d1", number: number)
+            return (point, record.leftOut)
         }
     }
 

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import SQLite
+import Synchronization
 
 /// Stores each record of a device once, however often and in whatever batch it comes.
 ///
@@ -29,8 +30,7 @@ package final class Archive: @unchecked Sendable {
     private let workLimit: @Sendable () -> WorkLimit
     /// The files of a commit that failed but may still be in the WAL, where a start would find it.
     private var unsure: BatchFiles?
-    private let totalsLock = NSLock()
-    private var total = Totals(records: 0, batches: 0)
+    private let total: Mutex<Totals>
 
     /// Opens the archive, and recovers from the end of the last process.
     ///
@@ -68,13 +68,10 @@ package final class Archive: @unchecked Sendable {
             index = try Connection(path: database, access: .readWrite)
             try index.execute(Self.schema)
             try KnownRecords.check(index)
-            try Contacts.prepare(index)
-            try DeviceLimits.prepare(index)
-            try Sequences.prepare(index)
         } catch let error as SQLiteError where error.isFull {
             throw Trouble("\(directory) is on a full disk: make room and start again")
         }
-        total = try Self.readTotals(index)
+        total = Mutex(try Self.readTotals(index))
         try Recovery.run(index, directory, tell: tell)
         reserve.make()
     }
@@ -83,13 +80,14 @@ package final class Archive: @unchecked Sendable {
         PRAGMA journal_mode=WAL;
         PRAGMA synchronous=FULL;
         PRAGMA journal_size_limit=16777216;
+        BEGIN IMMEDIATE;
         CREATE TABLE IF NOT EXISTS batches(key TEXT PRIMARY KEY, accepted INTEGER, duplicates INTEGER)
         WITHOUT ROWID;
-        \(KnownRecords.schema)
+        \(KnownRecords.schema) \(Contacts.tables) \(DeviceLimits.tables) \(Sequences.table)
         CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS totals(row INTEGER PRIMARY KEY CHECK (row = 1), records INTEGER, batches INTEGER);
-        INSERT INTO totals SELECT 1, (SELECT count(*) FROM records), (SELECT count(*) FROM batches)
-        WHERE NOT EXISTS (SELECT 1 FROM totals);
+        INSERT OR IGNORE INTO totals VALUES (1,0,0);
+        COMMIT;
         """
 
     private static func readTotals(_ index: borrowing Connection) throws -> Totals {
@@ -99,7 +97,7 @@ package final class Archive: @unchecked Sendable {
     }
 
     /// The number of records and batches stored; never blocks on the disk.
-    package var totals: Totals { totalsLock.withLock { total } }
+    package var totals: Totals { total.withLock { $0 } }
 
     /// Stores the new records of a batch; they are on the disk when this returns.
     ///
@@ -153,13 +151,17 @@ package final class Archive: @unchecked Sendable {
                 try Contacts.note(one.batch, added: added, at: now, index)
                 stored.append((one, receipt))
                 guard known == nil else { continue }
-                try remember(one.key, receipt)
+                try index.perform(
+                    "INSERT OR REPLACE INTO batches VALUES (?,?,?)",
+                    row: [one.key, Int64(receipt.accepted), Int64(receipt.duplicates)]
+                )
                 new.records += Int64(receipt.accepted)
                 new.batches += 1
             }
             try files.finish()
             for (file, length) in files.lengths { try note(length, of: file) }
-            try count(new)
+            let sql = "UPDATE totals SET records=records+?, batches=batches+?"
+            try index.perform(sql, new.records, new.batches)
         } catch {
             if !index.isAutocommit { try index.execute("ROLLBACK") }
             files.undo()
@@ -167,9 +169,9 @@ package final class Archive: @unchecked Sendable {
         }
         try commit(files)
         for (one, receipt) in stored { one.result = .success(receipt) }
-        totalsLock.withLock {
-            total.records += new.records
-            total.batches += new.batches
+        total.withLock {
+            $0.records += new.records
+            $0.batches += new.batches
         }
         noteStored(files.lengths)
         reserve.make()
@@ -213,8 +215,7 @@ package final class Archive: @unchecked Sendable {
     }
 
     private func receipt(of key: String) throws -> Receipt? {
-        let row = try index.prepare("SELECT accepted, duplicates FROM batches WHERE key=?")
-        try row.bind(key, at: 1)
+        let row = try index.query("SELECT accepted, duplicates FROM batches WHERE key=?", key)
         guard try row.step() else { return nil }
         return Receipt(accepted: Int(row.required(0)), duplicates: Int(row.required(1)))
     }
@@ -228,8 +229,7 @@ package final class Archive: @unchecked Sendable {
         var lengths: [String: Int64] = [:]
         for folder in Set(group.flatMap { one in one.batch.dates.map { one.batch.folder($0) } }) {
             let file = ArchiveFile.path(in: folder)
-            let row = try index.prepare("SELECT length FROM files WHERE path=?")
-            try row.bind(file, at: 1)
+            let row = try index.query("SELECT length FROM files WHERE path=?", file)
             let committed = try row.step() ? row.required(0) : 0
             row.reset()
             let length = min(committed, fileSize("\(directory)/\(file)") ?? 0)
@@ -265,7 +265,6 @@ package final class Archive: @unchecked Sendable {
             let folder = one.batch.folder(record.time.date)
             try files.append(
                 record,
-                of: one.body,
                 to: folder,
                 isAhead: canMark && record.time.isAhead(of: now)
             )
@@ -284,23 +283,7 @@ package final class Archive: @unchecked Sendable {
         return receipt
     }
 
-    private func remember(_ key: String, _ receipt: Receipt) throws {
-        let row = try index.prepare("INSERT OR REPLACE INTO batches VALUES (?,?,?)")
-        try row.bind(key, at: 1)
-        try row.bind(Int64(receipt.accepted), at: 2)
-        try row.bind(Int64(receipt.duplicates), at: 3)
-        try row.run()
-    }
-
-    private func count(_ new: Totals) throws {
-        let sql = "UPDATE totals SET records=records+?, batches=batches+?"
-        try index.run(sql, new.records, new.batches)
-    }
-
     private func note(_ length: Int64, of file: String) throws {
-        let row = try index.prepare("INSERT OR REPLACE INTO files VALUES (?,?)")
-        try row.bind(file, at: 1)
-        try row.bind(length, at: 2)
-        try row.run()
+        try index.perform("INSERT OR REPLACE INTO files VALUES (?,?)", file, length)
     }
 }

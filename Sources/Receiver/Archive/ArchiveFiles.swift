@@ -42,17 +42,8 @@ enum ArchiveFiles {
 
     /// Returns all files, newest days first; none if no receiver has served the directory.
     static func all(in directory: String) throws -> [ArchiveFile] {
-        let path = ArchiveFiles.index(in: directory)
-        guard fileSize(path) != nil else { return [] }
-        let database = try Connection(path: path, access: .readOnly)
-        let row = try database.prepare("SELECT path, length FROM files WHERE length > 0")
-        var files: [ArchiveFile] = []
-        while try row.step() {
-            if let file = ArchiveFile(path: row.text(0), length: row.required(1)) {
-                files.append(file)
-            }
-        }
-        return files.sorted { $0.date > $1.date }
+        // A negative limit is none (sqlite.org/lang_select.html).
+        try page(of: -1, after: "", in: directory).sorted { $0.date > $1.date }
     }
 
     /// Returns up to `count` files in path order after `path`; "" starts at the first.
@@ -61,18 +52,10 @@ enum ArchiveFiles {
     {
         let archive = ArchiveFiles.index(in: directory)
         guard fileSize(archive) != nil else { return [] }
-        let database = try Connection(path: archive, access: .readOnly)
-        let row = try database.prepare(
-            "SELECT path, length FROM files WHERE path>? AND length>0 ORDER BY path LIMIT ?"
-        )
-        try row.bind(path, at: 1)
-        try row.bind(count, at: 2)
-        var files: [ArchiveFile] = []
-        while try row.step() {
-            if let file = ArchiveFile(path: row.text(0), length: row.required(1)) {
-                files.append(file)
-            }
-        }
-        return files
+        return try Connection(path: archive, access: .readOnly).rows(
+            "SELECT path, length FROM files WHERE path>? AND length>0 ORDER BY path LIMIT ?",
+            path,
+            count
+        ) { ArchiveFile(path: $0.text(0), length: $0.required(1)) }.compactMap { $0 }
     }
 }

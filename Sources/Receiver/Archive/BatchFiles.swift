@@ -45,14 +45,13 @@ final class BatchFiles {
     /// `isAhead`: see `writeLine`.
     func append(
         _ record: IncomingRecord,
-        of body: ByteView,
         to folder: String,
         isAhead: Bool = false
     ) throws {
         if let audio = record.audio, let name = record.soundName {
-            try writeSound(audio, to: name, folder, body)
+            try writeSound(audio, to: name, folder, record.line.bytes)
         }
-        try record.writeLine(of: body, isAhead: isAhead) { try add($0, folder) }
+        try record.writeLine(isAhead: isAhead) { try add($0, folder) }
         try add([10], folder)
     }
 

@@ -5,12 +5,11 @@ import SQLite
 /// A device that has sent something.
 package struct Contact: Sendable {
     package var device: String
-    /// Nil if it was first seen by an earlier version, which did not record that.
-    package var firstSeen: WallTime?
-    package var lastSeen: WallTime?
+    package var firstSeen: WallTime
+    package var lastSeen: WallTime
     /// Seconds between its last syncs, newest last.
     package var pauses: [Int64]
-    /// As last reported; "" if never.
+    /// As last reported; "" if missing.
     package var version: String
     package var clock: String
     package var streams: [String: StreamContact] = [:]
@@ -22,7 +21,7 @@ package struct Contact: Sendable {
 package struct StreamContact: Sendable {
     package var records: Int64
     package var batches: Int64
-    package var lastSeen: WallTime?
+    package var lastSeen: WallTime
 }
 
 /// Tables of the archive's index, changed in the transaction that stores a batch.
@@ -32,32 +31,12 @@ package enum Contacts {
     /// Milliseconds; batches that come closer together belong to one sync.
     private static let oneSync: Int64 = 5000
 
-    /// For an archive of an earlier version: totals from the batch keys, `DEVICE/STREAM/KEY`.
-    private static let before = """
-        SELECT substr(key, 1, instr(key, '/') - 1) AS device, substr(rest, 1, instr(rest, '/') - 1) AS stream,
-        sum(accepted), count(*), NULL FROM (SELECT key, accepted, substr(key, instr(key, '/') + 1) AS rest FROM batches)
-        GROUP BY device, stream
+    static let tables = """
+        CREATE TABLE IF NOT EXISTS devices(device TEXT PRIMARY KEY, first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,
+        pauses TEXT NOT NULL, version TEXT NOT NULL, clock TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS streams(device TEXT, stream TEXT, records INTEGER NOT NULL, batches INTEGER NOT NULL,
+        last_seen INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
         """
-
-    static func prepare(_ index: borrowing Connection) throws {
-        guard try !areThere(index) else { return }
-        try index.execute(
-            """
-            BEGIN IMMEDIATE;
-            CREATE TABLE devices(device TEXT PRIMARY KEY, first_seen INTEGER, last_seen INTEGER,
-            pauses TEXT NOT NULL, version TEXT NOT NULL, clock TEXT NOT NULL) WITHOUT ROWID;
-            CREATE TABLE streams(device TEXT, stream TEXT, records INTEGER NOT NULL, batches INTEGER NOT NULL,
-            last_seen INTEGER, PRIMARY KEY (device, stream)) WITHOUT ROWID;
-            INSERT INTO streams \(before);
-            INSERT INTO devices SELECT DISTINCT device, NULL, NULL, '', '', '' FROM streams;
-            COMMIT;
-            """
-        )
-    }
-
-    private static func areThere(_ index: borrowing Connection) throws -> Bool {
-        try index.integer("SELECT count(*) FROM sqlite_master WHERE name='devices'") ?? 0 > 0
-    }
 
     /// Records the arrival of a batch; `added`: its new records, nil if it was already stored.
     static func note(
@@ -66,40 +45,29 @@ package enum Contacts {
         at now: WallTime,
         _ index: borrowing Connection
     ) throws {
-        let known = try index.prepare(
-            "SELECT first_seen, last_seen, pauses FROM devices WHERE device=?"
-        )
-        try known.bind(batch.device, at: 1)
+        let sql = "SELECT first_seen, last_seen, pauses FROM devices WHERE device=?"
+        let known = try index.query(sql, batch.device)
         let isKnown = try known.step()
-        let first = isKnown ? known.integer(0) : nil
-        let pauses = isKnown ? Self.pauses(known.text(2), since: known.integer(1), now) : ""
+        let first = isKnown ? known.required(0) : now.milliseconds
+        let pauses = isKnown ? Self.pauses(known.text(2), since: known.required(1), now) : ""
         known.reset()
-        let row = try index.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?)")
-        try row.bind(batch.device, at: 1)
-        // It is unknown when a device of an earlier version first came.
-        try row.bind(isKnown ? first : now.milliseconds, at: 2)
-        try row.bind(now.milliseconds, at: 3)
-        for (text, column) in [(pauses, 4), (batch.version, 5), (batch.clock, 6)]
-            as [(String, Int32)]
-        {
-            try row.bind(text, at: column)
-        }
-        try row.run()
-        let stream = try index.prepare(
+        try index.perform(
+            "INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?)",
+            row: [batch.device, first, now.milliseconds, pauses, batch.version, batch.clock]
+        )
+        let batches: Int64 = added == nil ? 0 : 1
+        try index.perform(
             """
             INSERT INTO streams VALUES (?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET
             records=records+excluded.records, batches=batches+excluded.batches, last_seen=excluded.last_seen
-            """
+            """,
+            row: [batch.device, batch.stream, Int64(added ?? 0), batches, now.milliseconds]
         )
-        try stream.bind(batch.device, at: 1)
-        try stream.bind(batch.stream, at: 2)
-        try stream.bind([Int64(added ?? 0), added == nil ? 0 : 1, now.milliseconds], from: 3)
-        try stream.run()
     }
 
     /// Returns the pauses with the one that ends now, if it is longer than one sync.
-    private static func pauses(_ text: String, since last: Int64?, _ now: WallTime) -> String {
-        guard let last, now.milliseconds - last >= oneSync else { return text }
+    private static func pauses(_ text: String, since last: Int64, _ now: WallTime) -> String {
+        guard now.milliseconds - last >= oneSync else { return text }
         let pauses = text.split(separator: " ").map(String.init)
         return (pauses + ["\((now.milliseconds - last) / 1000)"]).suffix(remembered).joined(
             separator: " "
@@ -126,19 +94,26 @@ package enum Contacts {
     private static func read(_ index: borrowing Connection, _ device: String? = nil) throws
         -> [String: Contact]
     {
-        let isPrepared = try areThere(index)
-        var contacts = isPrepared ? try selves(index, device) : [:]
-        let table = isPrepared ? "streams" : "(\(before))"
-        let row = try select("SELECT * FROM \(table)", device, index)
+        let columns = "device, first_seen, last_seen, pauses, version, clock"
+        let row = try select("SELECT \(columns) FROM devices", device, index)
+        var contacts: [String: Contact] = [:]
         while try row.step() {
-            let (device, name) = (row.text(0), row.text(1))
-            let stream = StreamContact(
-                records: row.required(2),
-                batches: row.required(3),
-                lastSeen: row.integer(4).map(WallTime.init)
+            contacts[row.text(0)] = Contact(
+                device: row.text(0),
+                firstSeen: WallTime(milliseconds: row.required(1)),
+                lastSeen: WallTime(milliseconds: row.required(2)),
+                pauses: row.text(3).split(separator: " ").compactMap { Int64($0) },
+                version: row.text(4),
+                clock: row.text(5)
             )
-            let blank = Contact(device: device, pauses: [], version: "", clock: "")
-            contacts.change(device, from: blank) { $0.streams[name] = stream }
+        }
+        let stream = try select("SELECT * FROM streams", device, index)
+        while try stream.step() {
+            contacts[stream.text(0)]?.streams[stream.text(1)] = StreamContact(
+                records: stream.required(2),
+                batches: stream.required(3),
+                lastSeen: WallTime(milliseconds: stream.required(4))
+            )
         }
         for missing in try Sequences.missing(of: device, index) {
             contacts[missing.device]?.missing.append(missing)
@@ -146,33 +121,13 @@ package enum Contacts {
         return contacts
     }
 
-    /// Returns what the devices reported about themselves.
-    private static func selves(_ index: borrowing Connection, _ device: String?) throws
-        -> [String: Contact]
-    {
-        let columns = "device, first_seen, last_seen, pauses, version, clock"
-        let row = try select("SELECT \(columns) FROM devices", device, index)
-        var contacts: [String: Contact] = [:]
-        while try row.step() {
-            contacts[row.text(0)] = Contact(
-                device: row.text(0),
-                firstSeen: row.integer(1).map(WallTime.init),
-                lastSeen: row.integer(2).map(WallTime.init),
-                pauses: row.text(3).split(separator: " ").compactMap { Int64($0) },
-                version: row.text(4),
-                clock: row.text(5)
-            )
-        }
-        return contacts
-    }
-
-    private static func select(
+    /// Returns the rows of one device, or of all.
+    static func select(
         _ sql: String,
         _ device: String?,
         _ index: borrowing Connection
     ) throws -> Statement {
-        let row = try index.prepare("\(sql) WHERE \(device == nil ? "?1=''" : "device=?1")")
-        try row.bind(device ?? "", at: 1)
-        return row
+        guard let device else { return try index.query(sql) }
+        return try index.query("\(sql) WHERE device=?", device)
     }
 }

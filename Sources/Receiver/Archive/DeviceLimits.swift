@@ -18,13 +18,11 @@ struct DeviceLimits {
     /// too.
     private static let perFile: Int64 = 16 << 10
 
-    private static let tables = """
+    static let tables = """
         CREATE TABLE IF NOT EXISTS device_states(device TEXT, state TEXT, PRIMARY KEY (device, state)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS device_days(device TEXT PRIMARY KEY, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
         files INTEGER NOT NULL) WITHOUT ROWID;
         """
-
-    static func prepare(_ index: borrowing Connection) throws { try index.execute(tables) }
 
     /// The limit per device and day (UTC).
     let bytesPerDay: Int64
@@ -53,17 +51,15 @@ struct DeviceLimits {
         at now: WallTime,
         _ index: borrowing Connection
     ) throws {
-        let row = try index.prepare(
+        let cost = Int64(bytes) + (newFiles + Int64(sounds)) * Self.perFile
+        try index.perform(
             """
             INSERT INTO device_days VALUES (?1,?2,?3,?4) ON CONFLICT(device) DO UPDATE SET
             bytes=excluded.bytes + iif(day=excluded.day, bytes, 0),
             files=excluded.files + iif(day=excluded.day, files, 0), day=excluded.day
-            """
+            """,
+            row: [batch.device, Self.day(now), cost, newFiles]
         )
-        try row.bind(batch.device, at: 1)
-        let cost = Int64(bytes) + (newFiles + Int64(sounds)) * Self.perFile
-        try row.bind([Self.day(now), cost, newFiles], from: 2)
-        try row.run()
     }
 
     private static func day(_ now: WallTime) -> Int64 {
@@ -76,9 +72,8 @@ struct DeviceLimits {
         _ now: WallTime,
         _ index: borrowing Connection
     ) throws {
-        let row = try index.prepare("SELECT bytes, files FROM device_days WHERE device=? AND day=?")
-        try row.bind(device, at: 1)
-        try row.bind(Self.day(now), at: 2)
+        let sql = "SELECT bytes, files FROM device_days WHERE device=? AND day=?"
+        let row = try index.query(sql, device, Self.day(now))
         guard try row.step() else { return }
         let (bytes, files) = (row.required(0), row.required(1))
         guard bytes < bytesPerDay else {
@@ -99,12 +94,10 @@ struct DeviceLimits {
     }
 
     private func checkStream(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
-        let known = try index.prepare("SELECT 1 FROM streams WHERE device=? AND stream=?")
-        try known.bind(batch.device, at: 1)
-        try known.bind(batch.stream, at: 2)
+        let sql = "SELECT 1 FROM streams WHERE device=? AND stream=?"
+        let known = try index.query(sql, batch.device, batch.stream)
         guard try !known.step() else { return }
-        let row = try index.prepare("SELECT count(*) FROM streams WHERE device=?")
-        try row.bind(batch.device, at: 1)
+        let row = try index.query("SELECT count(*) FROM streams WHERE device=?", batch.device)
         guard try row.step(), row.required(0) >= Self.streams else { return }
         let reason =
             "\(batch.device) has \(Self.streams) streams already; \(batch.stream) is too many"
@@ -113,26 +106,19 @@ struct DeviceLimits {
 
     private func noteStates(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
         guard !batch.states.isEmpty else { return }
-        let known = try index.prepare("SELECT 1 FROM device_states WHERE device=? AND state=?")
-        try known.bind(batch.device, at: 1)
         var new: [String] = []
         for state in batch.states {
-            try known.bind(state, at: 2)
-            if try !known.step() { new.append(state) }
-            known.reset()
+            let sql = "SELECT 1 FROM device_states WHERE device=? AND state=?"
+            if try !index.query(sql, batch.device, state).step() { new.append(state) }
         }
         guard !new.isEmpty else { return }
-        let row = try index.prepare("SELECT count(*) FROM device_states WHERE device=?")
-        try row.bind(batch.device, at: 1)
+        let row = try index.query("SELECT count(*) FROM device_states WHERE device=?", batch.device)
         guard try row.step(), row.required(0) + Int64(new.count) <= Self.states else {
             let reason = "\(batch.device) has events of more than \(Self.states) sources"
             throw HTTPRefusal(status: 422, reason: reason)
         }
-        let add = try index.prepare("INSERT INTO device_states VALUES (?,?)")
-        try add.bind(batch.device, at: 1)
         for state in new {
-            try add.bind(state, at: 2)
-            try add.run()
+            try index.perform("INSERT INTO device_states VALUES (?,?)", batch.device, state)
         }
     }
 }

@@ -117,6 +117,11 @@ func fileSize(_ path: String) -> Int64? {
     return stat(path, &status) == 0 ? Int64(status.st_size) : nil
 }
 
+/// Deletes a database and its journals.
+func removeDatabase(_ path: String) {
+    for end in ["", "-wal", "-shm", "-journal"] { unlink(path + end) }
+}
+
 /// Allows one receiver per directory: a second one's recovery would cut off what the first writes.
 final class DirectoryLock: Sendable {
     private let number: Int32

@@ -21,11 +21,8 @@ enum KnownRecords {
 
     /// Returns the number of a device, and creates one if needed.
     static func number(of device: String, _ index: borrowing Connection) throws -> Int64 {
-        let new = try index.prepare("INSERT OR IGNORE INTO owners(device) VALUES (?)")
-        try new.bind(device, at: 1)
-        try new.run()
-        let row = try index.prepare("SELECT number FROM owners WHERE device=?")
-        try row.bind(device, at: 1)
+        try index.perform("INSERT OR IGNORE INTO owners(device) VALUES (?)", device)
+        let row = try index.query("SELECT number FROM owners WHERE device=?", device)
         guard try row.step() else { throw Trouble("\(device) has no number in the index") }
         return row.required(0)
     }

@@ -76,26 +76,24 @@ package struct MissingRecords: Sendable {
 
 /// A table of the archive's index, changed in the transaction that stores a batch.
 enum Sequences {
-    private static let table = """
+    static let table = """
         CREATE TABLE IF NOT EXISTS sequences(device TEXT, stream TEXT, next INTEGER NOT NULL, holes TEXT NOT NULL,
-        since INTEGER NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID
+        since INTEGER NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
         """
-
-    static func prepare(_ index: borrowing Connection) throws { try index.execute(table) }
 
     /// Records the numbers of a batch; called before `Contacts.note`, which overwrites the time of
     /// the batch before.
     static func note(_ batch: IncomingBatch, at now: WallTime, _ index: borrowing Connection) throws
     {
         guard let range = batch.sequence else { return }
-        let row = try index.prepare(
+        let row = try index.query(
             """
             SELECT next, holes, since, changed, last_seen FROM sequences JOIN streams USING (device, stream)
             WHERE device=? AND stream=?
-            """
+            """,
+            batch.device,
+            batch.stream
         )
-        try row.bind(batch.device, at: 1)
-        try row.bind(batch.stream, at: 2)
         var holes = SequenceHoles(next: range.lowerBound)
         var (since, changed) = (now.milliseconds, now.milliseconds)
         if try row.step() {
@@ -109,27 +107,22 @@ enum Sequences {
             holes.note(range)
         }
         row.reset()
-        let new = try index.prepare("INSERT OR REPLACE INTO sequences VALUES (?,?,?,?,?,?)")
-        try new.bind(batch.device, at: 1)
-        try new.bind(batch.stream, at: 2)
-        try new.bind(holes.next, at: 3)
-        try new.bind(holes.text, at: 4)
-        try new.bind([since, changed], from: 5)
-        try new.run()
+        try index.perform(
+            "INSERT OR REPLACE INTO sequences VALUES (?,?,?,?,?,?)",
+            row: [batch.device, batch.stream, holes.next, holes.text, since, changed]
+        )
     }
 
-    /// Returns the streams with holes, of all devices or one; none in an older archive.
+    /// Returns the streams with holes, of all devices or one.
     static func missing(of device: String?, _ index: borrowing Connection) throws
         -> [MissingRecords]
     {
-        let count = "SELECT count(*) FROM sqlite_master WHERE name='sequences'"
-        guard try index.integer(count) ?? 0 > 0 else { return [] }
-        let row = try index.prepare(
-            """
-            SELECT device, stream, holes, since, changed FROM sequences WHERE holes<>'' AND \(device == nil ? "?1=''" : "device=?1")
-            """
+        let columns = "device, stream, holes, since, changed"
+        let row = try Contacts.select(
+            "SELECT \(columns) FROM (SELECT * FROM sequences WHERE holes<>'')",
+            device,
+            index
         )
-        try row.bind(device ?? "", at: 1)
         var all: [MissingRecords] = []
         while try row.step() {
             let holes = SequenceHoles(next: 0, text: row.text(2)).holes

@@ -44,9 +44,9 @@ struct InfluxBatch {
         return mark.offset >= file.length
     }
 
-    /// `line`: nil if it is too long.
-    private mutating func take(_ line: ByteView?, of file: ArchiveFile, number: Int64) {
-        guard let line, var record = InfluxRecord(line) else { return leftOut += 1 }
+    /// `line`: nil if it cannot be read.
+    private mutating func take(_ line: RecordLine?, of file: ArchiveFile, number: Int64) {
+        guard var record = line.map(InfluxRecord.init) else { return leftOut += 1 }
         let point = record.point(stream: file.stream, device: file.device, number: number)
         leftOut += Int64(record.leftOut)
         guard let point else { return }

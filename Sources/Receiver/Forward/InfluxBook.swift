@@ -1,5 +1,4 @@
 // The forwarder's checkpoints and counts, in a database.
-import Glibc
 import SQLite
 
 /// A checkpoint: how far a file was forwarded.
@@ -25,7 +24,6 @@ struct InfluxCounts: Sendable, Equatable {
 /// The database of checkpoints; used by one thread.
 final class InfluxBook {
     private static let tables = """
-        DROP TABLE IF EXISTS marks;
         CREATE TABLE IF NOT EXISTS places(path TEXT PRIMARY KEY, offset INTEGER NOT NULL, lines INTEGER NOT NULL,
         tail BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS target(url TEXT NOT NULL, points INTEGER NOT NULL, refused INTEGER NOT NULL,
@@ -43,17 +41,10 @@ final class InfluxBook {
         try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
         try database.execute(Self.tables)
         guard try target() != url else { return }
-        try change {
-            try database.execute("DELETE FROM places; DELETE FROM target")
-            let row = try database.prepare("INSERT INTO target VALUES (?,0,0,0,NULL)")
-            try row.bind(url, at: 1)
-            try row.run()
+        try database.transaction {
+            try $0.execute("DELETE FROM places; DELETE FROM target")
+            try $0.perform("INSERT INTO target VALUES (?,0,0,0,NULL)", url)
         }
-    }
-
-    /// Deletes the database.
-    static func remove(in directory: String) {
-        for end in ["", "-wal", "-shm"] { unlink(path(in: directory) + end) }
     }
 
     private func target() throws -> String? {
@@ -72,8 +63,7 @@ final class InfluxBook {
     }
 
     func mark(of path: String) throws -> InfluxMark {
-        let row = try database.prepare("SELECT offset, lines, tail FROM places WHERE path=?")
-        try row.bind(path, at: 1)
+        let row = try database.query("SELECT offset, lines, tail FROM places WHERE path=?", path)
         guard try row.step() else { return InfluxMark() }
         return InfluxMark(offset: row.required(0), lines: row.required(1), tail: row.data(2))
     }
@@ -86,36 +76,18 @@ final class InfluxBook {
 
     /// Stores checkpoints after InfluxDB has accepted or refused the points; adds to the counts.
     func note(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
-        try change {
+        try database.transaction { database in
             for (path, mark) in marks {
-                let row = try database.prepare("INSERT OR REPLACE INTO places VALUES (?,?,?,?)")
-                try row.bind(path, at: 1)
-                try row.bind([mark.offset, mark.lines], from: 2)
-                try row.bind(mark.tail, at: 4)
-                try row.run()
+                try database.perform(
+                    "INSERT OR REPLACE INTO places VALUES (?,?,?,?)",
+                    row: [path, mark.offset, mark.lines, mark.tail]
+                )
             }
-            if let witness {
-                let row = try database.prepare("UPDATE target SET witness=?")
-                try row.bind(witness, at: 1)
-                try row.run()
-            }
-            try database.run(
+            if let witness { try database.perform("UPDATE target SET witness=?", witness) }
+            try database.perform(
                 "UPDATE target SET points=points+?, refused=refused+?, left_out=left_out+?",
-                added.points,
-                added.refused,
-                added.leftOut
+                row: [added.points, added.refused, added.leftOut]
             )
-        }
-    }
-
-    private func change(_ body: () throws -> Void) throws {
-        try database.execute("BEGIN IMMEDIATE")
-        do {
-            try body()
-            try database.execute("COMMIT")
-        } catch {
-            if !database.isAutocommit { try? database.execute("ROLLBACK") }
-            throw error
         }
     }
 }

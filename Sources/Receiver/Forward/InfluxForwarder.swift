@@ -5,38 +5,28 @@ import Synchronization
 
 /// A background thread that follows the archive's files and sends points.
 ///
-/// No gateway waits for it, nothing queues up in memory, and a batch costs it one notification. A
-/// checkpoint advances when InfluxDB has confirmed the points before it. Points sent again, after a
-/// kill or a lost answer, are identical, so that is idempotent.
+/// Nothing queues up in memory. A checkpoint advances when InfluxDB has confirmed the points before
+/// it. Points sent again, after a kill or a lost answer, are identical, so that is idempotent.
 final class InfluxForwarder: Sendable {
-    /// The number of files that are listed at once.
+    /// The number of files that are listed at once: an archive of years has many.
     private static let page: Int64 = 1000
-    /// The number of unreadable files that are retried; more are retried at the next start.
-    private static let mostUnread = 10_000
-    /// Files that grow within this time are sent together.
-    private static let gathering = Duration.seconds(1)
     /// The waits before retries; the last repeats.
     static let waits: [Duration] = [1, 2, 5, 10, 30, 60].map { .seconds($0) }
 
     private struct Status {
         var counts = InfluxCounts()
-        var isBusy = true
         /// The reason of the last failure; "" after a success.
         var failure = ""
-        /// Unreadable files and their lengths.
-        var unread: [String: Int64] = [:]
-
-        var isWaiting: Bool { !failure.isEmpty || !unread.isEmpty }
+        var retry: Retry
     }
 
     private let directory: String
     private let sender: InfluxSender
-    private let waits: [Duration]
     private let log: ServerLog
-    private let grown: AppendedFiles
-    private let stop: StopSignal
-    private let ended: StopSignal
-    private let status = Mutex(Status())
+    private let files: ArchiveFollower
+    private let status: Mutex<Status>
+
+    private var stop: StopSignal { files.stop }
 
     /// `directory`: the archive's.
     init(
@@ -45,126 +35,82 @@ final class InfluxForwarder: Sendable {
         waits: [Duration] = InfluxForwarder.waits,
         log: ServerLog
     ) throws {
-        (self.directory, self.sender, self.waits, self.log) = (directory, sender, waits, log)
-        grown = try AppendedFiles()
-        stop = try StopSignal()
-        ended = try StopSignal()
+        (self.directory, self.sender, self.log) = (directory, sender, log)
+        status = Mutex(Status(retry: Retry(waits)))
+        files = try ArchiveFollower(
+            "influx",
+            result: "forwarded",
+            pause: waits.last ?? .seconds(60),
+            gathering: .seconds(1),
+            log: log
+        )
     }
 
     /// Starts the thread, which begins at the checkpoints and runs until `finish`.
     func start() throws {
-        try startBackgroundThread("influx") { [self] in
-            run()
-            ended.raise()
+        try files.start(follow) { [self] error in
+            fail(error)
+            // The checkpoints are lost with it; everything is sent again, as the same points.
+            if (error as? SQLiteError)?.isDamage == true {
+                removeDatabase(InfluxBook.path(in: directory))
+            }
         }
     }
 
     /// Reports that files have grown; never blocks.
-    func note(_ lengths: [String: Int64]) { grown.note(lengths) }
+    func note(_ lengths: [String: Int64]) { files.note(lengths) }
 
     /// Stops the thread; a request in progress is aborted and sent again after the next start.
-    func finish() {
-        stop.raise()
-        _ = ended.sleep(for: .seconds(2))
-    }
+    func finish() { files.finish(within: .seconds(2)) }
 
     /// The members for /healthz: counts, and whether all stored records are forwarded.
     ///
     /// Contains nothing confidential.
     var health: [String: any Sendable] {
         let status = status.withLock { $0 }
-        let isDone = !status.isBusy && grown.isEmpty
+        let isWaiting = !status.failure.isEmpty || files.hasUnread
         return [
             "points": status.counts.points, "refused": status.counts.refused,
             "left_out": status.counts.leftOut,
-            "state": status.isWaiting ? "waiting" : isDone ? "up_to_date" : "sending",
+            "state": isWaiting ? "waiting" : files.isDone ? "up_to_date" : "sending",
         ]
     }
 
     // MARK: The thread
 
-    private func run() {
-        var retry = Retry(waits)
-        while !stop.isRaised {
-            do {
-                try follow(InfluxBook(directory: directory, url: sender.target.url), &retry)
-            } catch {
-                fail(error, &retry)
-                grown.noteMissed()
-                // The checkpoints are lost with it; everything is sent again, as the same points.
-                if (error as? SQLiteError)?.isDamage == true { InfluxBook.remove(in: directory) }
-            }
-        }
+    @Sendable private func follow() throws {
+        let book = try InfluxBook(directory: directory, url: sender.target.url)
+        let counts = try book.counts()
+        status.withLock { $0.counts = counts }
+        try files.follow(
+            list: { try ArchiveFiles.page(of: Self.page, after: $0?.path ?? "", in: directory) },
+            read: { try forward($0, book) },
+            rest: { status.withLock { $0.failure = "" } }
+        )
     }
 
-    private func follow(_ book: InfluxBook, _ retry: inout Retry) throws {
-        while !stop.isRaised {
-            let counts = try book.counts()
-            status.withLock { ($0.counts, $0.isBusy) = (counts, true) }
-            if let files = grown.take() {
-                try forward(files, book, &retry)
-            } else {
-                try catchUp(book, &retry)
-            }
-            guard grown.isEmpty else { continue }
-            let unread = status.withLock { status in
-                (status.isBusy, status.failure) = (false, "")
-                return status.unread
-            }
-            grown.wait(until: stop, timeout: unread.isEmpty ? nil : waits.last)
-            _ = stop.sleep(for: Self.gathering)
-            grown.note(unread, again: true)
-        }
-    }
-
-    /// Forwards all files, page by page: an archive of years has many.
-    private func catchUp(_ book: InfluxBook, _ retry: inout Retry) throws {
-        var last = ""
-        while !stop.isRaised {
-            let files = try ArchiveFiles.page(of: Self.page, after: last, in: directory)
-            guard let end = files.last else { return }
-            last = end.path
-            try forward(files, book, &retry)
-        }
-    }
-
-    private func forward(_ files: [ArchiveFile], _ book: InfluxBook, _ retry: inout Retry) throws {
+    /// Forwards one batch of points; returns the files with more to read.
+    private func forward(_ files: [ArchiveFile], _ book: InfluxBook) throws -> [ArchiveFile] {
         var rest = files[...]
-        while !rest.isEmpty, !stop.isRaised {
-            var batch = InfluxBatch()
-            while let file = rest.first, batch.hasRoom, !stop.isRaised {
-                let mark = try book.mark(of: file.path)
-                if isRead(file, into: &batch, from: mark) { rest = rest.dropFirst() }
+        var batch = InfluxBatch()
+        while let file = rest.first, batch.hasRoom, !stop.isRaised {
+            let mark = try book.mark(of: file.path)
+            var isDone = true
+            do {
+                isDone = try batch.read(file, in: directory, from: mark)
+                self.files.note(file, nil)
+            } catch {
+                self.files.note(file, error)
             }
-            if !batch.marks.isEmpty { try deliver(batch, book, &retry) }
+            if isDone { rest = rest.dropFirst() }
         }
-    }
-
-    /// Reads a file and returns whether it is done for now; an unreadable one is retried later.
-    private func isRead(
-        _ file: ArchiveFile,
-        into batch: inout InfluxBatch,
-        from mark: InfluxMark
-    ) -> Bool {
-        do {
-            let isDone = try batch.read(file, in: directory, from: mark)
-            status.withLock { $0.unread[file.path] = nil }
-            return isDone
-        } catch {
-            let isNew = status.withLock { status in
-                let isKnown = status.unread[file.path] != nil
-                guard isKnown || status.unread.count < Self.mostUnread else { return true }
-                status.unread[file.path] = file.length
-                return !isKnown
-            }
-            if isNew { log.warn("\(file.path) is not forwarded yet: \(error)") }
-            return true
-        }
+        if !batch.marks.isEmpty { try deliver(batch, book) }
+        return Array(rest)
     }
 
     /// Retries until InfluxDB has confirmed the batch and the checkpoint is stored, or until a
     /// stop.
-    private func deliver(_ batch: InfluxBatch, _ book: InfluxBook, _ retry: inout Retry) throws {
+    private func deliver(_ batch: InfluxBatch, _ book: InfluxBook) throws {
         while !stop.isRaised {
             do {
                 let verdict = try sender.send(
@@ -181,7 +127,7 @@ final class InfluxForwarder: Sendable {
                         leftOut: batch.leftOut
                     )
                 )
-                return succeed(verdict, try book.counts(), &retry)
+                return succeed(verdict, try book.counts())
             } catch let error as InfluxRefusesAll {
                 // Start over with the records that arrived since: they may show which points are at
                 // fault.
@@ -189,19 +135,15 @@ final class InfluxForwarder: Sendable {
             } catch let error as SQLiteError where error.isDamage {
                 throw error
             } catch {
-                fail(error, &retry)
+                fail(error)
             }
         }
     }
 
-    private func succeed(
-        _ verdict: InfluxVerdict,
-        _ counts: InfluxCounts,
-        _ retry: inout Retry
-    ) {
-        retry.succeeded()
+    private func succeed(_ verdict: InfluxVerdict, _ counts: InfluxCounts) {
         let hadFailed = status.withLock { status in
             defer { (status.counts, status.failure) = (counts, "") }
+            status.retry.succeeded()
             return !status.failure.isEmpty
         }
         if hadFailed { log.warn("InfluxDB accepts points again") }
@@ -211,14 +153,14 @@ final class InfluxForwarder: Sendable {
     }
 
     /// Logs a new failure, and waits before the next try.
-    private func fail(_ error: any Error, _ retry: inout Retry) {
+    private func fail(_ error: any Error) {
         guard !stop.isRaised else { return }
         let failure = "\(error)"
-        let isNew = status.withLock { status in
+        let (isNew, wait) = status.withLock { status in
             defer { status.failure = failure }
-            return status.failure != failure
+            return (status.failure != failure, status.retry.next())
         }
         if isNew { log.warn("points are not sent, retrying: \(failure)") }
-        _ = stop.sleep(for: retry.next())
+        _ = stop.sleep(for: wait)
     }
 }

@@ -6,16 +6,12 @@ import Host
 /// Nested objects are flattened one level: `{"soil": {"depth_m": 1}}` is `soil_depth_m`. Members of
 /// `telemetry` keep their names.
 struct InfluxRecord {
-    private enum Value {
-        case number(String)
-        case text(String)
-        case flag(Bool)
-    }
-
     private static let mostFields = 255
     /// Bytes.
     private static let longestName = 128
     private static let longestNumber = 64
+    /// Members that are not fields, unless they are objects.
+    private static let others = ["id", "timestamp", "timestamp_start", "audio_file"]
     /// The members that are integers in sightings and fixes.
     ///
     /// All other numbers are floats: InfluxDB keeps a field's first type and refuses others, and
@@ -24,62 +20,43 @@ struct InfluxRecord {
         "rssi", "tx_power", "satellites", "sequence", "movement_counter",
     ]
 
-    private var id = ""
-    private var timestamp: String?
+    private let line: RecordLine
     private var isSound = false
     private var hasTelemetry = false
-    private var fields: [(name: String, value: Value)] = []
+    private var fields: [(name: String, value: RecordLine.Value)] = []
     private var places: [String: Int] = [:]
     /// The number of members that cannot be fields.
     private(set) var leftOut = 0
 
-    /// Nil if the line is not a record.
-    init?(_ line: ByteView) {
-        do {
-            var text = BodyJSON(line)
-            try text.object { try take(&$0, $1) }
-            try text.end()
-        } catch {
-            return nil
+    init(_ line: RecordLine) {
+        self.line = line
+        for member in line.members {
+            if let inner = line.object(member.value) {
+                for part in inner.members { take(part, of: member.name) }
+            } else if let name = member.name {
+                // The archive writes `audio_file` instead of audio data.
+                if name == "audio_file" { isSound = true }
+                if !Self.others.contains(name) { put(name, member.value) }
+            } else {
+                leftOut += 1
+            }
         }
     }
 
     // MARK: Reading
 
-    private mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
-        let name = JSONString.read(text.bytes, name)
-        guard text.next() == UInt8(ascii: "{") else {
-            return take(name, text.bytes, try text.value())
-        }
-        let isTelemetry = name == "telemetry"
-        try text.object { text, inner in
-            let value = try text.value()
-            guard let outer = name, let inner = JSONString.read(text.bytes, inner) else {
-                return leftOut += 1
-            }
-            if isTelemetry { hasTelemetry = true }
-            put(isTelemetry ? inner : "\(outer)_\(inner)", text.bytes, value)
-        }
+    private mutating func take(_ part: RecordLine.Member, of outer: String?) {
+        guard let outer, let name = part.name else { return leftOut += 1 }
+        guard outer == "telemetry" else { return put("\(outer)_\(name)", part.value) }
+        hasTelemetry = true
+        put(name, part.value)
     }
 
-    private mutating func take(_ name: String?, _ bytes: ByteView, _ value: Range<Int>) {
-        let isString = bytes[value.lowerBound] == UInt8(ascii: "\"")
-        let string = isString ? JSONString.read(bytes, value) : nil
-        switch name {
-        case nil: leftOut += 1
-        case "id": id = string ?? ""
-        case "timestamp": timestamp = string
-        case "timestamp_start": timestamp = timestamp ?? string
-        // The archive writes this instead of audio data.
-        case "audio_file": isSound = true
-        case let name?: put(name, bytes, value)
-        }
-    }
-
-    private mutating func put(_ name: String, _ bytes: ByteView, _ range: Range<Int>) {
+    private mutating func put(_ name: String, _ range: Range<Int>) {
         // Null means that there is no value.
-        guard bytes[range.lowerBound] != UInt8(ascii: "n") else { return }
-        guard Self.isKey(name), let value = Self.value(bytes, range) else { return leftOut += 1 }
+        guard !line.begins(range, "n") else { return }
+        let value = line.value(range)
+        guard Self.isKey(name), Self.isField(value) else { return leftOut += 1 }
         if let place = places[name] {
             fields[place].value = value
         } else if fields.count < Self.mostFields {
@@ -97,17 +74,13 @@ struct InfluxRecord {
             && !["time", "device_id"].contains(name)
     }
 
-    /// Returns a field's value; nil for arrays, deeper objects, and long values.
-    private static func value(_ bytes: ByteView, _ range: Range<Int>) -> Value? {
-        switch bytes[range.lowerBound] {
-        case UInt8(ascii: "\""): return JSONString.read(bytes, range).map(Value.text)
-        case UInt8(ascii: "t"): return .flag(true)
-        case UInt8(ascii: "f"): return .flag(false)
-        case UInt8(ascii: "{"), UInt8(ascii: "["): return nil
-        default: break
+    /// Returns false for arrays, deeper objects, and long values.
+    private static func isField(_ value: RecordLine.Value) -> Bool {
+        switch value {
+        case .number(let number): number.utf8.count <= longestNumber
+        case .text, .flag: true
+        case .other: false
         }
-        guard range.count <= longestNumber else { return nil }
-        return .number(String(decoding: bytes[range], as: UTF8.self))
     }
 
     // MARK: Writing
@@ -118,8 +91,8 @@ struct InfluxRecord {
     mutating func point(stream: String, device: String, number: Int64) -> String? {
         let isSighting = isNumber("rssi") && text("beacon_id") != nil
         guard !isSound, hasTelemetry || !isSighting else { return nil }
-        guard let time = timestamp.flatMap(WallTime.init(rfc3339:)),
-            let nanoseconds = Self.nanoseconds(time, Self.row(of: id) ?? number)
+        guard let time = line.writtenTime.flatMap(WallTime.init(rfc3339:)),
+            let nanoseconds = Self.nanoseconds(time, Self.row(of: line.text("id") ?? "") ?? number)
         else {
             leftOut += 1
             return nil
@@ -142,7 +115,9 @@ struct InfluxRecord {
             "\(LineProtocol.measurement(stream))\(key.joined()) \(members.joined(separator: ",")) \(nanoseconds)"
     }
 
-    private mutating func member(_ name: String, _ value: Value, hasIntegers: Bool) -> String? {
+    private mutating func member(_ name: String, _ value: RecordLine.Value, hasIntegers: Bool)
+        -> String?
+    {
         let written: String?
         switch value {
         case .text(let text): written = LineProtocol.string(text)
@@ -150,6 +125,7 @@ struct InfluxRecord {
         case .number(let number):
             let isInteger = hasIntegers && Self.integers.contains(name)
             written = isInteger ? LineProtocol.integer(number) : LineProtocol.float(number)
+        case .other: written = nil
         }
         guard let written else {
             leftOut += 1

@@ -1,5 +1,4 @@
 // Sends alerts about devices that fall silent, return, lose records or are critical.
-import Glibc
 import Host
 import SQLite
 
@@ -55,7 +54,7 @@ final class Alerts: Sendable {
     func start() throws {
         guard !channels.isEmpty else {
             // With an old state, a later start would report long past changes.
-            removeBook()
+            removeDatabase(AlertBook.path(in: directory))
             return ended.raise()
         }
         try startBackgroundThread("alerts") { [self] in
@@ -106,11 +105,6 @@ final class Alerts: Sendable {
     /// Deletes the book and its state; current troubles then count as known.
     private func remake() {
         log.warn("\(AlertBook.path(in: directory)) is damaged and is created again")
-        removeBook()
-    }
-
-    private func removeBook() {
-        let path = AlertBook.path(in: directory)
-        for end in ["", "-journal"] { unlink(path + end) }
+        removeDatabase(AlertBook.path(in: directory))
     }
 }

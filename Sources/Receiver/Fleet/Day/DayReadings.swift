@@ -39,7 +39,6 @@ struct DayReadings {
     private static let mostBeaconSeries = 12
 
     private let day: Day
-    private(set) var records = 0
     private(set) var series: [String: DaySeries] = [:]
     private(set) var beacons: [String: DayBeacon] = [:]
     /// True if only parts of the file were read.
@@ -58,18 +57,19 @@ struct DayReadings {
             // A part may begin inside a line; the rest of that line does not parse and is skipped.
             let start = size / parts * part
             let end = isSample ? min(size, start + Int64(Self.part)) : size
-            _ = try file.forEachLine(from: start, to: end, budget: .max) { line in
-                if let line, let numbers = NumberLine(line) { take(numbers) }
-            }
+            try file.forEachLine(from: start, to: end) { if let line = $0 { take(line) } }
         }
     }
 
-    private mutating func take(_ line: NumberLine) {
-        guard line.time >= day.start, line.time < day.end else { return }
-        records += 1
-        let slot = Int((line.time - day.start) / IndexedPart.slot)
-        guard let beacon = line.beacon, let rssi = line.rssi else {
-            if !Self.add(line, in: slot, to: &series, most: Self.mostSeries) { isCut = true }
+    private mutating func take(_ line: RecordLine) {
+        guard let time = line.time("timestamp"), time >= day.start, time < day.end else { return }
+        let slot = Int((time - day.start) / IndexedPart.slot)
+        guard let beacon = line.text("beacon_id") ?? line.text("address"),
+            let rssi = line["rssi"].flatMap({ Self.number($0, of: line) })
+        else {
+            if !Self.add(line, at: time, in: slot, to: &series, most: Self.mostSeries) {
+                isCut = true
+            }
             return
         }
         if beacons[beacon] == nil, beacons.count >= Self.mostBeacons {
@@ -79,96 +79,51 @@ struct DayReadings {
         var known = beacons[beacon] ?? DayBeacon()
         // Removed during the change: a second reference would copy it with each sighting.
         beacons[beacon] = DayBeacon()
-        known.kind = line.kind
+        known.kind = line.text("kind") ?? ""
         known.sightings += 1
-        known.strength.add(rssi, at: line.time, in: slot)
-        if !Self.add(line, in: slot, to: &known.readings, most: Self.mostBeaconSeries) {
+        known.strength.add(rssi, at: time, in: slot)
+        if let telemetry = line["telemetry"].flatMap(line.object),
+            !Self.add(
+                telemetry,
+                without: [],
+                at: time,
+                in: slot,
+                to: &known.readings,
+                most: Self.mostBeaconSeries
+            )
+        {
             isCut = true
         }
         beacons[beacon] = known
     }
 
-    /// Adds a line's numbers; returns false if there are too many series.
+    /// Adds the numbers of an object; returns false if there are too many series.
+    ///
+    /// A position is not one of them: it is drawn on the map.
     private static func add(
-        _ line: NumberLine,
+        _ line: RecordLine,
+        without others: Set<String> = ["rssi", "latitude", "longitude"],
+        at time: Int64,
         in slot: Int,
         to series: inout [String: DaySeries],
         most: Int
     ) -> Bool {
         var isWhole = true
-        for (name, value) in line.numbers {
+        for member in line.members {
+            let name = member.name ?? ""
+            guard !others.contains(name), let value = number(member.value, of: line) else {
+                continue
+            }
             if series[name] == nil, series.count >= most {
                 isWhole = false
             } else {
-                series[name, default: DaySeries()].add(value, at: line.time, in: slot)
+                series[name, default: DaySeries()].add(value, at: time, in: slot)
             }
         }
         return isWhole
     }
-}
 
-/// The numbers of a record; for a beacon's record those of `telemetry`.
-private struct NumberLine {
-    private(set) var time: Int64 = 0
-    private(set) var kind = ""
-    /// The beacon's id, or else its address.
-    private(set) var beacon: String?
-    private(set) var rssi: Double?
-    private(set) var numbers: [(name: String, value: Double)] = []
-    private var timestamp: String?
-    private var address: String?
-    private var telemetry: [(name: String, value: Double)] = []
-
-    /// Nil if the line is not a record.
-    init?(_ line: ByteView) {
-        var text = BodyJSON(line)
-        do {
-            try text.object { try take(&$0, $1) }
-            try text.end()
-        } catch {
-            return nil
-        }
-        guard let time = timestamp.flatMap({ WallTime(rfc3339: $0) }) else { return nil }
-        self.time = time.milliseconds
-        beacon = beacon ?? address
-        if rssi != nil, beacon != nil { numbers = telemetry }
-    }
-
-    private mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
-        let first = text.next()
-        let name = JSONString.read(text.bytes, name) ?? ""
-        if first == UInt8(ascii: "{"), name == "telemetry" {
-            try text.object { text, name in
-                let inner = JSONString.read(text.bytes, name) ?? ""
-                if let number = try Self.number(&text) { telemetry.append((inner, number)) }
-            }
-        } else if first == UInt8(ascii: "\"") {
-            takeText(JSONString.read(text.bytes, try text.value()), name)
-        } else if let number = try Self.number(&text) {
-            switch name {
-            case "rssi": rssi = number
-            // A position is drawn on the map.
-            case "latitude", "longitude": break
-            default: numbers.append((name, number))
-            }
-        }
-    }
-
-    private mutating func takeText(_ value: String?, _ name: String) {
-        switch name {
-        case "timestamp": timestamp = value
-        case "kind": kind = value ?? ""
-        case "beacon_id": beacon = value
-        case "address": address = value
-        default: break
-        }
-    }
-
-    /// Passes a value; returns nil if it is not a usable number.
-    private static func number(_ text: inout BodyJSON) throws -> Double? {
-        let value = try text.value()
-        guard value.count <= 40 else { return nil }
-        let number = Double(String(decoding: text.bytes[value], as: UTF8.self))
-        return number.flatMap { $0.isFinite && abs($0) < 1e15 ? $0 : nil }
+    private static func number(_ range: Range<Int>, of line: RecordLine) -> Double? {
+        line.value(range).number.flatMap { abs($0) < 1e15 ? $0 : nil }
     }
 }

@@ -1,87 +1,55 @@
 // A record or an event's detail as names and values, for people.
-import Host
 
 /// The members of a JSON object in order; nested objects are flattened one level: `detail.reason`.
 struct FlatRecord {
-    enum Value {
-        case number(Double, text: String)
-        case text(String)
-        case flag(Bool)
-        /// Null, an array, or a deeper object.
-        case other(String)
-
-        var isNumber: Bool {
-            if case .number = self { true } else { false }
-        }
-
-        var words: String {
-            switch self {
-            case .number(_, let text), .text(let text), .other(let text): text
-            case .flag(let flag): flag ? "yes" : "no"
-            }
-        }
-    }
-
-    private static let longest = 300
     private static let mostMembers = 200
 
-    private(set) var members: [(name: String, value: Value)] = []
+    private(set) var members: [(name: String, value: RecordLine.Value)] = []
 
     /// Empty if the text is not an object.
     init(_ json: String) {
         Array(json.utf8).withUnsafeBytes { bytes in
-            let view = ByteView(bytes, isMapped: false)
-            var text = BodyJSON(view)
-            try? text.object { text, name in
-                try take(&text, JSONString.read(view, name) ?? "", isNested: false)
+            if let line = RecordLine(ByteView(bytes, isMapped: false)) { self = FlatRecord(line) }
+        }
+    }
+
+    init(_ line: RecordLine) {
+        for member in line.members {
+            let name = member.name ?? ""
+            guard let inner = line.object(member.value) else {
+                members.append((name, line.value(member.value)))
+                continue
+            }
+            members += inner.members.map {
+                ("\(name).\($0.name ?? "")", inner.value($0.value))
             }
         }
+        members = Array(members.prefix(Self.mostMembers))
     }
 
-    func number(_ name: String) -> Double? {
-        guard case .number(let number, _)? = members.last(where: { $0.name == name })?.value,
-            number.isFinite
-        else { return nil }
-        return number
+    func number(_ name: String) -> Double? { self[name]?.number }
+
+    func text(_ name: String) -> String? { self[name]?.text }
+
+    func flag(_ name: String) -> Bool? { self[name]?.flag }
+
+    private subscript(name: String) -> RecordLine.Value? {
+        members.last { $0.name == name }?.value
+    }
+}
+
+extension RecordLine.Value {
+    private static let longest = 300
+
+    var isNumber: Bool {
+        if case .number = self { true } else { false }
     }
 
-    func text(_ name: String) -> String? {
-        guard case .text(let text)? = members.last(where: { $0.name == name })?.value else {
-            return nil
+    var words: String {
+        switch self {
+        case .number(let text), .text(let text), .other(let text):
+            String(text.prefix(Self.longest))
+        case .flag(let flag): flag ? "yes" : "no"
         }
-        return text
-    }
-
-    func flag(_ name: String) -> Bool? {
-        guard case .flag(let flag)? = members.last(where: { $0.name == name })?.value else {
-            return nil
-        }
-        return flag
-    }
-
-    private mutating func take(_ text: inout BodyJSON, _ name: String, isNested: Bool) throws {
-        guard text.next() == UInt8(ascii: "{"), !isNested else {
-            let value = try text.value()
-            guard members.count < Self.mostMembers else { return }
-            members.append((name, Self.value(text.bytes, value)))
-            return
-        }
-        try text.object { text, inner in
-            let inner = JSONString.read(text.bytes, inner) ?? ""
-            try take(&text, "\(name).\(inner)", isNested: true)
-        }
-    }
-
-    private static func value(_ bytes: ByteView, _ range: Range<Int>) -> Value {
-        switch bytes[range.lowerBound] {
-        case UInt8(ascii: "\""):
-            return .text(String((JSONString.read(bytes, range) ?? "…").prefix(longest)))
-        case UInt8(ascii: "t"): return .flag(true)
-        case UInt8(ascii: "f"): return .flag(false)
-        default: break
-        }
-        let text = String(decoding: bytes[range].prefix(longest), as: UTF8.self)
-        guard range.count <= 40, let number = Double(text) else { return .other(text) }
-        return .number(number, text: text)
     }
 }

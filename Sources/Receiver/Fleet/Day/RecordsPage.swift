@@ -19,9 +19,8 @@ struct RecordsPage {
         guard let file = try LineFile.open(path) else { return nil }
         let size = try file.size()
         let start = max(0, size - Self.tail)
-        _ = try file.forEachLine(from: start, to: size, budget: .max) { line in
-            guard let line, RecordLine(line) != nil else { return }
-            records.append(FlatRecord(String(decoding: line[0..<line.count], as: UTF8.self)))
+        try file.forEachLine(from: start, to: size) { line in
+            if let line, line.identity != nil { records.append(FlatRecord(line)) }
         }
         isWhole = start == 0 && records.count <= Self.most
         records = records.suffix(Self.most).reversed()

@@ -38,16 +38,15 @@ struct SoundDay {
     /// Reads one stream's file of a day; empty if it does not exist or has no audio.
     init(_ path: String) throws {
         guard let file = try LineFile.open(path) else { return }
-        _ = try file.forEachLine(from: 0, to: file.size(), budget: Self.mostBytes) { line in
-            if let chunk = line.flatMap(Self.chunk) { chunks.append(chunk) }
+        try file.forEachLine(from: 0, to: file.size(), budget: Self.mostBytes) {
+            if let chunk = $0.flatMap(Self.chunk) { chunks.append(chunk) }
         }
         chunks.sort { ($0.start, $0.file) < ($1.start, $1.file) }
     }
 
-    private static func chunk(_ line: ByteView) -> SoundChunk? {
-        guard line.count <= 4096 else { return nil }
-        let record = FlatRecord(String(decoding: line[0..<line.count], as: UTF8.self))
-        guard let file = record.text("audio_file"), SoundChunk.isFile(file),
+    private static func chunk(_ record: RecordLine) -> SoundChunk? {
+        guard record.extent.count <= 4096, let file = record.text("audio_file"),
+            SoundChunk.isFile(file),
             let written = record.text("timestamp_start") ?? record.text("timestamp"),
             let start = WallTime(rfc3339: written)?.milliseconds
         else { return nil }

@@ -30,33 +30,19 @@ struct Track {
         guard let file = try LineFile.open(path) else { return }
         let size = try file.size()
         var fixes: [Fix] = []
-        let end = try file.forEachLine(from: 0, to: size, budget: Self.mostBytes) { line in
-            if let fix = line.flatMap(Self.fix) { fixes.append(fix) }
+        let end = try file.forEachLine(from: 0, to: size, budget: Self.mostBytes) {
+            if let fix = $0.flatMap(Self.fix) { fixes.append(fix) }
         }
         isCut = end < size
         fixes.sort { $0.time < $1.time }
         parts = Self.split(fixes)
     }
 
-    private static func fix(_ line: ByteView) -> Fix? {
-        var (time, latitude, longitude, altitude): (Int64?, Double?, Double?, Double?)
-        var text = BodyJSON(line)
-        func number(_ value: Range<Int>) -> Double? {
-            value.count > 40 ? nil : Double(String(decoding: line[value], as: UTF8.self))
-        }
-        try? text.object { text, name in
-            let value = try text.value()
-            switch JSONString.read(line, name) {
-            case "timestamp" where line[value.lowerBound] == UInt8(ascii: "\""):
-                time = WallTime(rfc3339: JSONString.read(line, value) ?? "")?.milliseconds
-            case "latitude": latitude = number(value)
-            case "longitude": longitude = number(value)
-            case "altitude": altitude = number(value)
-            default: break
-            }
-        }
-        guard let time, let latitude, let longitude, abs(latitude) <= 90, abs(longitude) <= 180
+    private static func fix(_ line: RecordLine) -> Fix? {
+        guard let time = line.time("timestamp"), let latitude = line.number("latitude"),
+            let longitude = line.number("longitude"), abs(latitude) <= 90, abs(longitude) <= 180
         else { return nil }
+        let altitude = line.number("altitude")
         return Fix(time: time, latitude: latitude, longitude: longitude, altitude: altitude)
     }
 

@@ -1,5 +1,4 @@
 // The page's index, a database that can be rebuilt from the record files.
-import Glibc
 import SQLite
 
 /// The location and the tables of the index.
@@ -55,11 +54,6 @@ enum FleetIndex {
         return consume database
     }
 
-    /// Deletes the index.
-    static func remove(in directory: String) {
-        for end in ["", "-wal", "-shm"] { unlink(path(in: directory) + end) }
-    }
-
     private static func isCurrent(_ database: borrowing Connection) throws -> Bool {
         try database.integer("PRAGMA user_version") == version
     }
@@ -71,15 +65,9 @@ enum FleetIndex {
 
     /// Empties the index, so that all files are read again until `noteWhole`.
     static func clear(_ database: borrowing Connection) throws {
-        try database.execute("BEGIN IMMEDIATE")
         let drops = names.map { "DROP TABLE IF EXISTS \($0);" }.joined()
-        do {
-            let marks = "PRAGMA user_version=\(version); PRAGMA application_id=1"
-            try database.execute("\(drops) \(tables) \(marks); COMMIT")
-        } catch {
-            try? database.execute("ROLLBACK")
-            throw error
-        }
+        let marks = "PRAGMA user_version=\(version); PRAGMA application_id=1"
+        try database.transaction { try $0.execute("\(drops) \(tables) \(marks)") }
     }
 
     static func noteWhole(_ database: borrowing Connection) throws {

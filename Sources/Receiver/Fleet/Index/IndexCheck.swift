@@ -31,14 +31,14 @@ package enum IndexCheck {
             // On a slow machine, a busy receiver locks the index for some seconds at a time.
             index.waitForOthers(milliseconds: 60_000)
             let writer = IndexWriter(index, directory: directory)
-            try writer.clear()
+            try FleetIndex.clear(writer.database)
             var files = try ArchiveFiles.all(in: directory)
             let count = files.count
             var unread: [String] = []
             while !files.isEmpty {
                 files = try writer.follow(files) { if let why = $1 { unread.append("\(why)") } }
             }
-            try writer.noteWhole()
+            try FleetIndex.noteWhole(writer.database)
             return (count - unread.count, try writer.records(), unread)
         }
     }
@@ -126,22 +126,12 @@ package enum IndexCheck {
 extension IndexWriter {
     /// Returns the files of an index with their numbers and the lengths that were read.
     static func files(_ database: borrowing Connection) throws -> [(id: Int64, file: ArchiveFile)] {
-        let row = try database.prepare("SELECT id, stream, date, device, length FROM files")
-        var files: [(id: Int64, file: ArchiveFile)] = []
-        while try row.step() {
-            files.append(
-                (
-                    row.required(0),
-                    ArchiveFile(
-                        stream: row.text(1),
-                        date: row.text(2),
-                        device: row.text(3),
-                        length: row.required(4)
-                    )
-                )
-            )
+        try database.rows("SELECT id, stream, date, device, length FROM files") {
+            let (stream, date, device) = ($0.text(1), $0.text(2), $0.text(3))
+            let length = $0.required(4)
+            let file = ArchiveFile(stream: stream, date: date, device: device, length: length)
+            return ($0.required(0), file)
         }
-        return files
     }
 
     /// Reports rows that differ between this index, freshly read from the files, and another.
@@ -150,7 +140,7 @@ extension IndexWriter {
         _ table: IndexCheck.Table,
         _ report: inout IndexReport
     ) throws {
-        let mine = try rows(table)
+        let mine = try database.prepare(table.select(gone: false))
         let other = try live.prepare(table.select(gone: true))
         var (hasMine, hasOther) = (try mine.step(), try other.step())
         while hasMine || hasOther {

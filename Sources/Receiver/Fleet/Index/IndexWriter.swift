@@ -12,7 +12,7 @@ final class IndexWriter {
     /// Longer lines and details are not stored.
     static let longestKept = 4096
 
-    private let database: Connection
+    let database: Connection
     private let directory: String
 
     init(_ database: consuming Connection, directory: String) {
@@ -29,16 +29,6 @@ final class IndexWriter {
         try database.integer("SELECT sum(records) FROM files") ?? 0
     }
 
-    func rows(_ table: IndexCheck.Table) throws -> Statement {
-        try database.prepare(table.select(gone: false))
-    }
-
-    func clear() throws { try FleetIndex.clear(database) }
-
-    func isWhole() throws -> Bool { try FleetIndex.isWhole(database) }
-
-    func noteWhole() throws { try FleetIndex.noteWhole(database) }
-
     /// Reads on in these files within one transaction's budget; returns those with more to read.
     ///
     /// Calls `look` with the result of each file. An unreadable file does not block the others,
@@ -46,8 +36,7 @@ final class IndexWriter {
     func follow(_ files: [ArchiveFile], look: (ArchiveFile, Trouble?) throws -> Void) throws
         -> [ArchiveFile]
     {
-        try database.execute("BEGIN IMMEDIATE")
-        do {
+        try database.transaction { _ in
             var rest = files[...]
             var budget = Self.step
             while let file = rest.first, budget > 0 {
@@ -55,11 +44,7 @@ final class IndexWriter {
                 budget -= max(4096, read)
                 if isDone { rest = rest.dropFirst() }
             }
-            try database.execute("COMMIT")
             return Array(rest)
-        } catch {
-            if !database.isAutocommit { try? database.execute("ROLLBACK") }
-            throw error
         }
     }
 
@@ -104,43 +89,35 @@ final class IndexWriter {
             try part.take($0, database)
         }
         try part.finish(database)
-        let update = try database.prepare(
+        try database.perform(
             """
             UPDATE files SET length=?1, tail=?2, records=records+?3, broken=broken+?4,
             first=min(coalesce(first, ?5), coalesce(?5, first)), last=max(coalesce(last, ?6), coalesce(?6, last))
             WHERE id=?7
-            """
+            """,
+            row: [
+                end, try lines.tail(before: end), part.records, part.broken, part.first, part.last,
+                known.id,
+            ]
         )
-        try update.bind(end, at: 1)
-        try update.bind(lines.tail(before: end), at: 2)
-        try update.bind([part.records, part.broken, part.first, part.last, known.id], from: 3)
-        try update.run()
         return (Int(end - known.length), end >= file.length)
     }
 
     private func row(of file: ArchiveFile) throws -> (id: Int64, length: Int64, tail: [UInt8]) {
-        for _ in 0..<2 {
-            let row = try database.prepare(
-                "SELECT id, length, tail FROM files WHERE device=? AND stream=? AND date=?"
-            )
-            try bind(file, row)
-            if try row.step() { return (row.required(0), row.required(1), row.data(2)) }
-            let new = try database.prepare(
-                """
-                INSERT INTO files(device, stream, date, length, tail, records, broken)
-                VALUES (?,?,?,0,x'',0,0)
-                """
-            )
-            try bind(file, new)
-            try new.run()
-        }
-        throw Trouble("the index cannot add a file")
-    }
-
-    private func bind(_ file: ArchiveFile, _ row: borrowing Statement) throws {
-        try row.bind(file.device, at: 1)
-        try row.bind(file.stream, at: 2)
-        try row.bind(file.date, at: 3)
+        let row = try database.query(
+            "SELECT id, length, tail FROM files WHERE device=? AND stream=? AND date=?",
+            file.device,
+            file.stream,
+            file.date
+        )
+        if try row.step() { return (row.required(0), row.required(1), row.data(2)) }
+        try database.perform(
+            """
+            INSERT INTO files(device, stream, date, length, tail, records, broken) VALUES (?,?,?,0,x'',0,0)
+            """,
+            row: [file.device, file.stream, file.date]
+        )
+        return (database.lastInsertedRow, 0, [])
     }
 
     /// Removes a file's rows, so that it is read again from its beginning.

@@ -31,103 +31,78 @@ struct IndexedPart {
         time / slot - (time % slot < 0 ? 1 : 0)
     }
 
-    /// Adds a line; nil if it is too long.
-    mutating func take(_ line: ByteView?, _ database: borrowing Connection) throws {
-        guard let line, let record = RecordLine(line) else {
-            broken += 1
-            return
-        }
+    /// Adds a line; nil if it cannot be read.
+    mutating func take(_ line: RecordLine?, _ database: borrowing Connection) throws {
+        guard let line, let (id, time) = line.identity else { return broken += 1 }
         records += 1
-        slots.change(Self.slot(of: record.time), from: 0) { $0 += 1 }
-        let isAhead = record.isAhead || record.time > horizon
-        if !isAhead { compare(record, line) }
-        guard let event = record.event else { return }
-        try put(event, of: record, isAhead: isAhead, line, database)
-        guard !isAhead, RecordLine.stateKinds.contains(event.kind) else { return }
-        try putState(event, of: record, line, database)
-    }
-
-    /// Updates first and newest; a record dated ahead would stay the newest for years.
-    private mutating func compare(_ record: RecordLine, _ line: ByteView) {
-        first = min(first ?? record.time, record.time)
-        last = max(last ?? record.time, record.time)
-        if newest.map({ ($0.time, $0.id) < (record.time, record.id) }) ?? true {
-            newest = (record.time, record.id, Self.text(line, 0..<line.count))
+        slots.change(Self.slot(of: time), from: 0) { $0 += 1 }
+        let isAhead = line.isAhead || time > horizon
+        // A record dated ahead would stay the newest for years.
+        if !isAhead {
+            first = min(first ?? time, time)
+            last = max(last ?? time, time)
+            if newest.map({ ($0.time, $0.id) < (time, id) }) ?? true {
+                newest = (time, id, Self.text(line, 0..<line.bytes.count))
+            }
         }
+        guard let event = line.event else { return }
+        try put(event, of: line, id, time, isAhead: isAhead, database)
     }
 
     /// Writes the collected rows.
     func finish(_ database: borrowing Connection) throws {
-        let count = try database.prepare(
-            """
-            INSERT INTO slots VALUES (?,?,?) ON CONFLICT(file, slot) DO UPDATE SET records=records+excluded.records
-            """
-        )
         for (slot, records) in slots {
-            try count.bind([file, slot, records], from: 1)
-            try count.run()
+            try database.perform(
+                """
+                INSERT INTO slots VALUES (?,?,?) ON CONFLICT(file, slot) DO UPDATE SET records=records+excluded.records
+                """,
+                row: [file, slot, records]
+            )
         }
         guard let newest else { return }
-        let row = try database.prepare(
+        try database.perform(
             """
             INSERT INTO latest VALUES (?,?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET time=excluded.time,
             id=excluded.id, file=excluded.file, line=excluded.line WHERE (excluded.time, excluded.id) > (time, id)
-            """
+            """,
+            row: [device, stream, newest.time, newest.id, file, newest.line]
         )
-        try row.bind(device, at: 1)
-        try row.bind(stream, at: 2)
-        try row.bind(newest.time, at: 3)
-        try row.bind(newest.id, at: 4)
-        try row.bind(file, at: 5)
-        try row.bind(newest.line, at: 6)
-        try row.run()
     }
 
+    /// Writes an event, and the state of a source that it reports.
     private func put(
         _ event: RecordLine.Event,
-        of record: RecordLine,
+        of line: RecordLine,
+        _ id: String,
+        _ time: Int64,
         isAhead: Bool,
-        _ line: ByteView,
         _ database: borrowing Connection
     ) throws {
-        let row = try database.prepare("INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?)")
-        try row.bind(device, at: 1)
-        try row.bind(record.time, at: 2)
-        try row.bind(record.id, at: 3)
-        try row.bind(file, at: 4)
-        try row.bind(event.kind, at: 5)
-        try row.bind(event.source, at: 6)
+        let detail = Self.text(line, event.detail)
         // Otherwise it would count as lost in the last day once its date comes.
-        try row.bind(isAhead ? nil : RecordLine.count(line, event.detail), at: 7)
-        try row.bind(Self.text(line, event.detail), at: 8)
-        try row.run()
-    }
-
-    private func putState(
-        _ event: RecordLine.Event,
-        of record: RecordLine,
-        _ line: ByteView,
-        _ database: borrowing Connection
-    ) throws {
-        let state = try database.prepare(
+        let lost = isAhead ? nil : Self.lost(line, event.detail)
+        try database.perform(
+            "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?)",
+            row: [device, time, id, file, event.kind, event.source, lost, detail]
+        )
+        guard !isAhead, RecordLine.stateKinds.contains(event.kind) else { return }
+        try database.perform(
             """
             INSERT INTO states VALUES (?,?,?,?,?,?,?) ON CONFLICT(device, kind, source) DO UPDATE SET
             time=excluded.time, id=excluded.id, file=excluded.file, detail=excluded.detail
             WHERE (excluded.time, excluded.id) > (time, id)
-            """
+            """,
+            row: [device, event.kind, event.source, time, id, file, detail]
         )
-        for (column, text) in [device, event.kind, event.source].enumerated() {
-            try state.bind(text, at: Int32(column + 1))
-        }
-        try state.bind(record.time, at: 4)
-        try state.bind(record.id, at: 5)
-        try state.bind(file, at: 6)
-        try state.bind(Self.text(line, event.detail), at: 7)
-        try state.run()
+    }
+
+    /// Returns the member `records` of an event's detail; nil if it is missing or not positive.
+    private static func lost(_ line: RecordLine, _ detail: Range<Int>) -> Int64? {
+        line.object(detail)?.integer("records").flatMap { $0 > 0 ? $0 : nil }
     }
 
     /// Returns the text, or "" if it is too long to store.
-    private static func text(_ line: ByteView, _ range: Range<Int>) -> String {
-        range.count > IndexWriter.longestKept ? "" : String(decoding: line[range], as: UTF8.self)
+    private static func text(_ line: RecordLine, _ range: Range<Int>) -> String {
+        range.count > IndexWriter.longestKept ? "" : line.raw(range)
     }
 }

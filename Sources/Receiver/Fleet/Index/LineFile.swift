@@ -61,14 +61,14 @@ struct LineFile: ~Copyable {
         return sha256(String(decoding: try read(Int(place - start), at: start), as: UTF8.self))
     }
 
-    /// Passes on the lines between two places, without their ends; nil for a line that is too long.
+    /// Passes on the lines between two places; nil for one that is too long or not a JSON object.
     ///
     /// Returns where it stopped: at `end`, or after the line that used up the budget of bytes.
-    func forEachLine(
+    @discardableResult func forEachLine(
         from start: Int64,
         to end: Int64,
-        budget: Int,
-        _ take: (ByteView?) throws -> Void
+        budget: Int = .max,
+        _ take: (RecordLine?) throws -> Void
     ) throws -> Int64 {
         var position = start
         var bytes: [UInt8] = []
@@ -99,7 +99,7 @@ struct LineFile: ~Copyable {
     private func giveLines(
         of bytes: [UInt8],
         _ isPassing: inout Bool,
-        _ take: (ByteView?) throws -> Void
+        _ take: (RecordLine?) throws -> Void
     ) throws -> Int {
         try bytes.withUnsafeBytes { raw in
             let view = ByteView(raw, isMapped: false)
@@ -111,7 +111,7 @@ struct LineFile: ~Copyable {
                     isPassing = false
                     try take(nil)
                 } else {
-                    try take(ByteView(view[start..<end], isMapped: false))
+                    try take(RecordLine(ByteView(view[start..<end], isMapped: false)))
                 }
                 start = end + 1
             }

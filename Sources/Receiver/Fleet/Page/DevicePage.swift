@@ -41,7 +41,7 @@ struct DevicePage {
                 html.time(last, seconds: true)
                 html.text(" (\(Words.span(seconds: (now - last) / 1000)) ago)")
             }
-            fact(&html, "First heard", device.contact?.firstSeen?.milliseconds) { $0.time($1) }
+            fact(&html, "First heard", device.contact?.firstSeen.milliseconds) { $0.time($1) }
             fact(&html, "Syncs every", Words.span(seconds: device.interval)) { $0.text($1) }
             fact(&html, "Last position", device.vitals.place) { $0.place($1, now: now) }
             fact(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
@@ -92,7 +92,7 @@ struct DevicePage {
                 )
                 html.cell("First record", kept?.first) { $0.time($1) }
                 html.cell("Newest record", kept?.last) { $0.time($1) }
-                html.cell("Last batch", contact?.lastSeen?.milliseconds) { $0.time($1) }
+                html.cell("Last batch", contact?.lastSeen.milliseconds) { $0.time($1) }
             }
         }
         html.raw("</tbody></table></div>")

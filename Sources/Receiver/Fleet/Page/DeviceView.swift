@@ -102,7 +102,7 @@ struct DeviceView {
         (self.id, self.contact, self.token, self.facts) = (id, contact, token, facts)
         self.listening = listening
         vitals = Vitals(facts.latest)
-        let last = contact?.lastSeen?.milliseconds
+        let last = contact?.lastSeen.milliseconds
         silence = last.map { listening.silence(since: $0, at: now) } ?? 0
         judge(at: now)
     }
@@ -114,7 +114,7 @@ struct DeviceView {
         return max(60, pauses[pauses.count * 3 / 4])
     }
 
-    var lastSeen: Int64? { contact?.lastSeen?.milliseconds }
+    var lastSeen: Int64? { contact?.lastSeen.milliseconds }
 
     private mutating func judge(at now: Int64) {
         judgeSilence(at: now)

@@ -14,7 +14,7 @@ final class Fleet: Sendable {
         self.directory = directory
         self.enrolments = enrolments
         self.follower = follower
-        let heard = try Contacts.read(directory: directory).values.compactMap(\.lastSeen).max()
+        let heard = try Contacts.read(directory: directory).values.map(\.lastSeen).max()
         listening = Mutex(
             ListeningTime(
                 start: SystemClock().wall().milliseconds,

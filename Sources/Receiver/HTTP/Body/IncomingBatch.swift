@@ -93,30 +93,18 @@ package struct IncomingBatch: Sendable {
 
     private mutating func takeMetadata(_ text: inout BodyJSON) throws {
         (total, version, clock, sequence) = (nil, "", "", nil)
-        var (firstNumber, lastNumber): (Int64?, Int64?)
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
             return
         }
-        try text.object { text, name in
-            let isString = text.next() == UInt8(ascii: "\"")
-            let value = try text.value()
-            func word() -> String {
-                isString ? printable(JSONString.read(text.bytes, value) ?? "", limit: 40) : ""
-            }
-            func number() -> Int64? {
-                value.count < 20 ? Int64(String(decoding: text.bytes[value], as: UTF8.self)) : nil
-            }
-            switch JSONString.read(text.bytes, name) {
-            case "total_records": total = number().map { Int($0) }
-            case "first_sequence": firstNumber = number()
-            case "last_sequence": lastNumber = number()
-            case "app_version": version = word()
-            case "clock": clock = word()
-            default: break
-            }
-        }
-        sequence = SequenceHoles.range(from: firstNumber, to: lastNumber)
+        let line = try RecordLine(&text)
+        total = line.integer("total_records").map { Int($0) }
+        version = printable(line.text("app_version") ?? "", limit: 40)
+        clock = printable(line.text("clock") ?? "", limit: 40)
+        sequence = SequenceHoles.range(
+            from: line.integer("first_sequence"),
+            to: line.integer("last_sequence")
+        )
     }
 
     private mutating func takeData(_ text: inout BodyJSON) throws {

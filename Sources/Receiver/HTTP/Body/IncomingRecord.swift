@@ -9,13 +9,13 @@ struct IncomingRecord {
         var format: String
     }
 
-    var id: String
-    var time: RecordTime
-    var extent: Range<Int>
+    let line: RecordLine
+    let id: String
+    let time: RecordTime
     /// Nil if it has no audio.
-    var audio: Audio?
-    /// The kind and source of an event about a source's state, as `RecordLine` uses it.
-    var state: String?
+    private(set) var audio: Audio?
+    /// The kind and source of an event about a source's state.
+    private(set) var state: String?
 
     /// The reason why a record is not fit.
     struct Fault: Error {
@@ -28,66 +28,26 @@ struct IncomingRecord {
             try text.value()
             throw Fault(reason: "not an object")
         }
-        let start = text.position
-        var fields = Fields()
-        try text.object { try fields.take(&$0, $1) }
-        guard let id = fields.id, isName(id) else {
+        line = try RecordLine(&text)
+        guard line[""] == nil else { throw Fault(reason: "a member without a name") }
+        guard let id = line.text("id"), isName(id) else {
             throw Fault(reason: "id is missing or not a plain name")
         }
-        guard let written = fields.timestamp ?? fields.start, let time = RecordTime(written) else {
+        guard let time = line.writtenTime.flatMap(RecordTime.init) else {
             throw Fault(reason: "timestamp is missing or not RFC 3339")
         }
-        self.id = id
-        self.time = time
-        extent = start..<text.position
-        if RecordLine.stateKinds.contains(fields.kind), !fields.source.isEmpty, fields.hasDetail {
-            state = "\(fields.kind) \(RecordLine.shortened(fields.source))"
+        (self.id, self.time) = (id, time)
+        if let event = line.event, RecordLine.stateKinds.contains(event.kind) {
+            state = "\(event.kind) \(event.source)"
         }
         // Without a known audio format it belongs to another stream, and is stored unchanged.
-        guard let data = fields.audio, let format = fields.format,
-            ["ogg", "flac", "aac", "wav"].contains(format)
+        guard let data = line["audio_data"], line.begins(data, "\""),
+            let format = line.text("audio_format"), ["ogg", "flac", "aac", "wav"].contains(format)
         else { return }
-        guard !fields.hasAudioFile else {
+        guard !line.members.contains(where: { $0.name?.lowercased() == "audio_file" }) else {
             throw Fault(reason: "audio_file beside audio_data; the server sets audio_file")
         }
         audio = Audio(data: data, format: format)
-    }
-}
-
-/// The members of a record that the server reads.
-///
-/// A value that exists but is not a string is "".
-private struct Fields {
-    var id: String?
-    var timestamp: String?
-    var start: String?
-    var audio: Range<Int>?
-    var format: String?
-    var hasAudioFile = false
-    var kind = ""
-    var source = ""
-    /// True if `detail` is an object.
-    var hasDetail = false
-
-    mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
-        let first = text.next()
-        let isString = first == UInt8(ascii: "\"")
-        let value = try text.value()
-        func string() -> String { isString ? JSONString.read(text.bytes, value) ?? "" : "" }
-        let read = JSONString.read(text.bytes, name)
-        switch read {
-        case "": throw IncomingRecord.Fault(reason: "a member without a name")
-        case "id": id = string()
-        case "timestamp": timestamp = string()
-        case "timestamp_start": start = string()
-        case "audio_data": audio = isString ? value : nil
-        case "audio_format": format = string()
-        case let name? where name.lowercased() == "audio_file": hasAudioFile = true
-        case "kind": kind = string()
-        case "source": source = string()
-        case "detail": hasDetail = first == UInt8(ascii: "{")
-        default: break
-        }
     }
 }
 

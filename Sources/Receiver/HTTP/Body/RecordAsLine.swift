@@ -10,26 +10,22 @@ extension IncomingRecord {
     /// record is dated more than a day after the server's clock, so its `clock` becomes `future`. A
     /// piece is valid only during the call.
     func writeLine(
-        of body: ByteView,
         isAhead: Bool = false,
         _ take: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        guard soundName != nil || isAhead else { return try Self.write(body, extent, take) }
+        guard soundName != nil || isAhead else { return try write(line.extent, take) }
         var separator: StaticString = "{"
-        var text = BodyJSON(body, at: extent.lowerBound)
-        try text.object { text, name in
-            let value = try text.value()
-            let member = JSONString.read(body, name)
+        for member in line.members {
             // Query engines do not distinguish the case of names.
-            if isAhead, member?.lowercased() == "clock" { return }
+            if isAhead, member.name?.lowercased() == "clock" { continue }
             try Self.write(separator, take)
             separator = ","
-            if let soundName, member == "audio_data" {
+            if let soundName, member.name == "audio_data" {
                 try Array("\"audio_file\":\"\(soundName)\"".utf8).withUnsafeBytes(take)
             } else {
-                try Self.write(body, name, take)
+                try write(member.key, take)
                 try Self.write(":", take)
-                try Self.write(body, value, take)
+                try write(member.value, take)
             }
         }
         try Self.write(isAhead ? #","clock":"future"}"# : "}", take)
@@ -43,11 +39,11 @@ extension IncomingRecord {
     }
 
     /// In valid JSON, line ends occur only between values, so they can be dropped.
-    private static func write(
-        _ body: ByteView,
+    private func write(
         _ range: Range<Int>,
         _ take: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
+        let body = line.bytes
         var start = range.lowerBound
         while start < range.upperBound {
             let end = min(range.upperBound, start + (64 << 10))

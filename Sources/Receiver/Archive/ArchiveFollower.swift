@@ -1,0 +1,194 @@
+// Follows the archive's files while the receiver serves.
+import Host
+import Synchronization
+
+/// A background thread that reads what is appended to the archive's files.
+///
+/// No gateway waits for it, and its failures never refuse a batch. A batch costs it one notification
+/// in bounded memory. Its user stores a checkpoint for each file; after a start, a failure or too
+/// many notifications, all files are compared with those.
+final class ArchiveFollower: Sendable {
+    /// The number of files that are noted; above it all are listed.
+    private static let most = 10_000
+
+    private struct State {
+        /// The files that have grown, and their committed lengths.
+        var lengths: [String: Int64] = [:]
+        /// True if files may be missing there, so that all have to be listed.
+        var isIncomplete = true
+        /// True until all that was listed is read.
+        var isBehind = true
+        var isReading = true
+        /// Unreadable files and their lengths; more than `most` are retried at the next start.
+        var unread: [String: Int64] = [:]
+        var changes = 0
+
+        var isEmpty: Bool { lengths.isEmpty && !isIncomplete }
+    }
+
+    private let name: String
+    /// What is logged of an unreadable file: `is not … yet`.
+    private let result: String
+    /// The time after which unreadable files are tried again.
+    private let pause: Duration
+    /// Files that grow within this time are read together.
+    private let gathering: Duration
+    private let log: ServerLog
+    private let state = Mutex(State())
+    private let wakeup: Wakeup
+    private let ended: StopSignal
+    let stop: StopSignal
+
+    /// `name`: the thread's; `result`: what becomes of a file, such as `forwarded`.
+    init(
+        _ name: String,
+        result: String,
+        pause: Duration,
+        gathering: Duration = .zero,
+        log: ServerLog
+    ) throws {
+        (self.name, self.result, self.pause) = (name, result, pause)
+        (self.gathering, self.log) = (gathering, log)
+        wakeup = try Wakeup()
+        stop = try StopSignal()
+        ended = try StopSignal()
+    }
+
+    // MARK: Any thread
+
+    /// Starts the thread, which runs `body` again and again until `finish`.
+    ///
+    /// `body` calls `follow`; after its failure, which `failed` gets, all files are listed again.
+    func start(
+        _ body: @escaping @Sendable () throws -> Void,
+        failed: @escaping @Sendable (any Error) -> Void
+    ) throws {
+        try startBackgroundThread(name) { [self] in
+            while !stop.isRaised {
+                do {
+                    try body()
+                } catch {
+                    noteMissed()
+                    failed(error)
+                }
+            }
+            ended.raise()
+        }
+    }
+
+    /// Stops the thread, and waits for it.
+    func finish(within limit: Duration) {
+        stop.raise()
+        _ = ended.sleep(for: limit)
+    }
+
+    /// Adds committed lengths by path; never blocks.
+    func note(_ lengths: [String: Int64]) {
+        guard !lengths.isEmpty else { return }
+        state.withLock {
+            if $0.lengths.count > Self.most {
+                $0.lengths = [:]
+                $0.isIncomplete = true
+            }
+            $0.lengths.merge(lengths) { $1 }
+        }
+        wakeup.signal()
+    }
+
+    /// True after the start or a failure: more is missing than the last batches.
+    var isBehind: Bool { state.withLock { $0.isBehind } }
+
+    /// True if everything that is stored was read, except unreadable files.
+    var isDone: Bool { state.withLock { $0.isEmpty && !$0.isReading } }
+
+    var hasUnread: Bool { state.withLock { !$0.unread.isEmpty } }
+
+    /// Counts what was read, and the end of being behind.
+    var changes: Int { state.withLock { $0.changes } }
+
+    // MARK: The thread
+
+    /// Makes `follow` list all files.
+    func noteMissed() { state.withLock { ($0.isIncomplete, $0.isBehind) = (true, true) } }
+
+    /// Records the result of reading a file; logs an unreadable one once.
+    func note(_ file: ArchiveFile, _ trouble: (any Error)?) {
+        let isNew = state.withLock { state in
+            let isKnown = state.unread[file.path] != nil
+            guard trouble != nil, isKnown || state.unread.count < Self.most else {
+                state.unread[file.path] = nil
+                return false
+            }
+            state.unread[file.path] = file.length
+            return !isKnown
+        }
+        guard isNew, let trouble else { return }
+        log.warn("\(file.path) is not \(result) yet: \(trouble)")
+    }
+
+    /// Reads the files that grow, until a stop.
+    ///
+    /// `begin`: called before each round; `list`: returns the files to check if any may be missing,
+    /// page by page after the last one; `read`: reads on, and returns the files with more to read;
+    /// `rest`: called when all is read.
+    func follow(
+        begin: () throws -> Void = {},
+        list: (ArchiveFile?) throws -> [ArchiveFile],
+        read: ([ArchiveFile]) throws -> [ArchiveFile],
+        rest: () throws -> Void
+    ) throws {
+        while !stop.isRaised {
+            try begin()
+            if let files = take() {
+                try readAll(files, read)
+            } else {
+                var last: ArchiveFile?
+                repeat {
+                    let files = try list(last)
+                    last = files.last
+                    try readAll(files, read)
+                } while last != nil && !stop.isRaised
+            }
+            guard state.withLock({ $0.isEmpty }), !stop.isRaised else { continue }
+            try rest()
+            state.withLock {
+                if $0.isBehind { $0.changes += 1 }
+                ($0.isBehind, $0.isReading) = (false, false)
+            }
+            wait()
+        }
+    }
+
+    /// Returns the noted files; nil if all have to be listed.
+    private func take() -> [ArchiveFile]? {
+        let taken = state.withLock { state in
+            let taken = state
+            (state.lengths, state.isIncomplete, state.isReading) = ([:], false, true)
+            if taken.isIncomplete { state.isBehind = true }
+            return taken
+        }
+        guard !taken.isIncomplete else { return nil }
+        return taken.lengths.compactMap { ArchiveFile(path: $0, length: $1) }
+    }
+
+    private func readAll(
+        _ files: [ArchiveFile],
+        _ read: ([ArchiveFile]) throws -> [ArchiveFile]
+    ) throws {
+        var files = files
+        while !files.isEmpty, !stop.isRaised {
+            files = try read(files)
+            state.withLock { $0.changes += 1 }
+        }
+    }
+
+    /// Waits until a file has grown, or unreadable ones are due.
+    private func wait() {
+        var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
+        _ = Host.wait(for: &entries, timeout: hasUnread ? pause : nil)
+        wakeup.clear()
+        _ = stop.sleep(for: gathering)
+        // A length that was noted since is newer.
+        state.withLock { $0.lengths.merge($0.unread) { new, _ in new } }
+    }
+}
