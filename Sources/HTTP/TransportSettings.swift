@@ -50,13 +50,27 @@ extension TransportSettings {
 
 /// The names of settings, for error messages that ask people to check them.
 package struct SettingNames: Sendable {
-    package var endpoint = "upload.endpoint"
-    package var bucket = "upload.bucket_url"
-    package var region = "upload.region"
-    package var keys = "upload.credentials_file"
-    package var certificates = "upload.ca_file"
-    package var pin = "upload.pinned_public_key"
+    package var endpoint: String
+    package var bucket: String
+    package var region: String
+    package var keys: String
+    package var certificates: String
+    package var pin: String
 
-    /// The gateway's names.
-    package init() {}
+    /// The defaults are the gateway's names.
+    package init(
+        endpoint: String = "upload.endpoint",
+        bucket: String = "upload.bucket_url",
+        region: String = "upload.region",
+        keys: String = "upload.credentials_file",
+        certificates: String = "upload.ca_file",
+        pin: String = "upload.pinned_public_key"
+    ) {
+        self.endpoint = endpoint
+        self.bucket = bucket
+        self.region = region
+        self.keys = keys
+        self.certificates = certificates
+        self.pin = pin
+    }
 }
