@@ -338,11 +338,20 @@ let package = Package(
             swiftSettings: strict
         ),
 
-        tests("Simulation", ["Simulation", "SimulatedDisk", "QueueSupport", "Queue", "Records", "Host"]),
+        tests(
+            "Simulation",
+            ["Simulation", "SimulatedDisk", "QueueSupport", "Queue", "Records", "Host"]
+        ),
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host", "JSON"]),
         tests("StatusBoard", ["StatusBoard", "Host"]),
-        tests("Queue", ["QueueSupport", "Queue", "Records", "SQLite", "Host", "JSON", "StatusBoard", "CSQLite"]),
+        tests(
+            "Queue",
+            [
+                "QueueSupport", "Queue", "Records", "SQLite", "Host", "JSON", "StatusBoard",
+                "CSQLite",
+            ]
+        ),
         tests(
             "Beacons",
             [
@@ -357,7 +366,8 @@ let package = Package(
         tests(
             "Audio",
             [
-                "Audio", "Configuration", "QueueSupport", "Queue", "Records", "Upload", "Host", "JSON",
+                "Audio", "Configuration", "QueueSupport", "Queue", "Records", "Upload", "Host",
+                "JSON",
                 "StatusBoard", "AudioFiles", "COpus",
             ]
         ),
@@ -365,7 +375,8 @@ let package = Package(
         tests(
             "Upload",
             [
-                "Upload", "HTTP", "Configuration", "QueueSupport", "Queue", "Records", "Host", "JSON",
+                "Upload", "HTTP", "Configuration", "QueueSupport", "Queue", "Records", "Host",
+                "JSON",
                 "StatusBoard", "CZlib", "CZstd", "CLinux",
             ]
         ),

@@ -65,7 +65,7 @@ final class EarlyControlServer: Sendable {
     func hasStarted() { state.update { $0.isStarted = true } }
 }
 
-/// What commands may do with a gateway, which this does not keep alive.
+/// The actions of control commands on a running gateway; holds its parts, not the gateway.
 struct GatewayActions: RunningGateway {
     let queue: Queue
     let services: Services

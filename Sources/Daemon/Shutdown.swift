@@ -11,17 +11,24 @@ extension Gateway {
     func stop(by deadline: BootInstant) -> Bool {
         defer { running.update { $0.subscriptions = [] } }
         let outcome = StateBox<Bool?>(nil)
-        // On a separate thread, because the disk may hang.
-        guard let over = try? Wakeup(),
-            (try? OwnThread("stop") {
+        guard let over = try? Wakeup() else { return false }
+        let thread: OwnThread
+        do {
+            // On a separate thread, because the disk may hang.
+            thread = try OwnThread("stop") {
                 let hasEnded = self.endAll()
                 outcome.update { $0 = hasEnded }
                 over.signal()
-            }) != nil
-        else { return false }
+            }
+        } catch { return false }
         var entries = [PollEntry(over.descriptor)]
         _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
-        if let hasEnded = outcome.value { return hasEnded }
+        if let hasEnded = outcome.value {
+            // It holds the gateway, which holds the lock of the state directory.
+            thread.join()
+            return hasEnded
+        }
+        thread.detach()
         // On another thread, too, because it writes a file; waits only briefly.
         over.clear()
         try? OwnThread("in flight") {

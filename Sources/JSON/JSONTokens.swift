@@ -48,7 +48,7 @@ package struct JSONStringToken {
 
     package init() {}
 
-    /// What is wrong: at `start`, if no byte follows or after `broken`.
+    /// Describes the error at `start`: after `broken`, or if no byte follows.
     package var problem: String {
         switch state {
         case .between: "the text ends before its closing quote"
@@ -182,7 +182,7 @@ package struct JSONStringToken {
             high = 0
         }
         if high == 0, let scalar = Unicode.Scalar(unit) { return .scalar(scalar) }
-        // Not a character: the first half of a pair, or a half that stands alone.
+        // Not a character: the first half of a pair, or a half without the other.
         state = .half
         guard high == 0, unit < 0xDC00 else { return .broken }
         high = unit

@@ -1,4 +1,4 @@
-// What the writer's mailbox carries, and how a caller waits for a result.
+// The jobs in the writer's mailbox, and how a caller waits for a result.
 import Host
 import Records
 import Synchronization

@@ -1,4 +1,4 @@
-// What the queue knows without its writer.
+// The counters of the last commit, which other threads read without the writer.
 import Records
 import Synchronization
 

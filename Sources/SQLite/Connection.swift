@@ -119,6 +119,11 @@ package struct Connection: ~Copyable {
 
     /// Runs one statement.
     package func run(_ sql: String, _ values: (any SQLValue)?...) throws(SQLiteError) {
+        try run(sql, row: values)
+    }
+
+    /// Runs one statement with the values of a whole row.
+    package func run(_ sql: String, row values: [(any SQLValue)?]) throws(SQLiteError) {
         let statement = try prepare(sql)
         try statement.bind(values, from: 1)
         _ = try statement.step()

@@ -4,7 +4,7 @@ import Queue
 import Records
 import StatusBoard
 
-/// What a sync has met so far.
+/// The problems that a sync has met so far.
 struct SyncFindings {
     /// The previous sync failed too, and nobody asked for this one.
     var endsAtFailure = false

@@ -1,6 +1,6 @@
 // A server of a Unix socket whose clients send lines and get an answer to each.
 
-/// What the clients of a line server may use.
+/// The limits on the clients of a line server.
 package struct LineLimits: Sendable {
     /// The most clients connected at a time.
     package var clients = 256
@@ -27,7 +27,7 @@ package struct LineLimits: Sendable {
     /// For clients that send many lines ahead of the answers.
     package static let pipeline = Self()
 
-    /// For clients that send a request, read the answer, and send at most one more meanwhile.
+    /// For clients that wait for each answer, with at most one more request on its way.
     package static let dialogue = Self(
         clientsOfOneUser: 224,
         idle: .seconds(60),

@@ -84,9 +84,9 @@ package final class Enrolments: Sendable {
         let code = GivenSecret.newCode()
         let id = try database.change { database in
             let sql = "INSERT INTO codes(digest, expires) VALUES (?,?)"
-            try database.perform(sql, code.digest, Self.seconds(expires))
+            try database.run(sql, code.digest, Self.seconds(expires))
             let (id, replaces) = (database.lastInsertedRow, Int64(terms.replaces ? 1 : 0))
-            try database.perform("INSERT INTO terms VALUES (?,?,?)", id, terms.device, replaces)
+            try database.run("INSERT INTO terms VALUES (?,?,?)", id, terms.device, replaces)
             return id
         }
         return (id, code)
@@ -116,7 +116,7 @@ package final class Enrolments: Sendable {
     /// A code that is not used yet ends. The device that used one keeps its token.
     package func drop(_ id: Int64) throws -> Bool {
         try database.change { database in
-            try database.perform("DELETE FROM codes WHERE id=?", id)
+            try database.run("DELETE FROM codes WHERE id=?", id)
             return database.changes == 1
         }
     }
@@ -148,13 +148,13 @@ package final class Enrolments: Sendable {
             guard let id = try Self.find(code, usedBy: nil, after: now, database) else {
                 throw Self.badCode
             }
-            let row = try database.query("SELECT device, replaces FROM terms WHERE code=?", id)
+            let row = try database.prepare("SELECT device, replaces FROM terms WHERE code=?", id)
             // A code of an earlier version has none and fits any new device.
             let terms = try row.step() ? CodeTerms(row, from: 0) : CodeTerms()
             guard terms.device == nil || terms.device == device else {
                 throw Self.refusal("this code was made for another device_id than \(device)")
             }
-            let held = try database.query("SELECT 1 FROM tokens WHERE device=?", device)
+            let held = try database.prepare("SELECT 1 FROM tokens WHERE device=?", device)
             let isEnrolled = try isListed || held.step()
             guard terms.replaces || !isEnrolled else {
                 throw Self.refusal(
@@ -163,14 +163,14 @@ package final class Enrolments: Sendable {
                 )
             }
             if isEnrolled {
-                try database.perform("DELETE FROM tokens WHERE device=?", device)
+                try database.run("DELETE FROM tokens WHERE device=?", device)
                 let sql = "INSERT OR REPLACE INTO replacements VALUES (?,?)"
-                try database.perform(sql, device, now)
+                try database.run(sql, device, now)
             }
             let token = wanted ?? GivenSecret.newToken()
-            try database.perform("UPDATE codes SET device=? WHERE id=?", device, id)
-            try database.perform("INSERT INTO tokens VALUES (?,?)", token.digest, device)
-            try database.perform("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)", device, now)
+            try database.run("UPDATE codes SET device=? WHERE id=?", device, id)
+            try database.run("INSERT INTO tokens VALUES (?,?)", token.digest, device)
+            try database.run("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)", device, now)
             return (token, isEnrolled)
         }
     }
@@ -191,7 +191,7 @@ package final class Enrolments: Sendable {
         _ database: borrowing Connection
     ) throws -> Int64? {
         let sql = "SELECT id, digest FROM codes WHERE device IS ? AND expires > ?"
-        let row = try database.query(sql, device, expiry)
+        let row = try database.prepare(sql, device, expiry)
         let digest = code.digest
         var found: Int64?
         while try row.step() {
@@ -204,7 +204,7 @@ package final class Enrolments: Sendable {
     private static func holder(of token: GivenSecret, _ database: borrowing Connection) throws
         -> String?
     {
-        let row = try database.query("SELECT device FROM tokens WHERE digest=?", token.digest)
+        let row = try database.prepare("SELECT device FROM tokens WHERE digest=?", token.digest)
         return try row.step() ? row.text(0) : nil
     }
 
@@ -224,14 +224,14 @@ package final class Enrolments: Sendable {
     /// The change is on the disk when this returns. `isKnown`: the device has sent something.
     package func revoke(_ device: String, isKnown: Bool, at now: Date) throws -> Bool {
         try database.change { database in
-            let known = try database.query(
+            let known = try database.prepare(
                 "SELECT 1 FROM tokens WHERE device=?1 UNION SELECT 1 FROM devices WHERE device=?1",
                 device
             )
             guard try known.step() || isKnown else { return false }
             known.reset()
-            try database.perform("DELETE FROM tokens WHERE device=?", device)
-            try database.perform(
+            try database.run("DELETE FROM tokens WHERE device=?", device)
+            try database.run(
                 """
                 INSERT INTO devices VALUES (?,NULL,?)
                 ON CONFLICT(device) DO UPDATE SET revoked=coalesce(revoked, excluded.revoked)

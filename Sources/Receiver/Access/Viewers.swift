@@ -71,7 +71,7 @@ package final class Viewers: Sendable {
         let token = GivenSecret.newToken()
         return try database.change { database in
             let sql = "INSERT OR IGNORE INTO viewers VALUES (?,?,?)"
-            try database.perform(sql, name, token.digest, Self.seconds(now))
+            try database.run(sql, name, token.digest, Self.seconds(now))
             return database.changes == 1 ? token : nil
         }
     }
@@ -95,7 +95,7 @@ package final class Viewers: Sendable {
     /// Deletes a viewer with the token and all sessions; returns false if there is none.
     package func drop(_ name: String) throws -> Bool {
         try database.change { database in
-            try database.perform("DELETE FROM viewers WHERE name=?", name)
+            try database.run("DELETE FROM viewers WHERE name=?", name)
             return database.changes == 1
         }
     }
@@ -108,10 +108,10 @@ package final class Viewers: Sendable {
         let session = GivenSecret.newToken()
         try database.change { database in
             let (now, digest) = (Self.seconds(now), session.digest)
-            try database.perform("DELETE FROM sessions WHERE ends <= ?", now)
+            try database.run("DELETE FROM sessions WHERE ends <= ?", now)
             let sql = "INSERT INTO sessions(digest, viewer, ends) VALUES (?,?,?)"
-            try database.perform(sql, digest, viewer, now + Int64(Self.sessionDays) * 86_400)
-            try database.perform(
+            try database.run(sql, digest, viewer, now + Int64(Self.sessionDays) * 86_400)
+            try database.run(
                 """
                 DELETE FROM sessions WHERE viewer=?1 AND id NOT IN
                 (SELECT id FROM sessions WHERE viewer=?1 ORDER BY id DESC LIMIT \(Self.mostSessions))
@@ -132,7 +132,7 @@ package final class Viewers: Sendable {
 
     func logOut(_ session: GivenSecret) throws {
         try database.change { database in
-            try database.perform("DELETE FROM sessions WHERE digest=?", session.digest)
+            try database.run("DELETE FROM sessions WHERE digest=?", session.digest)
         }
     }
 

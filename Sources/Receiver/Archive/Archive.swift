@@ -151,7 +151,7 @@ package final class Archive: @unchecked Sendable {
                 try Contacts.note(one.batch, added: added, at: now, index)
                 stored.append((one, receipt))
                 guard known == nil else { continue }
-                try index.perform(
+                try index.run(
                     "INSERT OR REPLACE INTO batches VALUES (?,?,?)",
                     row: [one.key, Int64(receipt.accepted), Int64(receipt.duplicates)]
                 )
@@ -161,7 +161,7 @@ package final class Archive: @unchecked Sendable {
             try files.finish()
             for (file, length) in files.lengths { try note(length, of: file) }
             let sql = "UPDATE totals SET records=records+?, batches=batches+?"
-            try index.perform(sql, new.records, new.batches)
+            try index.run(sql, new.records, new.batches)
         } catch {
             if !index.isAutocommit { try index.execute("ROLLBACK") }
             files.undo()
@@ -215,7 +215,7 @@ package final class Archive: @unchecked Sendable {
     }
 
     private func receipt(of key: String) throws -> Receipt? {
-        let row = try index.query("SELECT accepted, duplicates FROM batches WHERE key=?", key)
+        let row = try index.prepare("SELECT accepted, duplicates FROM batches WHERE key=?", key)
         guard try row.step() else { return nil }
         return Receipt(accepted: Int(row.required(0)), duplicates: Int(row.required(1)))
     }
@@ -229,7 +229,7 @@ package final class Archive: @unchecked Sendable {
         var lengths: [String: Int64] = [:]
         for folder in Set(group.flatMap { one in one.batch.dates.map { one.batch.folder($0) } }) {
             let file = ArchiveFile.path(in: folder)
-            let row = try index.query("SELECT length FROM files WHERE path=?", file)
+            let row = try index.prepare("SELECT length FROM files WHERE path=?", file)
             let committed = try row.step() ? row.required(0) : 0
             row.reset()
             let length = min(committed, fileSize("\(directory)/\(file)") ?? 0)
@@ -284,6 +284,6 @@ package final class Archive: @unchecked Sendable {
     }
 
     private func note(_ length: Int64, of file: String) throws {
-        try index.perform("INSERT OR REPLACE INTO files VALUES (?,?)", file, length)
+        try index.run("INSERT OR REPLACE INTO files VALUES (?,?)", file, length)
     }
 }

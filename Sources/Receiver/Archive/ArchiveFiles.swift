@@ -56,6 +56,6 @@ enum ArchiveFiles {
             "SELECT path, length FROM files WHERE path>? AND length>0 ORDER BY path LIMIT ?",
             path,
             count
-        ) { ArchiveFile(path: $0.text(0), length: $0.required(1)) }.compactMap { $0 }
+        ) { ArchiveFile(path: $0.text(0), length: $0.required(1)) }
     }
 }

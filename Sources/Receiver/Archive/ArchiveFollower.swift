@@ -27,7 +27,7 @@ final class ArchiveFollower: Sendable {
     }
 
     private let name: String
-    /// What is logged of an unreadable file: `is not … yet`.
+    /// The end of the log line about an unreadable file: `is not … yet`.
     private let result: String
     /// The time after which unreadable files are tried again.
     private let pause: Duration

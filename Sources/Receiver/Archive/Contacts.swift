@@ -46,17 +46,17 @@ package enum Contacts {
         _ index: borrowing Connection
     ) throws {
         let sql = "SELECT first_seen, last_seen, pauses FROM devices WHERE device=?"
-        let known = try index.query(sql, batch.device)
+        let known = try index.prepare(sql, batch.device)
         let isKnown = try known.step()
         let first = isKnown ? known.required(0) : now.milliseconds
         let pauses = isKnown ? Self.pauses(known.text(2), since: known.required(1), now) : ""
         known.reset()
-        try index.perform(
+        try index.run(
             "INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?)",
             row: [batch.device, first, now.milliseconds, pauses, batch.version, batch.clock]
         )
         let batches: Int64 = added == nil ? 0 : 1
-        try index.perform(
+        try index.run(
             """
             INSERT INTO streams VALUES (?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET
             records=records+excluded.records, batches=batches+excluded.batches, last_seen=excluded.last_seen
@@ -127,7 +127,7 @@ package enum Contacts {
         _ device: String?,
         _ index: borrowing Connection
     ) throws -> Statement {
-        guard let device else { return try index.query(sql) }
-        return try index.query("\(sql) WHERE device=?", device)
+        guard let device else { return try index.prepare(sql) }
+        return try index.prepare("\(sql) WHERE device=?", device)
     }
 }

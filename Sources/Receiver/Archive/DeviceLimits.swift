@@ -52,7 +52,7 @@ struct DeviceLimits {
         _ index: borrowing Connection
     ) throws {
         let cost = Int64(bytes) + (newFiles + Int64(sounds)) * Self.perFile
-        try index.perform(
+        try index.run(
             """
             INSERT INTO device_days VALUES (?1,?2,?3,?4) ON CONFLICT(device) DO UPDATE SET
             bytes=excluded.bytes + iif(day=excluded.day, bytes, 0),
@@ -73,7 +73,7 @@ struct DeviceLimits {
         _ index: borrowing Connection
     ) throws {
         let sql = "SELECT bytes, files FROM device_days WHERE device=? AND day=?"
-        let row = try index.query(sql, device, Self.day(now))
+        let row = try index.prepare(sql, device, Self.day(now))
         guard try row.step() else { return }
         let (bytes, files) = (row.required(0), row.required(1))
         guard bytes < bytesPerDay else {
@@ -95,9 +95,9 @@ struct DeviceLimits {
 
     private func checkStream(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
         let sql = "SELECT 1 FROM streams WHERE device=? AND stream=?"
-        let known = try index.query(sql, batch.device, batch.stream)
+        let known = try index.prepare(sql, batch.device, batch.stream)
         guard try !known.step() else { return }
-        let row = try index.query("SELECT count(*) FROM streams WHERE device=?", batch.device)
+        let row = try index.prepare("SELECT count(*) FROM streams WHERE device=?", batch.device)
         guard try row.step(), row.required(0) >= Self.streams else { return }
         let reason =
             "\(batch.device) has \(Self.streams) streams already; \(batch.stream) is too many"
@@ -109,16 +109,19 @@ struct DeviceLimits {
         var new: [String] = []
         for state in batch.states {
             let sql = "SELECT 1 FROM device_states WHERE device=? AND state=?"
-            if try !index.query(sql, batch.device, state).step() { new.append(state) }
+            if try !index.prepare(sql, batch.device, state).step() { new.append(state) }
         }
         guard !new.isEmpty else { return }
-        let row = try index.query("SELECT count(*) FROM device_states WHERE device=?", batch.device)
+        let row = try index.prepare(
+            "SELECT count(*) FROM device_states WHERE device=?",
+            batch.device
+        )
         guard try row.step(), row.required(0) + Int64(new.count) <= Self.states else {
             let reason = "\(batch.device) has events of more than \(Self.states) sources"
             throw HTTPRefusal(status: 422, reason: reason)
         }
         for state in new {
-            try index.perform("INSERT INTO device_states VALUES (?,?)", batch.device, state)
+            try index.run("INSERT INTO device_states VALUES (?,?)", batch.device, state)
         }
     }
 }

@@ -21,8 +21,8 @@ enum KnownRecords {
 
     /// Returns the number of a device, and creates one if needed.
     static func number(of device: String, _ index: borrowing Connection) throws -> Int64 {
-        try index.perform("INSERT OR IGNORE INTO owners(device) VALUES (?)", device)
-        let row = try index.query("SELECT number FROM owners WHERE device=?", device)
+        try index.run("INSERT OR IGNORE INTO owners(device) VALUES (?)", device)
+        let row = try index.prepare("SELECT number FROM owners WHERE device=?", device)
         guard try row.step() else { throw Trouble("\(device) has no number in the index") }
         return row.required(0)
     }

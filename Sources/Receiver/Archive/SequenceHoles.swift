@@ -86,7 +86,7 @@ enum Sequences {
     static func note(_ batch: IncomingBatch, at now: WallTime, _ index: borrowing Connection) throws
     {
         guard let range = batch.sequence else { return }
-        let row = try index.query(
+        let row = try index.prepare(
             """
             SELECT next, holes, since, changed, last_seen FROM sequences JOIN streams USING (device, stream)
             WHERE device=? AND stream=?
@@ -107,7 +107,7 @@ enum Sequences {
             holes.note(range)
         }
         row.reset()
-        try index.perform(
+        try index.run(
             "INSERT OR REPLACE INTO sequences VALUES (?,?,?,?,?,?)",
             row: [batch.device, batch.stream, holes.next, holes.text, since, changed]
         )

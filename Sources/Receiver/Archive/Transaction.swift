@@ -1,14 +1,16 @@
-// Transactions, and statements with the values of a whole row.
+// Transactions, and queries of several rows.
 import SQLite
 
 extension Connection {
-    /// Runs a statement once, with all its values.
-    func perform(_ sql: String, row values: [any SQLValue]) throws {
+    /// Returns the results of `read` for the rows, without nil.
+    func rows<Row>(
+        _ sql: String,
+        _ values: (any SQLValue)?...,
+        read: (borrowing Statement) throws -> Row?
+    ) throws -> [Row] {
         let statement = try prepare(sql)
-        for (index, value) in values.enumerated() {
-            try value.bind(to: statement, at: Int32(index + 1))
-        }
-        try statement.run()
+        try statement.bind(values, from: 1)
+        return try statement.compactMap(read)
     }
 
     /// Runs a transaction: committed when this returns, rolled back when it throws.

@@ -43,7 +43,7 @@ final class InfluxBook {
         guard try target() != url else { return }
         try database.transaction {
             try $0.execute("DELETE FROM places; DELETE FROM target")
-            try $0.perform("INSERT INTO target VALUES (?,0,0,0,NULL)", url)
+            try $0.run("INSERT INTO target VALUES (?,0,0,0,NULL)", url)
         }
     }
 
@@ -63,7 +63,7 @@ final class InfluxBook {
     }
 
     func mark(of path: String) throws -> InfluxMark {
-        let row = try database.query("SELECT offset, lines, tail FROM places WHERE path=?", path)
+        let row = try database.prepare("SELECT offset, lines, tail FROM places WHERE path=?", path)
         guard try row.step() else { return InfluxMark() }
         return InfluxMark(offset: row.required(0), lines: row.required(1), tail: row.data(2))
     }
@@ -78,13 +78,13 @@ final class InfluxBook {
     func note(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
         try database.transaction { database in
             for (path, mark) in marks {
-                try database.perform(
+                try database.run(
                     "INSERT OR REPLACE INTO places VALUES (?,?,?,?)",
                     row: [path, mark.offset, mark.lines, mark.tail]
                 )
             }
-            if let witness { try database.perform("UPDATE target SET witness=?", witness) }
-            try database.perform(
+            if let witness { try database.run("UPDATE target SET witness=?", witness) }
+            try database.run(
                 "UPDATE target SET points=points+?, refused=refused+?, left_out=left_out+?",
                 row: [added.points, added.refused, added.leftOut]
             )

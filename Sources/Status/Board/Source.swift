@@ -1,4 +1,4 @@
-// What the daemon does with any source.
+// The interface of a source: run it, and have it check itself.
 package import Host
 
 /// A source of records: an adapter that reads one kind of device.

@@ -4,7 +4,7 @@ package import Queue
 package import Setup
 package import Upload
 
-/// What commands use of a running gateway; only `restart` may block.
+/// The parts of a running gateway that commands use; only `restart` may block.
 package protocol RunningGateway: Sendable {
     var queue: Queue { get }
     var configuration: Configuration { get }

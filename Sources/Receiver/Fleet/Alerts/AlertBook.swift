@@ -64,7 +64,7 @@ final class AlertBook {
             let sql =
                 "INSERT INTO pending SELECT ?1, coalesce(max(number), 0) + 1, ?2 FROM pending WHERE channel=?1"
             for (channel, alerts) in alerts {
-                for alert in alerts { try database.perform(sql, channel, alert.json) }
+                for alert in alerts { try database.run(sql, channel, alert.json) }
             }
         }
     }
@@ -75,9 +75,12 @@ final class AlertBook {
         _ database: borrowing Connection
     ) throws {
         guard let marks else {
-            return try database.perform("DELETE FROM marks WHERE device=?", device)
+            return try database.run("DELETE FROM marks WHERE device=?", device)
         }
-        let row = try database.query("INSERT OR REPLACE INTO marks VALUES (?,?,?,?,?,?,?)", device)
+        let row = try database.prepare(
+            "INSERT OR REPLACE INTO marks VALUES (?,?,?,?,?,?,?)",
+            device
+        )
         let all = [marks.late, marks.losing, marks.critical]
         try row.bind(all.flatMap { [$0?.since, $0?.calm] }, from: 2)
         try row.run()
@@ -86,7 +89,7 @@ final class AlertBook {
     /// Returns a channel's oldest alert after a number.
     func first(for channel: String, after number: Int64) throws -> (number: Int64, alert: String)? {
         try database.ask { database in
-            let row = try database.query(
+            let row = try database.prepare(
                 "SELECT number, alert FROM pending WHERE channel=? AND number>? ORDER BY number LIMIT 1",
                 channel,
                 number
@@ -98,7 +101,7 @@ final class AlertBook {
     func remove(upTo number: Int64, of channel: String) throws {
         try database.change { database in
             let sql = "DELETE FROM pending WHERE channel=? AND number<=?"
-            try database.perform(sql, channel, number)
+            try database.run(sql, channel, number)
         }
     }
 
@@ -107,7 +110,7 @@ final class AlertBook {
         try database.change { database in
             let found = try database.rows("SELECT DISTINCT channel FROM pending") { $0.text(0) }
             for channel in found where !channels.contains(channel) {
-                try database.perform("DELETE FROM pending WHERE channel=?", channel)
+                try database.run("DELETE FROM pending WHERE channel=?", channel)
             }
         }
     }

@@ -89,7 +89,7 @@ final class IndexWriter {
             try part.take($0, database)
         }
         try part.finish(database)
-        try database.perform(
+        try database.run(
             """
             UPDATE files SET length=?1, tail=?2, records=records+?3, broken=broken+?4,
             first=min(coalesce(first, ?5), coalesce(?5, first)), last=max(coalesce(last, ?6), coalesce(?6, last))
@@ -104,14 +104,14 @@ final class IndexWriter {
     }
 
     private func row(of file: ArchiveFile) throws -> (id: Int64, length: Int64, tail: [UInt8]) {
-        let row = try database.query(
+        let row = try database.prepare(
             "SELECT id, length, tail FROM files WHERE device=? AND stream=? AND date=?",
             file.device,
             file.stream,
             file.date
         )
         if try row.step() { return (row.required(0), row.required(1), row.data(2)) }
-        try database.perform(
+        try database.run(
             """
             INSERT INTO files(device, stream, date, length, tail, records, broken) VALUES (?,?,?,0,x'',0,0)
             """,

@@ -52,7 +52,7 @@ struct IndexedPart {
     /// Writes the collected rows.
     func finish(_ database: borrowing Connection) throws {
         for (slot, records) in slots {
-            try database.perform(
+            try database.run(
                 """
                 INSERT INTO slots VALUES (?,?,?) ON CONFLICT(file, slot) DO UPDATE SET records=records+excluded.records
                 """,
@@ -60,7 +60,7 @@ struct IndexedPart {
             )
         }
         guard let newest else { return }
-        try database.perform(
+        try database.run(
             """
             INSERT INTO latest VALUES (?,?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET time=excluded.time,
             id=excluded.id, file=excluded.file, line=excluded.line WHERE (excluded.time, excluded.id) > (time, id)
@@ -81,12 +81,12 @@ struct IndexedPart {
         let detail = Self.text(line, event.detail)
         // Otherwise it would count as lost in the last day once its date comes.
         let lost = isAhead ? nil : Self.lost(line, event.detail)
-        try database.perform(
+        try database.run(
             "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?)",
             row: [device, time, id, file, event.kind, event.source, lost, detail]
         )
         guard !isAhead, RecordLine.stateKinds.contains(event.kind) else { return }
-        try database.perform(
+        try database.run(
             """
             INSERT INTO states VALUES (?,?,?,?,?,?,?) ON CONFLICT(device, kind, source) DO UPDATE SET
             time=excluded.time, id=excluded.id, file=excluded.file, detail=excluded.detail

@@ -59,7 +59,7 @@ final class FleetReader {
         facts.latest = try latest(of: device)
         facts.states = try states(of: device)
         // total(), not sum(): a sum of integers beyond 64 bits would fail the whole query.
-        let lost = try database.query(
+        let lost = try database.prepare(
             """
             SELECT CAST(min(total(min(records, 1e12)), 1e15) AS INTEGER) FROM events
             WHERE device=?1 AND time > ?2 AND kind IN \(Self.losing)
@@ -72,7 +72,7 @@ final class FleetReader {
     }
 
     private func latest(of device: String) throws -> [String: (time: Int64, line: String)] {
-        let row = try database.query(
+        let row = try database.prepare(
             """
             SELECT stream, time, line FROM latest WHERE device=?1 ORDER BY time DESC LIMIT \(Self.mostStreams)
             """,
@@ -133,7 +133,7 @@ final class FleetReader {
 
     /// Returns, for each stream of a device's day, the slots with records and their counts.
     func slots(of device: String, on day: Day) throws -> [String: [Int64: Int64]] {
-        let row = try database.query(
+        let row = try database.prepare(
             """
             SELECT stream, slot, slots.records FROM files JOIN slots ON file=id
             WHERE device=?1 AND date=?2 AND slot >= ?3 AND slot < ?4
@@ -169,7 +169,7 @@ final class FleetReader {
     func streams(of device: String) throws -> [String: (
         records: Int64, first: Int64?, last: Int64?
     )] {
-        let row = try database.query(
+        let row = try database.prepare(
             "SELECT stream, sum(records), min(first), max(last) FROM files WHERE device=?1 GROUP BY stream",
             device
         )
