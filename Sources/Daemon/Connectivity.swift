@@ -7,22 +7,22 @@ import Status
 /// A netlink socket on which the kernel reports interfaces and addresses.
 final class NetworkSocket {
     private let socket: Descriptor
-    private var state: NetworkState
+    private var state: NetworkState?
 
     var descriptor: Int32 { socket.number }
 
     /// Opens the socket in the network namespace of the calling thread.
-    init() throws {
+    init(_ life: Heartbeat) throws {
         let number = waypost_network_events()
         guard number >= 0 else { throw SystemError("socket", on: "netlink", code: -number) }
         socket = Descriptor(owning: number)
-        state = .current()
+        state = life.during("getifaddrs") { .current() }
     }
 
     /// Discards all pending messages; returns true if something has changed.
     ///
     /// A message may repeat what is known, so it is only a reason to look.
-    func readNews() -> Bool {
+    func readNews(_ life: Heartbeat) -> Bool {
         let before = state
         var bytes = [UInt8](repeating: 0, count: 32 << 10)
         // -ENOBUFS: the kernel dropped messages, so assume a change.
@@ -32,7 +32,7 @@ final class NetworkSocket {
         {
             wasDropped = wasDropped || count < 0
         }
-        state = .current()
+        state = life.during("getifaddrs") { .current() } ?? before
         return wasDropped || state != before
     }
 }
@@ -76,7 +76,7 @@ struct Connectivity: Sendable {
     /// If something cannot be watched, uploads still notice: they are tried once per interval.
     func run(until stop: StopSignal) {
         var network: NetworkSocket?
-        do { network = try NetworkSocket() } catch {
+        do { network = try NetworkSocket(stop.life) } catch {
             log?.warning("network changes cannot be watched", ["why": "\(error)"])
         }
         let folder = tokenFile.flatMap { FolderWatch(of: $0) }
@@ -89,7 +89,7 @@ struct Connectivity: Sendable {
                 PollEntry(folder?.descriptor ?? -1),
             ]
             _ = stop.wait(for: &entries, timeout: change.due.map { delay(until: $0) })
-            if entries[1].isReady, network?.readNews() == true {
+            if entries[1].isReady, network?.readNews(stop.life) == true {
                 change.changed(at: clock.now().milliseconds)
             }
             if change.isOver(at: clock.now().milliseconds) { onNetwork() }

@@ -36,7 +36,12 @@ extension Gateway {
         return [
             Supervisor.Part(name: "status", word: { status.word }),
             Supervisor.Part(name: "maintenance", word: { queue.maintenanceWord }),
-            Supervisor.Part(name: "connectivity", word: { services.uploads?.connectivityWord }),
+            // A network driver that hangs may hold it; the gateway works without it.
+            Supervisor.Part(
+                name: "connectivity",
+                word: { services.uploads?.connectivityWord },
+                isVital: false
+            ),
             Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
             // The metrics folder may be on any disk, and the gateway works without it.
             Supervisor.Part(name: "metrics", word: { aside.life.word }, isVital: false),

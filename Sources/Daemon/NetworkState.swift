@@ -18,11 +18,13 @@ struct NetworkState: Sendable, Equatable {
     private var links: [String: UInt32] = [:]
     private var addresses: Set<String> = []
 
-    /// Reads the present state, in the network namespace of the calling thread.
-    static func current() -> Self {
+    /// Reads the present state, in the network namespace of the calling thread; nil if that fails.
+    ///
+    /// Waits while a driver that hangs holds the kernel's lock on interfaces.
+    static func current() -> Self? {
         var state = Self()
         var first: UnsafeMutablePointer<ifaddrs>?
-        guard getifaddrs(&first) == 0 else { return state }
+        guard getifaddrs(&first) == 0 else { return nil }
         defer { freeifaddrs(first) }
         var next = first
         while let entry = next?.pointee {

@@ -281,7 +281,8 @@ package final class Transport {
                 code: .server
             )
         }
-        let detail = String(cString: errorText)
+        // libcurl's own text may name the host, and a host can be the secret.
+        let detail = settings.alias == nil ? String(cString: errorText) : ""
         let isCut = code == CURLE_OK
         var text = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
         if isCut { text = "the connection ended in the header of the answer" }

@@ -66,6 +66,11 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Source: Codable, Sendable, Equatable {
         package enum State: String, Codable, Sendable {
             case unknown, loading, loaded, error, disabled
+
+            /// A state that this version does not know is `unknown`.
+            package init(from decoder: any Decoder) throws {
+                self = Self(rawValue: try String(from: decoder)) ?? .unknown
+            }
         }
 
         package var state = State.unknown
@@ -173,7 +178,8 @@ package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable,
     }
 
     package init(from decoder: any Decoder) throws {
-        wrappedValue = try Value?(from: decoder)
+        // A word that this version does not know must not hide the rest.
+        wrappedValue = (try? Value?(from: decoder)) ?? nil
     }
 
     package func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }

@@ -42,6 +42,11 @@ package struct UploadReport: Sendable, Equatable {
         case error
         case noEndpoint = "no endpoint"
         case unknown
+
+        /// A phase that this version does not know is `unknown`.
+        package init(from decoder: any Decoder) throws {
+            self = Self(rawValue: try String(from: decoder)) ?? .unknown
+        }
     }
 
     package var phase = Phase.idle

@@ -85,11 +85,19 @@ package struct SmallFile {
         var old = stat()
         let isThere = keepsOwner && fstatat(folder.number, name, &old, 0) == 0
         if isThere {
-            try? file.give(to: FileOwner(user: old.st_uid, group: old.st_gid), path)
+            // Only root can, and must, keep another owner.
+            let former = FileOwner(user: old.st_uid, group: old.st_gid)
+            if geteuid() == 0 {
+                try file.give(to: former, path)
+            } else {
+                try? file.give(to: former, path)
+            }
         } else if let owner {
             try file.give(to: owner, path)
         }
-        guard fchmod(file.number, isThere ? old.st_mode & 0o777 : mode) == 0 else {
+        // Not for the mode it was made with: a file system without modes refuses to set any.
+        let wanted = isThere ? old.st_mode & 0o777 : mode
+        guard wanted == 0o600 || fchmod(file.number, wanted) == 0 else {
             throw SystemError.last("chmod", on: path)
         }
         if isSynced { try file.sync(path) }

@@ -88,7 +88,7 @@ package final class LineConnection: LineChannel {
         switch receive(atMost: limits.readBytes) {
         case .moved:
             lastMoved = now
-            isGone = limits.isStrict && input.count > longestLine
+            if limits.isStrict, input.count > longestLine { isGone = true }
         case .waits: break
         case .ended:
             (isEnded, isGone) = (true, limits.isStrict)

@@ -124,11 +124,15 @@ enum DatabaseFile {
 
     /// Deletes commit marks that do not have a database.
     ///
-    /// A mark is written before its database is renamed, so these come from failed attempts.
+    /// A mark is written before its database is renamed, so these come from failed attempts. One
+    /// that was not written whole ends with `.new`.
     private static func dropStrayMarks(_ settings: QueueSettings) {
         let (names, suffix) = (settings.disk.names(in: settings.folder), CommitMark.suffix)
-        for mark in names where mark.hasPrefix(name(settings.path)) && mark.hasSuffix(suffix) {
-            guard !names.contains(String(mark.dropLast(suffix.count))) else { continue }
+        for mark in names where mark.hasPrefix(name(settings.path)) {
+            let isStray =
+                mark.hasSuffix(suffix) && !names.contains(String(mark.dropLast(suffix.count)))
+            let isPart = mark.contains("\(suffix).") && mark.hasSuffix(".new")
+            guard isStray || isPart else { continue }
             settings.disk.remove("\(settings.folder)/\(mark)")
         }
     }

@@ -63,7 +63,8 @@ struct RecordLine {
         let start = text.position
         try text.object { text, key in
             let value = try text.value()
-            guard members.count < MemberNames.most else { return }
+            // One more, for the mark that the archive appends.
+            guard members.count <= MemberNames.most else { return }
             members.append(Member(name: JSONString.read(text.bytes, key), key: key, value: value))
         }
         (bytes, extent, self.members) = (text.bytes, start..<text.position, members)

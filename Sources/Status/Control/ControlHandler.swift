@@ -109,6 +109,7 @@ final class ControlHandler: LineHandler {
     func endTurn(_ now: BootInstant) {
         (report, reportLine) = (nil, nil)
         isWatched.update { [isAny = clients.contains(where: \.mayIdle)] in $0 = isAny }
+        waiting.removeAll { one in !clients.contains { $0.id == one.asked.client } }
         answerStatus(now)
         pushChanges(now)
     }

@@ -43,21 +43,27 @@ enum LiveScript {
           function plan() {
             clearTimeout(timer);
             if (!source || isAsking) return;
-            timer = setTimeout(ask, isStale ? Math.max(0, earliest - performance.now()) : 60000);
+            // The random part spreads the requests of several viewers.
+            const wait = Math.max(0, earliest - performance.now()) + 2000 * Math.random();
+            timer = setTimeout(ask, isStale ? wait : 60000);
           }
 
           async function ask() {
             let pause = 5000;
             [isAsking, isStale] = [true, false];
             try {
-              const answer = await fetch(location.pathname);
+              const answer = await fetch(location.pathname, { signal: AbortSignal.timeout(30000) });
               // Logged out.
               if (answer.redirected) return location.reload();
               const text = await answer.text();
-              // 20 kB per second; the random part spreads the requests of several viewers.
-              if (answer.ok) pause = Math.max(2000, text.length / 20) + 500 * Math.random();
+              // 20 kB per second.
+              if (answer.ok) pause = Math.max(2000, text.length / 20);
               if (answer.ok) show(text); else isStale = true;
-            } catch {}
+              if (source?.readyState === EventSource.OPEN) say("live");
+            } catch {
+              isStale = true;
+              say("not live");
+            }
             earliest = performance.now() + pause;
             isAsking = false;
             // Otherwise the browser reconnects by itself.
@@ -73,7 +79,12 @@ enum LiveScript {
             if (document.hidden) return;
             source = new EventSource("/live" + location.pathname);
             source.onopen = () => say("live");
-            source.onmessage = () => { isStale = true; plan(); };
+            source.onmessage = () => {
+              // If it was stale already, a request is planned or under way.
+              if (isStale) return;
+              isStale = true;
+              plan();
+            };
             source.onerror = () => say("not live");
             plan();
           }
