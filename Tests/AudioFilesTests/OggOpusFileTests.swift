@@ -2,7 +2,7 @@
 import COgg
 import Testing
 
-@testable import AudioFiles
+import AudioFiles
 
 @Suite struct OggOpusFileTests {
     private func write(packets: Int, frames: Int, preskip: Int = 104, preroll: Int = 0) -> [UInt8] {

@@ -1,7 +1,7 @@
 // The packets of a segment: written, split, damaged.
 import Testing
 
-@testable import AudioFiles
+import AudioFiles
 
 @Suite struct SegmentPacketsTests {
     private let packets: [[UInt8]] = [

@@ -1,7 +1,7 @@
 // The WAV header, byte for byte.
 import Testing
 
-@testable import AudioFiles
+import AudioFiles
 
 @Suite struct WaveFileTests {
     @Test func header_describes16BitMono() {

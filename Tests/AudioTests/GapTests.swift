@@ -5,7 +5,7 @@ import Records
 import Support
 import Testing
 
-@testable import Audio
+import Audio
 
 extension CaptureFaultTests {
     /// Each return to it costs the sound of the other: one fault is proof enough.

@@ -4,7 +4,7 @@ import Host
 import Support
 import Testing
 
-@testable import Audio
+import Audio
 
 /// One microphone, plugged in until `Mode` says otherwise; deletes its control file at the end.
 final class Microphone: Sendable {

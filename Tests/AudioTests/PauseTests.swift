@@ -7,7 +7,7 @@ import Support
 import Synchronization
 import Testing
 
-@testable import Audio
+import Audio
 
 /// The kernel's clocks, which have gone on for longer than this program has run.
 private final class LaterClock: HostClock {

@@ -6,7 +6,7 @@ import Records
 import Support
 import Synchronization
 
-@testable import Audio
+import Audio
 
 /// A voice-like tone of changing pitch and loudness: no two stretches of it are alike.
 func tone(frames: Int) -> [Int16] {

@@ -12,7 +12,7 @@ import Support
 import Synchronization
 import Testing
 
-@testable import Beacons
+import Beacons
 
 /// `Tests/Peers/beacons.py` in a process of its own.
 private final class SimulatedBeacons {

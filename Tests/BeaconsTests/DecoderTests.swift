@@ -4,7 +4,7 @@ import Queue
 import Records
 import Testing
 
-@testable import Beacons
+import Beacons
 
 private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
     Advertisement.decode(bytes(hex)[...], unknown: unknown)

@@ -4,7 +4,7 @@ import Queue
 import Records
 import Testing
 
-@testable import Beacons
+import Beacons
 
 @Suite struct RuuviTests {
     private func decode(_ payload: String) -> DecodedBeacon? {

@@ -5,7 +5,7 @@ import Glibc
 import Host
 import Synchronization
 
-@testable import Beacons
+import Beacons
 
 /// A controller that answers each command by a rule, on its own socket.
 final class ScriptedController: Sendable {

@@ -5,7 +5,7 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 @testable import Intake
 @testable import Receiver
 

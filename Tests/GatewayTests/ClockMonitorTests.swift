@@ -9,7 +9,7 @@ import Support
 import Testing
 
 @testable import Daemon
-@testable import Status
+import Status
 
 @Suite struct ClockWatchTests {
     static let now = WallTime(milliseconds: 1_795_235_407_000)

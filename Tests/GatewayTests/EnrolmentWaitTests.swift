@@ -8,8 +8,8 @@ import Testing
 import Upload
 
 @testable import Daemon
-@testable import Setup
-@testable import Status
+import Setup
+import Status
 
 @Suite struct EnrolmentWaitTests {
     /// A server that refuses only the first request.

@@ -8,9 +8,9 @@ import SQLite
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 @testable import Field
-@testable import Setup
+import Setup
 
 @Suite struct ExportTests {
     private final class Bench {

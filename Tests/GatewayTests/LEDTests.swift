@@ -5,9 +5,9 @@ import Host
 import Support
 import Testing
 
-@testable import Daemon
-@testable import Setup
-@testable import Status
+import Daemon
+import Setup
+import Status
 
 @Suite struct LEDTests {
     /// A board whose LED has these triggers.

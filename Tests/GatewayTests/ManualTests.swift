@@ -4,8 +4,8 @@ import Records
 import Support
 import Testing
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 /// The manual pages match the program.
 @Suite struct ManualTests {

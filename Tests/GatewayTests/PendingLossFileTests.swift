@@ -117,7 +117,7 @@ import Testing
         func started() throws -> (queue: Queue, unwritten: InFlightFile) {
             clock.advance(by: .seconds(60))
             let path = folder.path + "/state/q"
-            let queue = try Queue(at: path) {
+            let queue = try Queue(at: path, bootID: "b") {
                 $0.isTurnedByHand = true
                 $0.clock = clock
             }
@@ -152,7 +152,7 @@ import Testing
     /// The disk is slow but does not hang: the writer has sent a heartbeat just now.
     @Test func recordsOfAnEndThatWaitsNoLonger_areKept_thoughNoDiskHangs() throws {
         let folder = TemporaryFolder()
-        let queue = try Queue(at: folder.path + "/q") {
+        let queue = try Queue(at: folder.path + "/q", bootID: "b") {
             $0.isTurnedByHand = true
         }
         let clock = SystemClock()

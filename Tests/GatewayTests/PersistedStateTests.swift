@@ -7,8 +7,8 @@ import Setup
 import Support
 import Testing
 
-@testable import Daemon
-@testable import Status
+import Daemon
+import Status
 
 @Suite struct PastTests {
     /// The disk fails at the start, and is back while the program runs.

@@ -9,11 +9,11 @@ import Support
 import Testing
 import Upload
 
-@testable import Daemon
+import Daemon
 @testable import Queue
 import QueueSupport
-@testable import Setup
-@testable import Status
+import Setup
+import Status
 
 /// The queue's part of a new source: this, and a line in the list of streams.
 private struct Tide: PlainRecord {
@@ -79,7 +79,7 @@ private struct Tide: PlainRecord {
         }
 
         static func open(_ folder: String, _ clock: ManualClock) throws -> Queue {
-            return try Queue(at: folder + "/queue.sqlite", clock: clock) {
+            try Queue(at: folder + "/queue.sqlite", clock: clock) {
                 $0.moreStreams = [Tide.kind]
             }
         }

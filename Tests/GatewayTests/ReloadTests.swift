@@ -11,8 +11,8 @@ import Support
 import Testing
 import Upload
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 /// A gpsd that accepts connections, sends nothing and counts them.
 private final class QuietGPSD: Sendable {

@@ -5,7 +5,7 @@ import Setup
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 
 @Suite struct ReplayTests {
     /// An iBeacon as an H4 packet.

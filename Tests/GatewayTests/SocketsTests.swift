@@ -11,9 +11,9 @@ import Support
 import Testing
 import Upload
 
-@testable import Daemon
-@testable import Setup
-@testable import Status
+import Daemon
+import Setup
+import Status
 
 @Suite struct SocketsTests {
     @Test func socketsThatSomebodyRemoved_areMadeAgain() throws {

@@ -8,7 +8,7 @@ import Support
 import Testing
 
 @testable import Daemon
-@testable import Setup
+import Setup
 @testable import Status
 @testable import Upload
 

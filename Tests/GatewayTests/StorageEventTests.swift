@@ -5,7 +5,7 @@ import Setup
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 
 /// Events about free space, for the reader of the data.
 @Suite struct StorageEventTests {

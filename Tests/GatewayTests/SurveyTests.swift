@@ -8,9 +8,9 @@ import Testing
 @testable import Queue
 import QueueSupport
 @testable import Records
-@testable import Setup
+import Setup
 @testable import Status
-@testable import Upload
+import Upload
 
 @Suite struct SurveyTests {
     /// A queue with a manual clock.

@@ -4,7 +4,7 @@ import Host
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 
 @Suite struct TimerTests {
     private func at(_ milliseconds: Int64) -> BootInstant {

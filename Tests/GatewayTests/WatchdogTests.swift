@@ -7,7 +7,7 @@ import Support
 import Testing
 import Upload
 
-@testable import Daemon
+import Daemon
 
 @Suite struct WatchdogTests {
     @Test func gatewayThatWorks_isHeardOf() throws {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Host
+import Host
 
 /// Nanoseconds of a duration, by its words, are those that its parts give.
 @Suite struct DurationTests {

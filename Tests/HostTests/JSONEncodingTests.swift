@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import JSON
+import JSON
 
 @Suite struct JSONEncodingTests {
     private enum Kind: String, Codable { case warm, cold }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import JSON
+import JSON
 
 @Suite struct JSONInputTests {
     /// Each ends a program of Swift 6.0 that gives it to Foundation's JSONDecoder, or is no JSON anyhow.

@@ -3,7 +3,7 @@ import Foundation
 import Support
 import Testing
 
-@testable import Host
+import Host
 
 @Suite struct SmallFileTests {
     private static let nobody = FileOwner(user: 65534, group: 65534)

@@ -6,7 +6,7 @@ import Records
 import StatusBoard
 import Support
 
-@testable import Location
+import Location
 
 final class AdapterBench {
     let sink = RecordingSink()

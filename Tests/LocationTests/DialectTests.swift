@@ -5,7 +5,7 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Location
+import Location
 
 @Suite struct DialectTests {
     /// Runs a source over these lines.

@@ -7,7 +7,7 @@ import Records
 import Support
 import Testing
 
-@testable import Location
+import Location
 
 @Suite(.serialized) struct LocationFaultTests {
     /// A source connected to a gpsd whose GNSS receiver reports ten times per second.

@@ -4,7 +4,7 @@ import Glibc
 import Host
 import Support
 
-@testable import Location
+import Location
 
 /// The kernel's clocks, both put forward on demand.
 final class ShiftedClock: HostClock {

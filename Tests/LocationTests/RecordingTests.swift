@@ -7,7 +7,7 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Location
+import Location
 
 @Suite(.serialized) struct RecordingTests {
     private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/gpsd")

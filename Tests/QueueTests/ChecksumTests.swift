@@ -11,7 +11,7 @@ import Records
 /// Records longer than a database page: their checksums detect bytes of another record.
 @Suite struct ChecksumTests {
     private func queue(_ folder: TemporaryFolder) throws -> Queue {
-        return try Queue(at: folder.database) {
+        try Queue(at: folder.database) {
             $0.userStreams = [DeclaredStream(name: "air", wire: "air")]
         }
     }

@@ -16,7 +16,7 @@ import Records
         _ folder: TemporaryFolder,
         limits: StorageLimits = StorageLimits()
     ) throws -> Queue {
-        return try Queue(at: folder.database) {
+        try Queue(at: folder.database) {
             $0.userStreams = ["camera", "notes"].map { DeclaredStream(name: $0, wire: $0) }
             $0.limits = limits
         }

@@ -15,7 +15,7 @@ import Records
         _ names: [String],
         byHand: Bool = false
     ) throws -> Queue {
-        return try Queue(at: folder.database) {
+        try Queue(at: folder.database) {
             $0.userStreams = names.map { DeclaredStream(name: $0, wire: $0) }
             $0.isTurnedByHand = byHand
         }

@@ -40,7 +40,7 @@ import Testing
             failed: { _ in }
         )
         defer { follower.finish(within: .seconds(2)) }
-        // What is noted before the files are listed is in the list.
+        // A file noted before the files are listed is in the list.
         try waitUntil("a start") { !follower.isBehind }
         for length in [10, 20] as [Int64] {
             follower.note([Self.file("d1").path: length])

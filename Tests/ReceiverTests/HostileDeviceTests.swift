@@ -4,7 +4,7 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+import Receiver
 
 @Suite struct HostileDeviceTests {
     private func post(

@@ -16,7 +16,7 @@ import QueueSupport
     )
 
     private func queue(_ disk: SimulatedDisk) throws -> Queue {
-        return try Queue(at: "/state/queue.sqlite") {
+        try Queue(at: "/state/queue.sqlite") {
             $0.disk = DiskAdapter(disk: disk)
             $0.clock = ManualClock(start)
             $0.isTurnedByHand = true

@@ -17,7 +17,7 @@ import QueueSupport
     )
 
     private func queue(_ disk: SimulatedDisk) throws -> Queue {
-        return try Queue(at: "/state/queue.sqlite") {
+        try Queue(at: "/state/queue.sqlite") {
             $0.disk = DiskAdapter(disk: disk)
             $0.clock = clock
             $0.isTurnedByHand = true

@@ -19,7 +19,7 @@ import QueueSupport
         memory: Int = 1000,
         clock: ManualClock? = nil
     ) throws -> Queue {
-        return try Queue(at: "/state/queue.sqlite") {
+        try Queue(at: "/state/queue.sqlite") {
             $0.memoryLimit = memory
             $0.disk = DiskAdapter(disk: disk)
             $0.clock = clock ?? ManualClock(start)

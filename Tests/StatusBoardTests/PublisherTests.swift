@@ -4,7 +4,7 @@ import Host
 import Synchronization
 import Testing
 
-@testable import StatusBoard
+import StatusBoard
 
 /// Records the states that a handler received, as text.
 private final class Heard: Sendable {

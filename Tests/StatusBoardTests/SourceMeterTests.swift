@@ -2,7 +2,7 @@
 import Host
 import Testing
 
-@testable import StatusBoard
+import StatusBoard
 
 @Suite struct SourceMeterTests {
     private let board = Publisher<SourceReport>()

@@ -5,7 +5,7 @@ import Host
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 
 @Suite struct ClockSystemTests {
     /// A daemon that listens to a GNSS receiver simulated by gpsfake.

@@ -9,8 +9,8 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import HTTP
-@testable import Upload
+import HTTP
+import Upload
 
 /// A queue and a series of uploaders to a bucket, as after restarts of a gateway.
 final class BucketBench {

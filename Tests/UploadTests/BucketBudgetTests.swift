@@ -6,7 +6,7 @@ import Records
 import Support
 import Testing
 
-@testable import Upload
+import Upload
 
 @Suite struct BucketBudgetTests {
     /// Each chunk is an object: those that the day has room for are stored, once.

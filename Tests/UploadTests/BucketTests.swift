@@ -9,7 +9,7 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import HTTP
+import HTTP
 @testable import Upload
 
 // Serialised: each store is a Python process of some 100 MB.

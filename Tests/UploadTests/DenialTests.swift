@@ -8,7 +8,7 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Upload
+import Upload
 
 @Suite struct DenialTests {
     private static let count = 5

@@ -8,7 +8,7 @@ import Records
 import Support
 import Testing
 
-@testable import Upload
+import Upload
 
 @Suite struct LongSoundTests {
     /// Half a minute at the highest rate: 11.5 MB of the 230 MB of ten minutes.

@@ -9,7 +9,7 @@ import StatusBoard
 import Support
 import Testing
 @testable import HTTP
-@testable import Upload
+import Upload
 
 @Suite struct NetworkTests {
     @Test(arguments: WireFault.all)

@@ -8,7 +8,7 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Upload
+import Upload
 
 @Suite struct PortalTests {
     private static let page = "\r\n<!DOCTYPE html><title>Harbour Wi-Fi</title>"

@@ -6,7 +6,7 @@ import Records
 import Support
 import Testing
 
-@testable import Upload
+import Upload
 
 @Suite struct SecondSendTests {
     /// The connection of the first request closes once the second one has been read completely.

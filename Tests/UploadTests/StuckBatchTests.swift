@@ -8,7 +8,7 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Upload
+import Upload
 
 /// A request's records, by their ids.
 private struct Parts {

@@ -8,7 +8,7 @@ import StatusBoard
 import Support
 import Testing
 
-@testable import Upload
+import Upload
 
 @Suite struct UploaderStartTests {
     private struct CannotBeOpened: Error {}

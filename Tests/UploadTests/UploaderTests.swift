@@ -31,7 +31,7 @@ import Upload
         #expect(metadata["total_records"] as? Int == 3)
         #expect(metadata["first_sequence"] as? Int == 1)
         #expect(metadata["last_sequence"] as? Int == 3)
-        #expect(metadata["app_version"] as? String == "1.2.3")
+        #expect(metadata["app_version"] as? String == "test")
         #expect(
             request.headers["idempotency-key"] == "\"\(metadata["batch_id"] as? String ?? "")\""
         )

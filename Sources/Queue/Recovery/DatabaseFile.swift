@@ -131,7 +131,7 @@ enum DatabaseFile {
         for mark in names where mark.hasPrefix(name(settings.path)) {
             let isStray =
                 mark.hasSuffix(suffix) && !names.contains(String(mark.dropLast(suffix.count)))
-            let isPart = mark.contains("\(suffix).") && mark.hasSuffix(".new")
+            let isPart = mark.contains(text: "\(suffix).") && mark.hasSuffix(".new")
             guard isStray || isPart else { continue }
             settings.disk.remove("\(settings.folder)/\(mark)")
         }

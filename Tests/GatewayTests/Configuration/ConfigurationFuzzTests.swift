@@ -3,8 +3,8 @@ import Configuration
 import Support
 import Testing
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 @Suite struct ConfigurationFuzzTests {
     private static let pieces = [

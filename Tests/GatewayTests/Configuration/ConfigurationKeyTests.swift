@@ -8,8 +8,8 @@ import Records
 import Testing
 import Upload
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 @Suite struct ConfigurationKeyTests {
     /// Key, an accepted value, and its printed form.

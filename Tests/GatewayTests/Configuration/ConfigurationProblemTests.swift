@@ -6,8 +6,8 @@ import Testing
 import Upload
 
 @testable import Configuration
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 @Suite struct ConfigurationProblemTests {
     @Test func allProblems_areReportedAtOnce_inTheOrderOfTheFile() {

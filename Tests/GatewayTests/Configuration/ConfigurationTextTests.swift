@@ -4,8 +4,8 @@ import Configuration
 import Testing
 import Upload
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 @Suite struct ConfigurationTextTests {
     /// The list of keys in waypost.toml(5) of this version; nil for a key without a default.

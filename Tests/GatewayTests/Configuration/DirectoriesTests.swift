@@ -4,9 +4,9 @@ import Host
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 @testable import Field
-@testable import Setup
+import Setup
 
 @Suite struct DirectoriesTests {
     private let scratch: TemporaryFolder

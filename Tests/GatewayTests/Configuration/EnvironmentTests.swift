@@ -7,8 +7,8 @@ import Records
 import Testing
 import Upload
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 @Suite struct EnvironmentTests {
     @Test func variable_winsOverTheFile() throws {

@@ -5,7 +5,7 @@ import HTTP
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 
 @Suite struct StoreKeysTests {
     private let scratch: TemporaryFolder

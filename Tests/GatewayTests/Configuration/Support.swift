@@ -2,8 +2,8 @@
 import Configuration
 import Foundation
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 /// Parses `text` as the file `w.toml`.
 func load(_ text: String, _ environment: [String: String] = [:]) throws -> LoadedConfiguration {

@@ -4,8 +4,8 @@ import Host
 import Support
 import Testing
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 @Suite struct TokenTests {
     private let scratch: TemporaryFolder

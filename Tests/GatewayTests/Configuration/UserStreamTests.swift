@@ -2,8 +2,8 @@
 import Configuration
 import Testing
 
-@testable import Daemon
-@testable import Setup
+import Daemon
+import Setup
 
 @Suite struct UserStreamTests {
     @Test func table_declaresAStream_withItsDefaults() throws {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Daemon
 @testable import Field
-@testable import Setup
+import Setup
 
 @Suite struct DeviceKeysTests {
     private static let upload = "[upload]\nendpoint = \"https://x.example.org/api/ingest\"\n"

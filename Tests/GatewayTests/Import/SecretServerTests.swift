@@ -11,7 +11,7 @@ import Upload
 
 @testable import Daemon
 @testable import Field
-@testable import Setup
+import Setup
 
 @Suite struct SecretServerTests {
     private static func configuration(_ server: String) -> String {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 @testable import Field
-@testable import Setup
+import Setup
 @testable import Status
 
 @Suite(.enabled(if: geteuid() == 0)) struct ServiceDirectoryTests {

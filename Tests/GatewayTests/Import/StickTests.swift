@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 @testable import Field
-@testable import Setup
+import Setup
 
 @Suite struct StickTests {
     private static func configuration(_ host: String) -> String {

@@ -7,10 +7,10 @@ import Support
 import Synchronization
 import Testing
 
-@testable import Daemon
+import Daemon
 @testable import Host
 @testable import Intake
-@testable import Setup
+import Setup
 
 /// A sink that stores at once or when released, or refuses.
 final class FakeSink: IntakeSink {

@@ -8,7 +8,7 @@ import Records
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 @testable import Intake
 
 @Suite struct IntakeFaultTests {

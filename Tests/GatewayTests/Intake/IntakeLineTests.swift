@@ -3,7 +3,7 @@ import Host
 import Records
 import Testing
 
-@testable import Daemon
+import Daemon
 @testable import Intake
 
 @Suite struct IntakeLineTests {

@@ -6,7 +6,7 @@ import Records
 import Support
 import Testing
 
-@testable import Daemon
+import Daemon
 @testable import Host
 @testable import Intake
 
