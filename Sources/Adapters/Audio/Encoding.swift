@@ -1,7 +1,7 @@
 // Encodes samples without a device, for benchmarks.
 import Records
 
-/// The encoder of one run, as the audio source uses it.
+/// Wraps the audio source's encoder for the benchmark.
 package final class Encoding {
     private let encoder: any SegmentEncoder
 

@@ -1,8 +1,9 @@
 // Limits how many gaps in the audio are reported as events.
 import Host
 
-/// Reports only the first gaps of an hour as events; a broken cable causes one per second, for
-/// weeks.
+/// Allows 12 gap events per hour; further gaps are only counted.
+///
+/// A broken cable causes one gap per second for weeks.
 struct GapEvents {
     static let limit = 12
     private static let hour = Duration.seconds(3600)

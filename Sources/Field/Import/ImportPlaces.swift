@@ -1,4 +1,4 @@
-// The paths of an import, and the owner of the files that it makes.
+// The paths that a card or stick import uses, its restart marker, and the service's user.
 import CLinux
 import Configuration
 import Glibc
@@ -6,11 +6,11 @@ import Host
 import HTTP
 import Setup
 
-/// The files and folders that an import reads and writes.
+/// The paths of an import, and checks on them; a test replaces the system's paths.
 package struct ImportPlaces: Sendable {
     /// `/etc/waypost`.
     let folder: String
-    /// The configuration that a person edits on the device; an imported one lies beside it.
+    /// The configuration that people edit on the device; the imported one is in the same folder.
     let configuration: String
     /// systemd's store of credentials (systemd.exec(5), LoadCredential=).
     let credentials: String
@@ -20,7 +20,7 @@ package struct ImportPlaces: Sendable {
     let state: String
     /// Lists the folders that should be mounted.
     var fstab = "/etc/fstab"
-    /// Exists if a card's initramfs found no data partition: everything written is in memory.
+    /// Exists if the initramfs found no data partition; all files are then lost at power-off.
     var notKept = "/run/waypost-not-kept"
     /// The board's own number (Devicetree Specification, 2.3: `serial-number` of the root).
     var boardSerial = "/proc/device-tree/serial-number"
@@ -57,22 +57,21 @@ package struct ImportPlaces: Sendable {
 
     var keys: String { "\(credentials)/\(StoreKeys.credential)" }
 
-    /// The folder of committed files that are not all in place yet.
+    /// Files of a committed import; deleted after all have been moved to their destination.
     var pending: String { "\(journal)/pending" }
 
-    /// A file that exists from before an import comes into force until the service is restarted.
+    /// Exists from just before an import takes effect until the service is restarted.
     ///
-    /// It survives if this program is killed in between. In the runtime directory, because a boot
-    /// starts the service anyway.
+    /// A reboot may delete it, because a reboot restarts the service.
     private var behind: String { "\(runtime)/import-not-told" }
 
     /// True if the service still runs with the previous files and all new ones are in place.
     package var isServiceBehind: Bool { access(behind, F_OK) == 0 && access(pending, F_OK) != 0 }
 
-    /// Called before an import comes into force.
+    /// Called before an import takes effect.
     func noteServiceIsBehind(_ owner: ServiceOwner) {
         makeRuntime(owner)
-        // Without the file the service is restarted all the same, unless this program is killed.
+        // If this fails, the service is still restarted, unless this process is killed first.
         try? SmallFile.replace(behind, [], mode: 0o644, owner: owner.ids, isSynced: false)
     }
 
@@ -95,8 +94,8 @@ package struct ImportPlaces: Sendable {
 
     /// Returns whether an imported file is still stored; true for the configuration.
     ///
-    /// A code counts as stored while its token is. A deleted configuration does not come back by
-    /// itself.
+    /// A code counts as stored while the token obtained with it exists. A configuration that a
+    /// person deleted is not imported again.
     func has(_ file: CardFile) -> Bool {
         let files = file == .code ? [code, token] : secret(file).map { [$0] } ?? []
         return files.isEmpty || files.contains { access($0, F_OK) == 0 || errno != ENOENT }
@@ -127,9 +126,10 @@ package struct ImportPlaces: Sendable {
 struct ServiceOwner: Sendable {
     private(set) var ids: FileOwner?
 
-    /// Finds the owner of the state directory, or the user `waypost`; nil unless run by root.
+    /// Finds the owner of the state directory; `ids` stays nil unless run by root.
     ///
-    /// The service has not used a directory that root owns yet, such as a new partition.
+    /// If root owns the directory, as on a new partition, the service has never used it; then looks
+    /// up the user `waypost`.
     init(stateDirectory: String) {
         guard geteuid() == 0 else { return }
         var figures = stat()

@@ -1,7 +1,9 @@
-// Checks incoming batches before they are stored, wherever that is.
+// Handles uploads of batches: validates header and body, stores the batch, answers.
 import Dispatch
 
-/// Checks requests with batches: first the header, then the body.
+/// Handles upload requests.
+///
+/// The caller passes `store`, so archive and bucket share this code.
 struct BatchRequests: Sendable {
     /// Inflating and checking need memory, so at most two bodies are checked at once; storing needs
     /// little.
@@ -40,7 +42,7 @@ struct BatchRequests: Sendable {
         guard head.length ?? 0 <= maxBody else { throw HTTPRefusal.tooLarge(maxBody) }
     }
 
-    /// Parses a structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
+    /// Returns the idempotency key: a quoted string (RFC 8941, 3.3.3) of plain characters.
     func key(_ head: RequestHead) throws -> String {
         let text = head.fields[.idempotencyKey] ?? ""
         let key = String(text.dropFirst().dropLast())
@@ -50,9 +52,11 @@ struct BatchRequests: Sendable {
         return key
     }
 
-    /// Answers a request with a batch, which `store` stores; throws an HTTPRefusal.
+    /// Validates the batch in a request, stores it with `store`, and returns the response.
     ///
-    /// `device`: the device of the token, "" for any.
+    /// Throws an HTTPRefusal.
+    ///
+    /// `device`: the device that the token belongs to; "" if the token is valid for all.
     func answer(
         _ head: RequestHead,
         _ wire: Spool,

@@ -1,4 +1,4 @@
-// Requests and answers as the routes see them, and the routes as the server sees them.
+// The types of one HTTP exchange: request header, plan, response, error.
 import Foundation
 
 /// A request field that routes may read.
@@ -74,8 +74,8 @@ package struct HTTPRefusal: Error {
 
 /// The next step for a request after its header.
 ///
-/// `isKnown`: it has a good token or session, so it gets more time, and its body is read to the end
-/// so that the client reads the answer.
+/// `isKnown`: the request is authenticated. The server then allows more time, and reads the body to
+/// its end before it answers, so that the client receives the response.
 package enum RequestPlan: Sendable {
     /// Answer now and ignore the body.
     case answer(HTTPAnswer, isKnown: Bool = false)
@@ -85,24 +85,24 @@ package enum RequestPlan: Sendable {
     case stream(AnswerStream)
 }
 
-/// A receiver, wherever it stores its batches.
+/// An ingest server, with a folder or a bucket as its storage.
 package protocol ReceiverApplication: HTTPApplication {
-    /// Returns whether requests need no known token.
+    /// Returns whether the server accepts requests without a token.
     func isOpen() -> Bool
     /// Called when serving has started.
     func begin() throws
-    /// Called before the end; work in progress is still answered.
+    /// Called before shutdown; running requests are still answered.
     func windDown()
-    /// Called after serving has stopped; ends the background work soon.
+    /// Called after the server has stopped; asks the background threads to end.
     func finish()
 }
 
-/// The routes behind a server.
+/// A program behind the HTTP server: answers its requests.
 package protocol HTTPApplication: Sendable {
     /// Decides by the header; called on the one serving thread, so it must not block.
     func plan(_ head: RequestHead) -> RequestPlan
 
-    /// The folder for bodies that exceed their memory.
+    /// The folder for bodies too large to keep in memory.
     var spoolFolder: String { get }
 
     /// Answers a request with its complete body; called on a worker's thread, which may block.

@@ -5,15 +5,18 @@ import Records
 /// Spaces the sightings of each beacon evenly, and remembers its last measurement.
 ///
 /// A beacon is its kind and id: an id heard from a new address is the same beacon. Spacing follows
-/// the generic cell rate algorithm (ITU-T I.371): one slot every 1 / rate, usable up to a fifth
-/// early, so that a beacon that sends at about the limit is not halved.
+/// the generic cell rate algorithm (ITU-T I.371): one slot every 1 / rate. A sighting may come up
+/// to a fifth of the spacing early. Otherwise a beacon that sends at about the limit would lose
+/// every other sighting.
 struct HeardBeacons {
     /// Beacons remembered; above this, the half that was not heard for longest is evicted.
     ///
     /// Beacons without a measurement go first, because most addresses in a crowd are heard only
     /// once. An evicted sensor has its current measurement stored twice.
     static let limit = 4096
-    /// Above any beacon's rate (one every 20 ms): disables the limit, as a fast replay needs.
+    /// A rate that disables the limit, for a fast replay.
+    ///
+    /// No beacon sends more than 50 times per second.
     static let everything = 1000.0
 
     private struct Key: Hashable {
@@ -35,7 +38,7 @@ struct HeardBeacons {
         var newest: BootInstant
         var measurement: LastMeasurement?
 
-        /// Evaluates a sighting in place; a call through the whole table would copy it.
+        /// Evaluates a sighting in place, to avoid copying the entry.
         mutating func take(
             _ mark: MeasurementMark?,
             _ telemetry: Telemetry,
@@ -56,7 +59,7 @@ struct HeardBeacons {
         }
 
         private mutating func admits(at now: BootInstant, _ limit: Limit) -> Bool {
-            // A slot further away was set in an earlier boot, whose clock does not matter now.
+            // A later slot comes from an earlier boot and is ignored.
             let isForeign = due - now > limit.farthest
             guard now >= due - limit.early || isForeign else { return false }
             if isForeign { due = now }
@@ -124,7 +127,7 @@ struct HeardBeacons {
 
     private mutating func forgetHalf() {
         let passers = heard.values.filter { $0.measurement == nil }.map(\.newest)
-        // With fewer, the table would have to be searched too often.
+        // If fewer can be evicted, evictions would be too frequent.
         let isCrowd = passers.count >= Self.limit / 8
         let moments = (isCrowd ? passers : heard.values.map(\.newest)).sorted()
         let middle = moments[moments.count / 2]

@@ -1,4 +1,4 @@
-// The kernel's Bluetooth sockets, and an adapter reached through one.
+// A Bluetooth adapter of this machine, accessed through a raw HCI socket.
 import CBlueZ
 import CLinux
 import Glibc
@@ -93,12 +93,15 @@ struct RadioBlocked: Error, CustomStringConvertible {
     var description: String { "\(name): switched off by rfkill; `rfkill unblock bluetooth`" }
 }
 
-/// A Bluetooth adapter of this machine, through a raw HCI socket of the kernel.
+/// An HCI link over a raw AF_BLUETOOTH socket.
 ///
-/// Receives every event of the adapter, whoever caused it: libbluetooth, bluetoothd or the kernel.
+/// Receives every event of the adapter, whichever program caused it. Used by the source's thread
+/// only.
 final class KernelLink: HCILink {
-    /// The requested buffer size; the kernel uses about 800 bytes per report, so a reader may stall
-    /// for seconds.
+    /// The requested buffer size.
+    ///
+    /// The kernel uses about 800 bytes per report, so no packet is lost even if reading stalls for
+    /// seconds.
     private static let receiveBuffer: Int32 = 2 << 20
 
     private let socket: Descriptor
@@ -156,11 +159,10 @@ final class KernelLink: HCILink {
     var descriptor: Int32 { socket.number }
     let isExclusive = false
 
-    /// Packets that the kernel dropped because the socket's buffer was full; not reported
-    /// elsewhere.
+    /// Packets that the kernel dropped because the socket's buffer was full.
     ///
-    /// HCI sockets do not pass on SO_RXQ_OVFL (hci_sock_recvmsg), but the kernel counts
-    /// (sock_queue_rcv_skb).
+    /// The kernel gives no other sign of it. HCI sockets do not support SO_RXQ_OVFL, so this reads
+    /// the kernel's drop counter.
     var losses: Int { Self.drops(of: socket.number) }
 
     /// Returns a socket's drop counter: the last of the nine values of SO_MEMINFO (Linux 4.12).
@@ -198,7 +200,9 @@ final class KernelLink: HCILink {
         return foreignOrder
     }
 
-    /// A connection uses the adapter: so the adapter works, and a reset would drop the connection.
+    /// Another program has a connection through the adapter.
+    ///
+    /// The adapter therefore works, and a reset would drop the connection.
     var hasConnections: Bool {
         guard let adapter else { return false }
         return waypost_hci_connections(socket.number, UInt16(truncatingIfNeeded: adapter)) > 0

@@ -1,12 +1,12 @@
-// The kernel's management interface (BlueZ, doc/mgmt-protocol.rst): a scan that the kernel keeps
-// on.
+// The Bluetooth management socket (BlueZ, doc/mgmt-protocol.rst). An advertisement monitor makes
+// the kernel scan passively for us while bluetoothd uses the adapter.
 import CBlueZ
 import CLinux
 import Glibc
 import Host
 import StatusBoard
 
-/// Encodes commands and decodes answers.
+/// Encodes management commands and decodes their replies.
 enum Management {
     static let success: UInt8 = 0x00
     static let unknownCommand: UInt8 = 0x01
@@ -41,8 +41,9 @@ enum Management {
         }
     }
 
-    /// Returns a command for a monitor: while one exists, the kernel scans passively, without a
-    /// duplicate filter.
+    /// Returns the command that adds an advertisement monitor.
+    ///
+    /// While one exists, the kernel scans passively without a duplicate filter.
     static func addMonitor(_ patterns: [Pattern]) -> Command {
         Command(
             name: "Add Advertisement Patterns Monitor",
@@ -91,8 +92,9 @@ enum Management {
         }
     }
 
-    /// Returns patterns of all known beacons, for controllers that filter by pattern; other kernels
-    /// report everything.
+    /// Returns patterns for all known beacons.
+    ///
+    /// Only controllers that filter in hardware use them; otherwise the kernel reports everything.
     static func patterns(unknown: Bool) -> [Pattern] {
         [
             // iBeacon, RuuviTag, AltBeacon (behind any company), Eddystone, BTHome.

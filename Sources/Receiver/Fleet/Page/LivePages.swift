@@ -8,13 +8,13 @@ struct LiveViewer: Sendable {
     let stream: AnswerStream
     /// The change count at its last notification.
     var changes: Int
-    /// The time at which something was sent to it last.
+    /// When something was last sent to the browser.
     var written: BootInstant
 }
 
 /// Owns the background thread that notifies viewers; it sleeps while no page is open.
 final class LivePages: Sendable {
-    /// The maximum number of open live pages; the server's other connections are for gateways.
+    /// The maximum number of open live pages, so that connections remain for gateways.
     static let most = 16
     private static let tick = Duration.seconds(1)
     /// The interval of heartbeat comments: proxies close connections that are silent for a minute.
@@ -28,7 +28,7 @@ final class LivePages: Sendable {
         ("X-Content-Type-Options", "nosniff"), ("X-Accel-Buffering", "no"),
     ]
 
-    /// Viewers that the thread does not know yet, and the number of all.
+    /// Viewers that wait for the thread to accept them, and the total count.
     private let guests = Mutex((new: [LiveViewer](), count: 0))
     private let changes: @Sendable () -> Int
     private let mayLook: @Sendable (GivenSecret) -> Bool
@@ -63,9 +63,10 @@ final class LivePages: Sendable {
 
     /// Opens a viewer's stream; throws an HTTPRefusal if too many are open.
     ///
-    /// The first event has the browser request what changed since it got the page.
+    /// The first event makes the browser reload the page, in case it changed before the stream
+    /// opened.
     func open(_ session: GivenSecret) throws -> AnswerStream {
-        // The browser reconnects after so many milliseconds.
+        // `retry` sets the browser's reconnect delay in milliseconds.
         let first = Array("retry: 5000\n\n\(Self.event)".utf8)
         let viewer = LiveViewer(
             session: session,
@@ -86,7 +87,7 @@ final class LivePages: Sendable {
         return viewer.stream
     }
 
-    /// Notifies the viewers of changes, and drops those that left or may no longer look.
+    /// Notifies the viewers of changes; removes those that disconnected or whose session expired.
     func round(_ viewers: inout [LiveViewer], at now: BootInstant) {
         viewers += guests.withLock { guests in
             defer { guests.new = [] }
@@ -97,7 +98,7 @@ final class LivePages: Sendable {
         viewers.removeAll { $0.stream.isOver }
         guests.withLock { $0.count -= before - viewers.count }
         let count = changes()
-        // A viewer that has not read the last event yet gets no further one.
+        // Skips viewers that have not received the last event yet.
         for index in viewers.indices where viewers[index].stream.isIdle {
             let isNew = viewers[index].changes != count
             guard isNew || now - viewers[index].written >= Self.beat else { continue }
