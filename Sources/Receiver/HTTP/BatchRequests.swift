@@ -98,30 +98,3 @@ struct BatchRequests: Sendable {
         return (body, try body.withView { try IncomingBatch(checking: $0, limit: limit) })
     }
 }
-
-extension HTTPAnswer {
-    /// Answers a device that checks its token; `device`: whose token it is, "" for any.
-    init(verified device: String) {
-        self.init(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
-    }
-
-    /// Answers a health check; `more`: additional members.
-    init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
-        let facts: [String: Any] = [
-            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
-        ]
-        self.init(200, facts.merging(more) { $1 })
-    }
-}
-
-extension ServerLog {
-    /// Logs a refused request and returns its answer.
-    func refused(_ error: any Error) -> HTTPAnswer {
-        guard let refusal = error as? HTTPRefusal else {
-            write("error: \(error)")
-            return HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)"))
-        }
-        write("refused \(refusal.status): \(refusal.reason)")
-        return HTTPAnswer(refusal)
-    }
-}

@@ -60,6 +60,21 @@ package struct HTTPAnswer: Sendable {
     }
 }
 
+extension HTTPAnswer {
+    /// Answers a device that checks its token; `device`: whose token it is, "" for any.
+    init(verified device: String) {
+        self.init(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
+    }
+
+    /// Answers a health check; `more`: additional members.
+    init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
+        let facts: [String: Any] = [
+            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
+        ]
+        self.init(200, facts.merging(more) { $1 })
+    }
+}
+
 /// A refused request, with status and reason.
 package struct HTTPRefusal: Error {
     package var status: Int
@@ -83,28 +98,4 @@ package enum RequestPlan: Sendable {
     case body(limit: Int, isKnown: Bool = false)
     /// Ignore the body and send a streamed answer.
     case stream(AnswerStream)
-}
-
-/// An ingest server, with a folder or a bucket as its storage.
-package protocol ReceiverApplication: HTTPApplication {
-    /// Returns whether the server accepts requests without a token.
-    func isOpen() -> Bool
-    /// Called when serving has started.
-    func begin() throws
-    /// Called before shutdown; running requests are still answered.
-    func windDown()
-    /// Called after the server has stopped; asks the background threads to end.
-    func finish()
-}
-
-/// A program behind the HTTP server: answers its requests.
-package protocol HTTPApplication: Sendable {
-    /// Decides by the header; called on the one serving thread, so it must not block.
-    func plan(_ head: RequestHead) -> RequestPlan
-
-    /// The folder for bodies too large to keep in memory.
-    var spoolFolder: String { get }
-
-    /// Answers a request with its complete body; called on a worker's thread, which may block.
-    func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer
 }
