@@ -41,7 +41,7 @@ struct CaptureRecovery {
     /// Until then a lesser device was working.
     private var trial: (device: Int, since: BootInstant)?
     /// Consecutive returns to a preferred device that did not last.
-    private var vainReturns = 0
+    private var failedReturns = 0
 
     init(devices: Int) {
         self.devices = devices
@@ -56,16 +56,16 @@ struct CaptureRecovery {
     ///
     /// Each attempt costs some seconds of audio, so each failed return doubles the pause, up to 160
     /// minutes.
-    var returnPause: Duration { .seconds(600 << min(vainReturns, 4)) }
+    var returnPause: Duration { .seconds(600 << min(failedReturns, 4)) }
 
     /// Notes that a preferred device replaces a working one, and puts it on trial.
     mutating func returns(to device: Int, at now: BootInstant) {
         trial = (device, now)
-        vainReturns += 1
+        failedReturns += 1
     }
 
-    /// Returns whether a device on trial has failed it.
-    private mutating func failsTrial(
+    /// Ends the trial of a faulty device, if it is on trial; returns true if it failed the trial.
+    private mutating func endTrial(
         _ device: Int,
         _ fault: CaptureFault,
         at now: BootInstant
@@ -73,7 +73,7 @@ struct CaptureRecovery {
         guard let trial, trial.device == device else { return false }
         self.trial = nil
         guard now - trial.since < Self.proof else {
-            vainReturns = 0
+            failedReturns = 0
             return false
         }
         if fault == .silent { silentUntil[device] = now + Self.silencePause }
@@ -91,7 +91,7 @@ struct CaptureRecovery {
         case .failed, .stalled, .silent, .offClock: break
         }
         // Another device was working: go back to it at once instead of escalating.
-        if failsTrial(device, fault, at: now) {
+        if endTrial(device, fault, at: now) {
             stage = 0
             return .next
         }

@@ -32,7 +32,7 @@ struct PCM: ~Copyable {
     /// Frames per second that `read` returns.
     let rate: Int
     /// The device's own parameters.
-    let shape: PCMShape
+    let shape: PCMParameters
     private let resampler: Resampler?
     /// Notified of each call that may block.
     private let life: Heartbeat
@@ -83,7 +83,7 @@ struct PCM: ~Copyable {
         _ cards: SoundCards,
         _ life: Heartbeat
     ) throws -> (
-        handle: OpaquePointer, device: String, shape: PCMShape, resampler: Resampler?
+        handle: OpaquePointer, device: String, shape: PCMParameters, resampler: Resampler?
     ) {
         waypost_alsa_silence()
         let name = try cards.pcmName(of: device)

@@ -4,10 +4,10 @@ import Glibc
 import Host
 
 /// The parameters of a device.
-struct PCMShape: Equatable {
+struct PCMParameters: Equatable {
     /// Frames per second of the device.
     var rate: Int
-    var format: FrameFormat
+    var format: SampleFormat
     /// The smallest channel count that includes the requested channel.
     ///
     /// Only that channel is read.
@@ -54,7 +54,7 @@ struct PCMSetup {
     private static let rates = [48_000, 32_000, 96_000, 44_100, 88_200, 192_000, 24_000, 22_050]
 
     /// Chooses and sets the parameters.
-    func configure() throws -> PCMShape {
+    func configure() throws -> PCMParameters {
         var parameters: OpaquePointer?
         snd_pcm_hw_params_malloc(&parameters)
         defer { snd_pcm_hw_params_free(parameters) }
@@ -69,7 +69,7 @@ struct PCMSetup {
         let format = try chooseFormat(parameters)
         let channels = try chooseChannels(parameters)
         let (period, buffer) = try chooseBuffer(parameters, native)
-        var shape = PCMShape(
+        var shape = PCMParameters(
             rate: native,
             format: format,
             channels: channels,
@@ -122,8 +122,8 @@ struct PCMSetup {
         return Int(channels)
     }
 
-    private func chooseFormat(_ parameters: OpaquePointer?) throws -> FrameFormat {
-        for format in FrameFormat.allCases
+    private func chooseFormat(_ parameters: OpaquePointer?) throws -> SampleFormat {
+        for format in SampleFormat.allCases
         where snd_pcm_hw_params_set_format(handle, parameters, format.alsa) >= 0 {
             return format
         }
@@ -158,7 +158,7 @@ struct PCMSetup {
     }
 
     /// Sets the wake-up threshold; true if positions will have a usable timestamp.
-    private func setWaking(_ shape: PCMShape) throws -> Bool {
+    private func setWaking(_ shape: PCMParameters) throws -> Bool {
         var parameters: OpaquePointer?
         snd_pcm_sw_params_malloc(&parameters)
         defer { snd_pcm_sw_params_free(parameters) }

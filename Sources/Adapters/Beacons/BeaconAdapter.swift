@@ -56,7 +56,7 @@ package final class BeaconAdapter: Source {
             } catch {
                 reception.meter.failed((error as? Failure) ?? Failure("\(name): \(error)"))
             }
-        } else if let source = radios?() ?? machine() {
+        } else if let source = radios?() ?? makeRadioSource() {
             var session = BeaconSession(
                 source: source,
                 reception: reception,
@@ -71,7 +71,7 @@ package final class BeaconAdapter: Source {
     }
 
     /// Returns the configured controller; nil for a capture.
-    private func machine() -> (any RadioSource)? {
+    private func makeRadioSource() -> (any RadioSource)? {
         switch settings.source {
         case .adapter(let number):
             KernelRadioSource(

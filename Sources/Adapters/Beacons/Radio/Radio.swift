@@ -161,21 +161,23 @@ final class SharedRadio: Radio {
 
     func start(until stop: StopSignal, _ pass: EventSink) throws {
         try remove(until: stop)
-        let pace = try management.ask(Management.setMonitorScan(scan), until: stop)
-        hasOurPace = pace.status == Management.success
-        let command = Management.addMonitor(Management.patterns(unknown: keepsUnknown))
+        let pace = try management.ask(BluetoothManagement.setMonitorScan(scan), until: stop)
+        hasOurPace = pace.status == BluetoothManagement.success
+        let command = BluetoothManagement.addMonitor(
+            BluetoothManagement.patterns(unknown: keepsUnknown)
+        )
         let answer = try management.ask(command, until: stop)
         switch answer.status {
-        case Management.success:
+        case BluetoothManagement.success:
             var cursor = ByteCursor(answer.values[...])
             monitor = cursor.littleEndian(2).map { UInt16(truncatingIfNeeded: $0) }
             try checkDuplicates(until: stop, pass)
-        case Management.noResources:
+        case BluetoothManagement.noResources:
             // The table is full of monitors left by earlier processes, so the kernel already scans.
             monitor = nil
-        case Management.unknownCommand, Management.notSupported:
+        case BluetoothManagement.unknownCommand, BluetoothManagement.notSupported:
             throw NotSupported()
-        case Management.permissionDenied:
+        case BluetoothManagement.permissionDenied:
             throw Failure(
                 "\(command.name): no permission; run it by its service, or give it CAP_NET_ADMIN",
                 code: .permission
@@ -221,7 +223,7 @@ final class SharedRadio: Radio {
         monitor = nil
         // Removing the adapter has removed its monitor, too.
         _ = try management.ask(
-            Management.removeMonitor(handle),
+            BluetoothManagement.removeMonitor(handle),
             until: stop,
             timeout: stop == nil ? .milliseconds(300) : .seconds(5)
         )

@@ -77,14 +77,14 @@ struct SilenceRecovery {
     }
 
     /// Returns the step to take now, if any.
-    mutating func check(at now: BootInstant) -> Step? {
+    mutating func nextStep(at now: BootInstant) -> Step? {
         guard now - since >= limit else { return nil }
         if let restsUntil {
             guard now >= restsUntil else { return nil }
             self.restsUntil = nil
             next = .restart
         }
-        guard let step = next, step == .restart || mayReset(at: now) else {
+        guard let step = next, step == .restart || consumeReset(at: now) else {
             rest(from: now)
             return nil
         }
@@ -101,7 +101,7 @@ struct SilenceRecovery {
             case 2: .reset
             default: .reopen
             }
-        guard step == .restart || mayReset(at: now) else { return .restart }
+        guard step == .restart || consumeReset(at: now) else { return .restart }
         return step
     }
 
@@ -124,8 +124,8 @@ struct SilenceRecovery {
         rounds += 1
     }
 
-    /// Returns whether the hourly limit allows another reset, and counts it if so.
-    private mutating func mayReset(at now: BootInstant) -> Bool {
+    /// Counts a reset if the hourly limit allows another one; otherwise returns false.
+    private mutating func consumeReset(at now: BootInstant) -> Bool {
         resets.removeAll { now - $0 >= .seconds(3600) }
         guard resets.count < Self.resetsAnHour else { return false }
         resets.append(now)

@@ -46,7 +46,7 @@ package enum IndexCheck {
     /// Indexes each file again up to the indexed length, and compares the rows.
     ///
     /// Returns nil if there is no index.
-    package static func run(directory: String) throws -> IndexReport? {
+    package static func check(directory: String) throws -> IndexReport? {
         guard let live = try FleetIndex.openToRead(in: directory) else { return nil }
         // Opens a read transaction, so that concurrent writes do not show as differences.
         try live.execute("BEGIN")

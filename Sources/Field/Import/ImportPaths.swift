@@ -7,7 +7,7 @@ import HTTP
 import Setup
 
 /// The paths of an import, and checks on them; a test replaces the system's paths.
-package struct ImportPlaces: Sendable {
+package struct ImportPaths: Sendable {
     /// `/etc/waypost`.
     let folder: String
     /// The configuration that people edit on the device; the imported one is in the same folder.

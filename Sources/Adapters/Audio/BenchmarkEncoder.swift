@@ -2,7 +2,7 @@
 import Records
 
 /// Wraps the audio source's encoder for the benchmark.
-package final class Encoding {
+package final class BenchmarkEncoder {
     private let encoder: any SegmentEncoder
 
     /// Throws the codec library's error about rate or bitrate.

@@ -7,7 +7,7 @@ import Host
 import StatusBoard
 
 /// Encodes management commands and decodes their replies.
-enum Management {
+enum BluetoothManagement {
     static let success: UInt8 = 0x00
     static let unknownCommand: UInt8 = 0x01
     static let noResources: UInt8 = 0x07
@@ -133,10 +133,10 @@ final class ManagementSocket {
 
     /// Sends a command and waits for its answer; skips other events.
     func ask(
-        _ command: Management.Command,
+        _ command: BluetoothManagement.Command,
         until stop: StopSignal?,
         timeout: Duration = answerTimeout
-    ) throws -> Management.Answer {
+    ) throws -> BluetoothManagement.Answer {
         _ = receive(command.opcode)
         let packet = command.packet(for: adapter)
         // Some kernels (6.12.43) return 0 for an accepted command.
@@ -153,12 +153,12 @@ final class ManagementSocket {
         throw NoAnswer(command: command.name)
     }
 
-    private func receive(_ opcode: UInt16) -> Management.Answer? {
+    private func receive(_ opcode: UInt16) -> BluetoothManagement.Answer? {
         var packet = [UInt8](repeating: 0, count: 1024)
         while true {
             let count = read(socket.number, &packet, packet.count)
             guard count > 0 else { return nil }
-            if let answer = Management.Answer(packet[..<count]), answer.opcode == opcode,
+            if let answer = BluetoothManagement.Answer(packet[..<count]), answer.opcode == opcode,
                 answer.adapter == adapter
             {
                 return answer
