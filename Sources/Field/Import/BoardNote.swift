@@ -1,4 +1,4 @@
-// Detects a card in another board: a copy of a card makes two boards one device.
+// Detects a card that was moved or copied to another board; with a copy, two boards are one device.
 import Host
 import Setup
 import Status

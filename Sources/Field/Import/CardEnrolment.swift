@@ -8,7 +8,7 @@ package import Status
 import StatusBoard
 import Upload
 
-/// Asks the server that a card named, once; the systemd unit that runs it retries.
+/// Asks the server that a card named, once; the systemd unit that runs the import retries.
 package struct CardEnrolment {
     package struct Outcome: Sendable, Equatable {
         /// A code was exchanged for a token, which the service needs.

@@ -2,7 +2,7 @@
 import Host
 import Records
 
-/// Service data of UUID 0xFEAA: UID, URL, TLM and EID frames.
+/// Decodes service data of UUID 0xFEAA: UID, URL, TLM and EID frames.
 package enum Eddystone {
     /// Eddystone sends its power at 0 m; the loss over the first metre is 41 dB.
     private static let firstMetre = 41

@@ -10,9 +10,9 @@ struct Scanner {
     private static let endTimeout = Duration.milliseconds(300)
 
     private let link: any HCILink
-    /// Uses the extended commands.
+    /// Whether the scan uses the extended commands.
     let isExtended: Bool
-    /// The controller was already scanning.
+    /// Whether the controller was already scanning.
     let foundRunning: Bool
 
     /// Sets the controller up and starts scanning.
