@@ -8,7 +8,7 @@ import StatusBoard
 
 /// Stores pairs of boot time and wall time in the queue's clock map.
 ///
-/// It stores one at the start, at each step, when the clock becomes synced, and every ten minutes.
+/// Stores a pair at the start, at each step, when the clock becomes synced, and every ten minutes.
 /// An entry is synced only if the kernel vouches for the clock at that moment or, if it does not, a
 /// GNSS receiver behind gpsd.
 final class ClockMonitor: Sendable {

@@ -1,6 +1,6 @@
 // Gathers changes of the network, so that a link that flaps is not reported each time.
 
-/// Merges changes in quick succession: links flap, and one change causes several messages.
+/// Merges changes in quick succession, because links flap and one change causes several messages.
 struct Debounce: Sendable {
     /// The quiet time in ms after which a change is reported.
     static let quiet = 1_500

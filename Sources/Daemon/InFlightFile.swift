@@ -1,4 +1,5 @@
-// Saves unwritten records and losses for the next start while the disk accepts no writes.
+// Saves the counts of unwritten records, and the losses, for the next start while the disk accepts
+// no writes.
 import Glibc
 import Host
 import Queue

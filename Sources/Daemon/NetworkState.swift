@@ -3,9 +3,9 @@ import CLinux
 import Glibc
 import Host
 
-/// The links that carry traffic and the addresses in use: a change may open a way to the server.
+/// The links that carry traffic and the addresses in use; a change may open a way to the server.
 ///
-/// Network scans, counters and router advertisements change nothing in it, nor does loopback.
+/// Network scans, counters, router advertisements and loopback do not change this value.
 struct NetworkState: Sendable, Equatable {
     /// IFF_UP, IFF_RUNNING and IFF_LOWER_UP: the flags of a link that carries traffic.
     private static let carrying: UInt32 = 0x1 | 0x40 | 0x10000

@@ -1,4 +1,4 @@
-// Reports lost and recovered sources, once each, even if they come and go in between.
+// Reports lost and recovered sources; a source that flaps is reported once.
 import Host
 import Queue
 import Records
@@ -10,7 +10,7 @@ struct SourceHealth: Sendable {
     /// A time in which a source did not collect.
     struct Absence: Sendable, Equatable {
         var since: Stamp
-        /// When it collected again; nil while it is absent.
+        /// When the source collected again; nil while it is absent.
         var until: Stamp?
         /// The newest reason; nil if the source gave none.
         var failure: Failure?
@@ -23,7 +23,7 @@ struct SourceHealth: Sendable {
     enum Verdict: Sendable, Equatable {
         case lost(Absence)
         case recovered(Absence)
-        /// It failed, and worked again before it counted as lost.
+        /// The source failed, and worked again before it counted as lost.
         case brief(Absence)
     }
 

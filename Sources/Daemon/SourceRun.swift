@@ -8,7 +8,7 @@ import Setup
 import Status
 import StatusBoard
 
-/// The settings of a source; it restarts when they change.
+/// The settings of a source; the source restarts when they change.
 enum SourceSlice: Sendable, Equatable {
     case beacons(BeaconSettings)
     case location(LocationSettings)

@@ -1,7 +1,7 @@
-// The names that an LED may have.
+// Validates LED names, for the configuration and for the LED program.
 import Host
 
-/// The name of an LED in /sys/class/leds.
+/// Checks names of LEDs in /sys/class/leds, so that a name is never a path.
 package enum LEDName {
     /// Returns whether a text can be an LED's name: not a path, nothing that needs quoting.
     package static func isName(_ text: String) -> Bool {

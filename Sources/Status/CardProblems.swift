@@ -2,7 +2,7 @@
 package import Host
 import JSON
 
-/// The file in the runtime directory that `status` reads.
+/// The contents of the file in the runtime directory that `status` reads.
 ///
 /// Holds the problems of the last card or stick, and of the server that it named.
 package struct CardProblems: Codable, Sendable, Equatable {

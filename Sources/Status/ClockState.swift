@@ -1,11 +1,11 @@
-// The state of the wall clock, as the status board has it.
+// The state of the wall clock on the status board.
 import Host
 
 /// The state of the wall clock in this boot.
 package struct ClockState: Sendable, Equatable {
     /// Whether the kernel or a GNSS receiver has vouched for the clock in this boot.
     ///
-    /// It stays true, because later steps are noticed.
+    /// Stays true, because later steps are noticed.
     package var isSynced: Bool
     /// The sum of all steps of the clock since the start, in seconds.
     package var steppedSeconds: Double

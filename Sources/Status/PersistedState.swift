@@ -4,7 +4,7 @@ import JSON
 
 /// Sync dates, errors with their totals, and the sources' counters, stored in the queue's database.
 package struct PersistedState: Codable, Sendable, Equatable {
-    /// The name under which the queue stores it.
+    /// The name under which the queue stores this value.
     package static let memo = "past"
 
     package struct Attempts: Codable, Sendable, Equatable {

@@ -1,4 +1,4 @@
-// The requests of `waypost quarantine`: list, requeue and drop batches.
+// Handles the requests of `waypost quarantine`: list, requeue and drop batches.
 import Host
 import Queue
 import Records

@@ -1,4 +1,4 @@
-// The requests of `waypost survey`: start, stop, and the survey that is open.
+// Handles the requests of `waypost survey`: start, stop, and show the open survey.
 import Host
 import Queue
 import Records

@@ -35,7 +35,7 @@ struct Index: ParsableCommand {
 
         func run() throws {
             try place.expectThere()
-            guard let report = try place.orFail({ try IndexCheck.run(directory: place.data) })
+            guard let report = try place.orFail({ try IndexCheck.check(directory: place.data) })
             else {
                 throw place.failure("there is no index of this version; run `index rebuild`")
             }

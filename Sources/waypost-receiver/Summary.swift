@@ -1,4 +1,4 @@
-// A summary of a data directory, for people.
+// The output of `--summary`, as text or JSON.
 import Foundation
 import Host
 
@@ -13,7 +13,9 @@ struct Summary {
     }
 
     private var streams: [String: Stream] = [:]
-    /// Later records count as dated ahead: a server with an unset clock marks none.
+    /// Records later than this have a date in the future.
+    ///
+    /// A server whose clock was not set did not mark them.
     private let horizon = SystemClock().wall() + .seconds(86_400)
 
     init(directory: String) throws {

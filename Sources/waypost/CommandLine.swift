@@ -1,4 +1,4 @@
-// Shared by the commands: configuration options, environment, output and errors.
+// Code that the commands share: configuration options, environment, output and errors.
 import ArgumentParser
 import Configuration
 import Daemon

@@ -30,8 +30,8 @@ struct Import: ParsableCommand {
     @Option(help: .hidden) var systemctl = "/usr/bin/systemctl"
     @OptionGroup var options: ConfigurationOptions
 
-    private var places: ImportPlaces {
-        ImportPlaces(
+    private var paths: ImportPaths {
+        ImportPaths(
             configuration: options.config,
             credentials: credentials,
             runtime: runtime,
@@ -45,16 +45,16 @@ struct Import: ParsableCommand {
     }
 
     private func takeOver() throws -> Int32 {
-        let outcome = try CardImport(folder, on: stick ? .stick : .card, into: places).run()
+        let outcome = try CardImport(folder, on: stick ? .stick : .card, into: paths).run()
         for name in outcome.imported { Output.write("\(name): in force\n") }
         for problem in outcome.problems { Output.error("\(problem)") }
-        if !outcome.imported.isEmpty || places.isServiceBehind { restartService() }
+        if !outcome.imported.isEmpty || paths.isServiceBehind { restartService() }
         if outcome.isLater { return 2 }
         return outcome.problems.isEmpty ? 0 : 1
     }
 
     private func ask() throws -> Int32 {
-        let enrolment = CardEnrolment(places, version: currentVersion)
+        let enrolment = CardEnrolment(paths, version: currentVersion)
         let outcome: CardEnrolment.Outcome
         do {
             outcome = try enrolment.run(on: folder)
@@ -63,7 +63,7 @@ struct Import: ParsableCommand {
             Output.error("import: \(error)")
             return 1
         }
-        if outcome.hasNewToken || places.isServiceBehind { restartService() }
+        if outcome.hasNewToken || paths.isServiceBehind { restartService() }
         guard let problem = outcome.problem else { return 0 }
         Output.error("\(problem)")
         return outcome.isLater ? 1 : 2
@@ -78,7 +78,7 @@ struct Import: ParsableCommand {
         let hasFailed = tellSystem("--quiet", "is-failed", "waypost.service")
         tellSystem("--no-block", hasFailed ? "start" : "try-restart", "waypost.service")
         if !online { tellSystem("--no-block", "restart", "waypost-enroll.service") }
-        places.noteServiceRestarted()
+        paths.noteServiceRestarted()
     }
 
     @discardableResult

@@ -5,7 +5,7 @@ import Glibc
 enum ServiceCommand {
     /// Runs a program and waits for it; returns true if its exit status is 0.
     ///
-    /// It gets an empty environment, and shares this program's output.
+    /// The program gets an empty environment, and shares this process's output.
     @discardableResult
     static func run(_ program: String, _ arguments: [String]) -> Bool {
         var words = ([program] + arguments).map { strdup($0) } + [nil]

@@ -75,31 +75,35 @@ import Testing
     // MARK: Management
 
     @Test func management_commandsAreLaidOutAsTheProtocolSays() {
-        let pattern = Management.Pattern(type: 0x16, value: [0xAA, 0xFE])
+        let pattern = BluetoothManagement.Pattern(type: 0x16, value: [0xAA, 0xFE])
         #expect(pattern.bytes == [0x16, 0, 2, 0xAA, 0xFE] + [UInt8](repeating: 0, count: 29))
-        let add = Management.addMonitor([pattern]).packet(for: 1)
+        let add = BluetoothManagement.addMonitor([pattern]).packet(for: 1)
         #expect(add == bytes("5200 0100 2300 01") + pattern.bytes)
-        #expect(Management.removeMonitor(0x0102).packet(for: 0) == bytes("5300 0000 0200 0201"))
+        #expect(
+            BluetoothManagement.removeMonitor(0x0102).packet(for: 0) == bytes("5300 0000 0200 0201")
+        )
         // The kernel takes at most 16 patterns in one monitor.
-        #expect(Management.patterns(unknown: true).count <= 16)
-        #expect(Management.patterns(unknown: false).allSatisfy { $0.bytes.count == 34 })
+        #expect(BluetoothManagement.patterns(unknown: true).count <= 16)
+        #expect(BluetoothManagement.patterns(unknown: false).allSatisfy { $0.bytes.count == 34 })
     }
 
     @Test func management_answersAreRead_whateverTheirLength() throws {
-        let complete = try #require(Management.Answer(bytes("0100 0000 0500 5200 00 0700")[...]))
+        let complete = try #require(
+            BluetoothManagement.Answer(bytes("0100 0000 0500 5200 00 0700")[...])
+        )
         #expect(complete.opcode == 0x52 && complete.status == 0 && complete.values == [7, 0])
-        let status = try #require(Management.Answer(bytes("0200 0300 0300 5200 0A")[...]))
+        let status = try #require(BluetoothManagement.Answer(bytes("0200 0300 0300 5200 0A")[...]))
         #expect(status.adapter == 3 && status.status == 0x0A && status.values == [])
         for text in [
             "", "0100", "0100 0000 0500 5200 00 07", "0100 0000 0200 5200", "1200 0000 0300 520000",
         ] {
-            #expect(Management.Answer(bytes(text)[...]) == nil)
+            #expect(BluetoothManagement.Answer(bytes(text)[...]) == nil)
         }
         var generator = SeededGenerator(state: 3)
         for _ in 0..<20_000 {
             let count = Int.random(in: 0...40, using: &generator)
             let noise = generator.bytes(count)
-            _ = Management.Answer(noise[...])
+            _ = BluetoothManagement.Answer(noise[...])
             _ = HCIUser(noise[...])
             _ = AdapterChange(noise[...])
             _ = RFKillSwitch(noise[...])
@@ -126,7 +130,7 @@ import Testing
                 _ = write(far.number, bytes, bytes.count)
             }
         }
-        let answer = try socket.ask(Management.removeMonitor(9), until: stop)
+        let answer = try socket.ask(BluetoothManagement.removeMonitor(9), until: stop)
         kernel.join()
         #expect(answer.adapter == 0 && answer.opcode == 0x53 && answer.status == 0)
         var said: [String] = []
@@ -138,7 +142,11 @@ import Testing
         let pair = try SocketPair(SOCK_SEQPACKET)
         let socket = ManagementSocket(owning: pair.near, adapter: 0)
         #expect(throws: NoAnswer.self) {
-            try socket.ask(Management.removeMonitor(9), until: nil, timeout: .milliseconds(10))
+            try socket.ask(
+                BluetoothManagement.removeMonitor(9),
+                until: nil,
+                timeout: .milliseconds(10)
+            )
         }
     }
 

@@ -18,7 +18,7 @@ import Testing
         step: Int64 = 30
     ) -> [String] {
         stride(from: from, through: end, by: Int(step)).compactMap { second in
-            guard let step = recovery.check(at: at(second)) else { return nil }
+            guard let step = recovery.nextStep(at: at(second)) else { return nil }
             recovery.started(at: at(second))
             return "\(second) \(step)"
         }
@@ -77,7 +77,7 @@ import Testing
     @Test func rebuiltScanner_doesNotTripAtOnce() {
         var recovery = SilenceRecovery(at: at(0))
         recovery.started(at: at(0))
-        #expect(recovery.check(at: at(1000)) == .restart)
+        #expect(recovery.nextStep(at: at(1000)) == .restart)
         recovery.started(at: at(1000))
         #expect(climb(&recovery, from: 1000, to: 1089, step: 1) == [])
     }

@@ -82,7 +82,7 @@ struct AudioCommand: ParsableCommand {
         var settings = AudioSettings { $0.devices = [] }
         settings.codec = codec
         let before = Usage.now().cpu
-        let encoding = try Encoding(settings)
+        let encoding = try BenchmarkEncoder(settings)
         var block = [Int16](repeating: 0, count: rate / 10)
         var bytes = 0
         while fread(&block, 2, block.count, file) == block.count {

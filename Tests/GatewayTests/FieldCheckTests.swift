@@ -206,7 +206,7 @@ import Upload
         let card = try Device(card: "many-errors")
         let problems = try card.start().problems
         var configuration = board.configuration
-        configuration.runtimeDirectory = card.places.runtime
+        configuration.runtimeDirectory = card.paths.runtime
         let input = board.input(configuration, nil)
         let findings = BoardCheck(input: input).findings.filter { $0.part == "boot files" }
         #expect(findings.count == problems.count)
@@ -322,17 +322,17 @@ import Upload
     /// yet.
     @Test func serverThatRefuses_isTold_beforeTheClockIsSet() throws {
         let folder = TemporaryFolder("run", "etc")
-        let places = ImportPlaces(
+        let paths = ImportPaths(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: folder.path + "/run"
         )
         let problem = CardProblem(file: "", "E002 no such token", "ask whoever runs the server")
         let owner = ServiceOwner(stateDirectory: folder.path)
-        _ = try CardReport(places: places, files: StepFiles(), owner: owner)
+        _ = try CardReport(paths: paths, files: StepFiles(), owner: owner)
             .tell(server: [problem], on: nil)
         var configuration = Configuration()
-        configuration.runtimeDirectory = places.runtime
+        configuration.runtimeDirectory = paths.runtime
         var report = Snapshot.nothing(configuration, version: "test")
         report.upload.lastSuccessAt = WallTime(rfc3339: "2026-11-24T12:00:00.000Z")
         let input = DoctorInput(

@@ -212,14 +212,14 @@ import Testing
             started: clock.now(),
             nextSync: { nil }
         )
-        let places = ImportPlaces(
+        let paths = ImportPaths(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: configuration.runtimeDirectory
         )
         let owner = ServiceOwner(stateDirectory: folder.path)
         let problem = CardProblem(file: "", "E002 no such token", "ask whoever runs the server")
-        _ = try CardReport(places: places, files: StepFiles(), owner: owner)
+        _ = try CardReport(paths: paths, files: StepFiles(), owner: owner)
             .tell(server: [problem], on: nil)
         func isTold(after success: Stamp) -> Bool {
             var upload = UploadReport()

@@ -40,21 +40,21 @@ import Testing
         // A change before the first round is not lost.
         changes.update { $0 = 1 }
         for stream in [first, second] { #expect(taken(stream) == "retry: 5000\n\n" + Self.event) }
-        pages.round(&viewers, at: start)
+        pages.notifyViewers(&viewers, at: start)
         #expect(viewers.count == 2)
         #expect(taken(first) == Self.event)
-        pages.round(&viewers, at: start + .seconds(1))
+        pages.notifyViewers(&viewers, at: start + .seconds(1))
         #expect(taken(first) == "")
         // A viewer that reads slowly gets one event for many changes, and none is lost.
         for count in 2..<5 {
             changes.update { $0 = count }
-            pages.round(&viewers, at: start + .seconds(count))
+            pages.notifyViewers(&viewers, at: start + .seconds(count))
             #expect(taken(first) == Self.event)
         }
         #expect(taken(second) == Self.event)
-        pages.round(&viewers, at: start + .seconds(6))
+        pages.notifyViewers(&viewers, at: start + .seconds(6))
         #expect(taken(second) == Self.event)
-        pages.round(&viewers, at: start + .seconds(7))
+        pages.notifyViewers(&viewers, at: start + .seconds(7))
         #expect(taken(second) == "")
     }
 
@@ -62,12 +62,12 @@ import Testing
         var viewers: [LiveViewer] = []
         let (idle, busy) = (try open(), try open())
         _ = taken(idle)
-        pages.round(&viewers, at: start + .seconds(14))
+        pages.notifyViewers(&viewers, at: start + .seconds(14))
         #expect(taken(idle) == "")
-        pages.round(&viewers, at: start + .seconds(16))
+        pages.notifyViewers(&viewers, at: start + .seconds(16))
         #expect(taken(idle) == ": \n\n")
         #expect(taken(busy) == "retry: 5000\n\n" + Self.event)
-        pages.round(&viewers, at: start + .seconds(30))
+        pages.notifyViewers(&viewers, at: start + .seconds(30))
         #expect(taken(idle) == "")
     }
 
@@ -75,11 +75,11 @@ import Testing
         var viewers: [LiveViewer] = []
         let streams = try (0..<LivePages.most).map { try open($0 == 0 ? "welcome" : "s") }
         #expect(throws: HTTPRefusal.self) { try open() }
-        pages.round(&viewers, at: start)
+        pages.notifyViewers(&viewers, at: start)
         isWelcome.update { $0 = false }
         changes.update { $0 = 1 }
         for stream in streams { _ = taken(stream) }
-        pages.round(&viewers, at: start + .seconds(1))
+        pages.notifyViewers(&viewers, at: start + .seconds(1))
         #expect(viewers.count == 1)
         #expect(taken(streams[0]) == Self.event)
         #expect(streams.dropFirst().allSatisfy { taken($0) == nil })

@@ -61,7 +61,7 @@ package final class AudioAdapter: Source {
         var isFaulty = false
         /// When the last run ended, and why.
         var lastEnd: (stamp: Stamp, reason: String)?
-        var gaps = GapEvents()
+        var gaps = GapEventLimit()
         var absent = Retry(AudioAdapter.absentSteps)
         var broken = Retry(AudioAdapter.brokenSteps)
     }
@@ -351,7 +351,7 @@ package final class AudioAdapter: Source {
         guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
         let gap = settings.gap(from: end, to: start, device: state.device, reason: reason)
-        if state.gaps.isToBeTold(at: start.boot) { return sink.accept(gap) }
+        if state.gaps.takePermit(at: start.boot) { return sink.accept(gap) }
         // The queue reports the losses without an event in sum.
         if let loss = gap.loss { sink.note(loss) }
     }

@@ -29,13 +29,15 @@ package struct AudioSettings: Sendable, Equatable {
 
     package init() {}
 
-    /// The overlap, or 2 s without one: a chunk shares whole segments with its neighbour.
+    /// The length that is divided into segments: the overlap, or 2 s if it is zero.
+    ///
+    /// Chunks overlap by whole segments.
     private var step: Duration { overlap > .zero ? overlap : .seconds(2) }
 
     /// Segments per overlap.
     ///
-    /// Each is stored as it ends, so a power cut loses one: about a second of audio, and less than
-    /// two with all delays on its path.
+    /// Each segment is stored when it ends. A power cut loses at most one: less than 2 s of audio,
+    /// including all delays.
     private var parts: Int {
         let length = step.milliseconds
         let fewest = max(1, Int((length + 999) / 1000))
@@ -55,9 +57,10 @@ package struct AudioSettings: Sendable, Equatable {
             switch codec {
             case .wav: 0
             case .opus: rate / 50
-            // A block of 4608 that waits for the next one.
+            // FLAC returns a block only after the next one: two blocks of 4608 frames.
             case .flac: 2 * 4608
-            // Half a frame of rounding and three of delay.
+            // An AAC frame has 1024 samples: up to half a frame for rounding, three frames for the
+            // encoder's delay.
             case .aac: 4 * 1024
             }
         return held + rate / 50
@@ -73,8 +76,8 @@ extension AudioSettings {
         let step = max(1, (chunk - overlap).milliseconds)
         let chunks = max(1, (lost.milliseconds + step - 1) / step)
         let frames = Int64((lost.inSeconds * Double(rate)).rounded())
-        // Dates `from` by the clock at `start`: a clock set in between would turn seconds into
-        // decades.
+        // Converts `end` with the clock at `start`: if the clock was set in between, the clock at
+        // `end` would be decades off.
         return Event(
             .gap,
             source: "audio",

@@ -5,16 +5,18 @@ import Records
 protocol BlockCodec: AnyObject {
     /// Frames in a block.
     var blockFrames: Int { get }
-    /// Encodes a block; returns the packets that are ready, in stored form. May lag some blocks.
+    /// Encodes a block; returns the packets that are ready, in stored form.
+    ///
+    /// The codec may delay packets by some blocks.
     func encode(_ block: ArraySlice<Int16>) throws -> [[UInt8]]
     /// Encodes the last, shorter or empty block; returns all remaining packets.
     func finish(_ rest: ArraySlice<Int16>) throws -> [[UInt8]]
 }
 
-/// Groups a codec's packets into segments, ending at the block nearest to each multiple of the
-/// length.
+/// Groups packets into segments.
 ///
-/// If blocks do not fill a segment exactly, segments differ by one block, and errors do not add up.
+/// Segment n ends at the block boundary nearest to n * `segmentFrames`. Segment lengths then differ
+/// by at most one block, and rounding errors do not accumulate.
 final class BlockSegmentEncoder: SegmentEncoder {
     let preskip = 0
     private let codec: any BlockCodec
@@ -27,7 +29,7 @@ final class BlockSegmentEncoder: SegmentEncoder {
     private var segments = 0
     private var blocksOut = 0
 
-    /// `segmentFrames` is at least a block.
+    /// Raises `segmentFrames` to one block if it is smaller.
     init(_ codec: any BlockCodec, segmentFrames: Int) {
         self.codec = codec
         self.segmentFrames = max(segmentFrames, codec.blockFrames)

@@ -36,10 +36,12 @@ struct CaptureRecovery {
     private var stage = 0
     private var lastFault: BootInstant?
     private var silentUntil: [Int: BootInstant] = [:]
-    /// The preferred device under trial after a return from a working one, and since when.
+    /// The preferred device that is on trial, and the start of its trial.
+    ///
+    /// Until then a lesser device was working.
     private var trial: (device: Int, since: BootInstant)?
-    /// Returns in a row that failed.
-    private var vainReturns = 0
+    /// Consecutive returns to a preferred device that did not last.
+    private var failedReturns = 0
 
     init(devices: Int) {
         self.devices = devices
@@ -50,19 +52,20 @@ struct CaptureRecovery {
         silentUntil[device].map { now >= $0 } ?? true
     }
 
-    /// How long to stay on a device before trying a better one without an event.
+    /// How long to stay on a working device before trying a preferred one.
     ///
-    /// Each attempt costs some seconds of audio, so failed returns double the pause.
-    var returnPause: Duration { .seconds(600 << min(vainReturns, 4)) }
+    /// Each attempt costs some seconds of audio, so each failed return doubles the pause, up to 160
+    /// minutes.
+    var returnPause: Duration { .seconds(600 << min(failedReturns, 4)) }
 
-    /// Notes that a better device replaces a working one.
+    /// Notes that a preferred device replaces a working one, and puts it on trial.
     mutating func returns(to device: Int, at now: BootInstant) {
         trial = (device, now)
-        vainReturns += 1
+        failedReturns += 1
     }
 
-    /// Returns whether a device on trial has failed it.
-    private mutating func failsTrial(
+    /// Ends the trial of a faulty device, if it is on trial; returns true if it failed the trial.
+    private mutating func endTrial(
         _ device: Int,
         _ fault: CaptureFault,
         at now: BootInstant
@@ -70,7 +73,7 @@ struct CaptureRecovery {
         guard let trial, trial.device == device else { return false }
         self.trial = nil
         guard now - trial.since < Self.proof else {
-            vainReturns = 0
+            failedReturns = 0
             return false
         }
         if fault == .silent { silentUntil[device] = now + Self.silencePause }
@@ -83,17 +86,17 @@ struct CaptureRecovery {
         lastFault = now
         switch fault {
         case .overrun, .suspended, .paused: return .restart
-        // If that fails, the other devices are tried.
+        // If reopening fails, the caller tries the other devices.
         case .gone: return .reopen
         case .failed, .stalled, .silent, .offClock: break
         }
-        // Another device worked, so do not try anything twice at its cost.
-        if failsTrial(device, fault, at: now) {
+        // Another device was working: go back to it at once instead of escalating.
+        if endTrial(device, fault, at: now) {
             stage = 0
             return .next
         }
         stage += 1
-        // This is the last remedy for silence.
+        // No further step for silence: accept it for an hour.
         if fault == .silent, stage >= (devices > 1 ? 3 : 2) {
             silentUntil[device] = now + Self.silencePause
         }
@@ -101,8 +104,7 @@ struct CaptureRecovery {
         case 1: return .restart
         case 2: return .reopen
         default:
-            // Nothing helped. Silence is better than nothing: if every device is silent, the first
-            // is recorded.
+            // All steps failed. If every device is silent, record the first one anyway.
             stage = 0
             return device + 1 < devices || fault == .silent ? .next : .wait
         }

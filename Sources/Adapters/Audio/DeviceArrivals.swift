@@ -5,7 +5,8 @@ import Host
 
 /// Watches `/dev/snd`, which holds each card's files, or `/dev` until the first card creates it.
 final class DeviceArrivals {
-    /// Delay after an arrival: udev creates a card's files one by one and then sets their rights.
+    /// Delay after an arrival, because udev creates a card's files one by one, then sets their
+    /// rights.
     private static let settling = Duration.milliseconds(300)
 
     private let folder: String

@@ -1,14 +1,14 @@
 // Maps a device's frames to capture times on our clock.
 import Host
 
-/// Tracks a device's clock: a quartz is up to about 100 ppm off, which is nine seconds per day.
+/// Tracks a device's clock, because a quartz is up to about 100 ppm off, nine seconds per day.
 ///
 /// A Kalman filter with two states, the capture time of the newest frame and the duration of a
 /// frame, over pairs of (frames captured, time). It starts with an uncertainty of 1000 ppm for the
 /// device's rate and 10 ms for each reading. Settled, it averages over about seven minutes and
 /// follows a quartz that warms up.
 struct DeviceClock {
-    /// Variance of a reading, in s²: wake-ups and periods delay readings.
+    /// Variance of a reading, in s²; wake-ups and periods delay readings.
     private static let noise = 1e-4
     /// Drift of the rate: 1 ppm in five minutes, as s²/s² per second.
     private static let wander = 1e-12 / 300

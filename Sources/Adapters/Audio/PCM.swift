@@ -12,7 +12,7 @@ struct ALSAError: Error, Equatable, CustomStringConvertible {
     var description: String { "\(call): \(String(cString: snd_strerror(code)))" }
 }
 
-/// A device's position in frames, and its time.
+/// The number of frames captured at a point in time.
 struct Position {
     /// Frames at the device's rate since it was started.
     var captured: Int64
@@ -23,16 +23,16 @@ struct Position {
 
 /// Owns an open PCM; reads one channel as 16-bit samples at the requested rate.
 ///
-/// If the device lacks that rate, it runs at another one: `Resampler` converts better than
-/// libasound. Never blocks except in `wait`.
+/// If the device does not support that rate, `Resampler` converts, because libasound has no filter.
+/// Never blocks except in `wait`.
 struct PCM: ~Copyable {
     private let handle: OpaquePointer
-    /// The requested name, or the card's if `default` led to the only one that captures.
+    /// The requested name; or, if `default` cannot capture, the name of the only card that can.
     let device: String
     /// Frames per second that `read` returns.
     let rate: Int
     /// The device's own parameters.
-    let shape: PCMShape
+    let shape: PCMParameters
     private let resampler: Resampler?
     /// Notified of each call that may block.
     private let life: Heartbeat
@@ -47,8 +47,9 @@ struct PCM: ~Copyable {
 
     /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
     ///
-    /// `wake`: the amount of audio that ends `wait`; `channel`: the channel to read, counted from
-    /// 1, nil for the first with a signal. Throws a `Failure` with the device and a remedy.
+    /// `wake`: `wait` returns once this much audio is readable; `channel`: the channel to read,
+    /// counted from 1, nil for the first with a signal. Throws a `Failure` with the device and a
+    /// remedy.
     init(
         device: String,
         rate: Int,
@@ -68,8 +69,8 @@ struct PCM: ~Copyable {
         self.channel = opened.shape.channels == 1 ? 1 : channel
         values = []
         framesRead = 0
-        // Not initialized at its declaration: Swift 6.0 crashes on a value that a throw leaves half
-        // made.
+        // Set here, not at the declaration: Swift 6.0 crashes if `init` throws after it was
+        // initialized.
         heard = HeardSound()
         raw = [UInt8](repeating: 0, count: opened.shape.block.bytes)
     }
@@ -82,7 +83,7 @@ struct PCM: ~Copyable {
         _ cards: SoundCards,
         _ life: Heartbeat
     ) throws -> (
-        handle: OpaquePointer, device: String, shape: PCMShape, resampler: Resampler?
+        handle: OpaquePointer, device: String, shape: PCMParameters, resampler: Resampler?
     ) {
         waypost_alsa_silence()
         let name = try cards.pcmName(of: device)
@@ -133,7 +134,7 @@ struct PCM: ~Copyable {
         let needed = min(shape.wake, shape.frames(of: frames, at: rate))
         let waiting = available()
         if waiting < 0 || waiting >= needed { return true }
-        // Fewer frames than the device wakes us for: wait by time.
+        // The device wakes us only after `shape.wake` frames; for fewer, use a timeout.
         let isShort = needed < shape.wake
         let missing = Duration.seconds(Double(needed - waiting) / Double(shape.rate))
         let isReady = poll(alongside: stop, limit: isShort ? min(limit, missing) : limit)
@@ -223,7 +224,8 @@ struct PCM: ~Copyable {
     /// nil while the device is not running.
     func position(_ clock: any HostClock) -> Position? {
         var best: (position: Position, took: Int64)?
-        // A delay between the readings of both clocks would date the audio wrong, so try again.
+        // Reads both clocks again if more than 1 ms passed between them, because the audio would
+        // get a wrong time.
         for _ in 0..<4 where best.map({ $0.took > 1_000_000 }) ?? true {
             let before = Self.monotonic()
             guard let (captured, age) = captured(at: before) else { return nil }

@@ -4,11 +4,13 @@ import Glibc
 import Host
 
 /// The parameters of a device.
-struct PCMShape: Equatable {
+struct PCMParameters: Equatable {
     /// Frames per second of the device.
     var rate: Int
-    var format: FrameFormat
-    /// The fewest possible that include the requested channel; only one of them is used.
+    var format: SampleFormat
+    /// The smallest channel count that includes the requested channel.
+    ///
+    /// Only that channel is read.
     var channels: Int
     /// Frames of a period and of the device's buffer.
     var period: Int
@@ -18,7 +20,8 @@ struct PCMShape: Equatable {
     /// Positions have a timestamp on CLOCK_MONOTONIC.
     var isStamped: Bool
 
-    /// How long reading may be delayed: half a second, or a quarter of a small buffer.
+    /// The longest safe delay before the next read: 500 ms, or a quarter of the buffer if that is
+    /// less.
     var patience: Duration { min(.milliseconds(500), .seconds(Double(buffer) / Double(4 * rate))) }
 
     private var frameBytes: Int { format.width * channels }
@@ -47,11 +50,11 @@ struct PCMSetup {
     /// The requested channel, counted from 1; nil for any.
     let channel: Int?
 
-    /// Rates to try if the device lacks ours, in order of audio quality for the work.
+    /// Rates to try if the device lacks ours, the best ratio of quality to CPU time first.
     private static let rates = [48_000, 32_000, 96_000, 44_100, 88_200, 192_000, 24_000, 22_050]
 
     /// Chooses and sets the parameters.
-    func configure() throws -> PCMShape {
+    func configure() throws -> PCMParameters {
         var parameters: OpaquePointer?
         snd_pcm_hw_params_malloc(&parameters)
         defer { snd_pcm_hw_params_free(parameters) }
@@ -66,7 +69,7 @@ struct PCMSetup {
         let format = try chooseFormat(parameters)
         let channels = try chooseChannels(parameters)
         let (period, buffer) = try chooseBuffer(parameters, native)
-        var shape = PCMShape(
+        var shape = PCMParameters(
             rate: native,
             format: format,
             channels: channels,
@@ -119,8 +122,8 @@ struct PCMSetup {
         return Int(channels)
     }
 
-    private func chooseFormat(_ parameters: OpaquePointer?) throws -> FrameFormat {
-        for format in FrameFormat.allCases
+    private func chooseFormat(_ parameters: OpaquePointer?) throws -> SampleFormat {
+        for format in SampleFormat.allCases
         where snd_pcm_hw_params_set_format(handle, parameters, format.alsa) >= 0 {
             return format
         }
@@ -139,8 +142,8 @@ struct PCMSetup {
             snd_pcm_hw_params_set_buffer_size_near(handle, parameters, &buffer),
             "buffer size"
         )
-        // Hardware wakes us at `avail_min` whatever its period, which dates its frames; a plugin at
-        // each period.
+        // Hardware wakes us at `avail_min` and updates its timestamp each period, so its period is
+        // short. A plugin wakes us each period, so its period is long.
         let isHardware = snd_pcm_type(handle) == SND_PCM_TYPE_HW
         let wanted = isHardware ? native / 20 : native * Int(wake.milliseconds) / 2000
         var period = snd_pcm_uframes_t(max(1, wanted))
@@ -155,7 +158,7 @@ struct PCMSetup {
     }
 
     /// Sets the wake-up threshold; true if positions will have a usable timestamp.
-    private func setWaking(_ shape: PCMShape) throws -> Bool {
+    private func setWaking(_ shape: PCMParameters) throws -> Bool {
         var parameters: OpaquePointer?
         snd_pcm_sw_params_malloc(&parameters)
         defer { snd_pcm_sw_params_free(parameters) }

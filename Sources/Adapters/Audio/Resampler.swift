@@ -1,4 +1,4 @@
-// Converts the device's rate to ours, with a proper low-pass filter.
+// Converts audio from the device's sample rate to `audio.rate`, with a low-pass filter.
 import CSpeexDSP
 
 /// Owns a resampler of libspeexdsp: one channel, windowed sinc.
@@ -58,7 +58,7 @@ final class Resampler {
         push([Float](repeating: 0, count: zeros), most: due, into: &samples)
     }
 
-    /// Converts input; returns at most `most` frames in total.
+    /// Converts input and appends the result, until `most` frames have been output since the start.
     private func push(_ input: [Float], most: Int64, into samples: inout [Int16]) {
         var at = 0
         while at < input.count {

@@ -3,8 +3,8 @@ import Host
 
 /// Sums over samples that give level and signal.
 struct SampleSums: Equatable {
-    /// Below -100 dBFS, a third of a 16-bit step, there is no signal: every microphone has more
-    /// noise.
+    /// Below -100 dBFS, a third of a 16-bit step, there is no signal, because every microphone has
+    /// more noise.
     private static let noSignal = 1e-10
 
     private(set) var count = 0
@@ -49,7 +49,8 @@ struct SampleSums: Equatable {
     var hasSignal: Bool { variance() >= Self.noSignal }
 }
 
-/// Sums of a device's raw samples: resampling and rounding remove a quiet microphone's noise.
+/// Sums of a device's raw samples, because resampling and rounding remove a quiet microphone's
+/// noise.
 struct HeardSound {
     /// Sums over a tenth of a second each, or less.
     var blocks: [SampleSums] = []

@@ -1,4 +1,4 @@
-// Lists the present sound cards, their permanent names and users.
+// Lists the present sound cards, their permanent names, and the programs that use them.
 import CALSA
 import Glibc
 import Host

@@ -39,9 +39,9 @@ package final class BeaconAdapter: Source {
         health = try Wakeup()
     }
 
-    /// Makes this source's own thread check for silence.
+    /// Wakes the source's thread, which checks for silence.
     ///
-    /// Called by the gateway's only health timer; the silence recovery has no timer of its own.
+    /// Called by the gateway's health timer.
     package func checkHealth() { health.signal() }
 
     /// Blocks until `stop` is raised; a controller that fails is retried forever.
@@ -56,7 +56,7 @@ package final class BeaconAdapter: Source {
             } catch {
                 reception.meter.failed((error as? Failure) ?? Failure("\(name): \(error)"))
             }
-        } else if let source = radios?() ?? machine() {
+        } else if let source = radios?() ?? makeRadioSource() {
             var session = BeaconSession(
                 source: source,
                 reception: reception,
@@ -71,7 +71,7 @@ package final class BeaconAdapter: Source {
     }
 
     /// Returns the configured controller; nil for a capture.
-    private func machine() -> (any RadioSource)? {
+    private func makeRadioSource() -> (any RadioSource)? {
         switch settings.source {
         case .adapter(let number):
             KernelRadioSource(
@@ -84,7 +84,7 @@ package final class BeaconAdapter: Source {
         }
     }
 
-    /// µs: a longer pause, or one below zero, means that the clock was set during the capture.
+    /// In microseconds: a longer or negative pause means that the clock was set during the capture.
     private static let stepOfClock: Int64 = 86_400_000_000
 
     private func replay(
@@ -115,8 +115,9 @@ package final class BeaconAdapter: Source {
         )
     }
 
-    /// Waits until the queue has room, which a replay can do and live reception cannot; true when
-    /// stopped.
+    /// Waits until the queue has room; returns true if stopped.
+    ///
+    /// Only a replay can wait; live reception would lose packets.
     private func waitForRoom(_ reception: Reception, _ stop: StopSignal) -> Bool {
         while !stop.isRaised, !sink.hasRoom {
             reception.update(nil, clock.now())

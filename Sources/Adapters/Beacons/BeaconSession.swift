@@ -143,7 +143,7 @@ struct BeaconSession {
     private mutating func judge(_ radio: any Radio) throws -> Bool {
         health.clear()
         var now = clock.now()
-        switch recovery.check(at: now) {
+        switch recovery.nextStep(at: now) {
         case nil: break
         case .restart:
             reception.meter.restarted()

@@ -5,7 +5,7 @@ import Records
 /// The merged contents of all reports of one epoch.
 struct MergedReport {
     var position: GPSReport.Position
-    /// When the first report arrived; the newest position, if the epoch has no time.
+    /// When the first report arrived; if the epoch has no time, when the newest position arrived.
     var stamp: Stamp
 
     /// The fix; nil without a mode or a position.

@@ -4,7 +4,8 @@ package import Host
 
 /// The rules of `waypost devices --write-rule PORT`.
 package enum GNSSRule {
-    /// After gpsd's own (60), before ours (70), which starts the gateway for gpsd's devices.
+    /// The number sorts this rule after gpsd's own (60) and before ours (70), which starts the
+    /// gateway for gpsd's devices.
     private static let name = "65-waypost-gnss.rules"
 
     /// Returns the interface of a port; without one in the name it is the first.

@@ -6,7 +6,7 @@ import Host
 import JSON
 import Setup
 
-/// Listens to a microphone; run by root, it does so in a process of the service's user.
+/// Listens to a microphone; if run by root, in a process of the service's user.
 ///
 /// libasound reads configuration and loads plugins, which must not run as root.
 struct SoundListener {

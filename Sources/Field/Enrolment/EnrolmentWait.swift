@@ -9,7 +9,7 @@ package import Upload
 
 /// Asks the endpoint once per interval, and sooner after failures other than a refusal.
 ///
-/// If the endpoint cannot be asked, the first events that it accepts count.
+/// An endpoint that cannot be asked has accepted the device when it accepts the first events.
 package struct EnrolmentWait: Sendable {
     let destination: DestinationSettings
     let mark: EnrolmentMark

@@ -1,4 +1,4 @@
-// Detects a card in another board: a copy of a card makes two boards one device.
+// Detects a card that was moved or copied to another board; with a copy, two boards are one device.
 import Host
 import Setup
 import Status
@@ -8,16 +8,16 @@ import Status
 /// A moved card brings the device's id, token and queue. That is right if the old board is broken,
 /// and wrong if the card is a copy and the other board still runs; only a person knows which.
 struct BoardNote {
-    let places: ImportPlaces
+    let paths: ImportPaths
     let files: StepFiles
 
-    private var path: String { "\(places.journal)/board" }
+    private var path: String { "\(paths.journal)/board" }
 
     /// Returns a problem during the first boot in another board.
     ///
     /// nil on a board without a serial number.
     func check(_ configuration: Configuration?) throws -> CardProblem? {
-        guard let serial = line(of: places.boardSerial), let boot = line(of: places.bootID) else {
+        guard let serial = line(of: paths.boardSerial), let boot = line(of: paths.bootID) else {
             return nil
         }
         // Lines: the board; after a change also the previous board and the boot that found it.

@@ -8,7 +8,7 @@ package import Status
 import StatusBoard
 import Upload
 
-/// Asks the server that a card named, once; the systemd unit that runs it retries.
+/// Asks the server that a card named, once; the systemd unit that runs the import retries.
 package struct CardEnrolment {
     package struct Outcome: Sendable, Equatable {
         /// A code was exchanged for a token, which the service needs.
@@ -19,25 +19,25 @@ package struct CardEnrolment {
         package var isLater = false
     }
 
-    private let places: ImportPlaces
+    private let paths: ImportPaths
     private let version: String
     private let clock: any HostClock
     private let journal: ImportJournal
     private let report: CardReport
 
     package init(
-        _ places: ImportPlaces,
+        _ paths: ImportPaths,
         version: String,
         clock: any HostClock = SystemClock()
     ) {
-        self.init(places, version: version, clock: clock, files: StepFiles())
+        self.init(paths, version: version, clock: clock, files: StepFiles())
     }
 
-    init(_ places: ImportPlaces, version: String, clock: any HostClock, files: StepFiles) {
-        (self.places, self.version, self.clock) = (places, version, clock)
-        let owner = ServiceOwner(stateDirectory: places.state)
-        journal = ImportJournal(places: places, files: files, owner: owner)
-        report = CardReport(places: places, files: files, owner: owner)
+    init(_ paths: ImportPaths, version: String, clock: any HostClock, files: StepFiles) {
+        (self.paths, self.version, self.clock) = (paths, version, clock)
+        let owner = ServiceOwner(stateDirectory: paths.state)
+        journal = ImportJournal(paths: paths, files: files, owner: owner)
+        report = CardReport(paths: paths, files: files, owner: owner)
     }
 
     /// Exchanges and verifies what was imported; reports problems on `card`, a folder, too.
@@ -63,10 +63,10 @@ package struct CardEnrolment {
 
     /// Returns the configuration in force; one from a card cannot change the service's directories.
     private func inForce() throws -> Configuration {
-        let path = places.configuration
+        let path = paths.configuration
         var values = try Configuration.load(path: path, environment: [:]).values
         if Configuration.inForce(path) != path {
-            (values.stateDirectory, values.runtimeDirectory) = (places.state, places.runtime)
+            (values.stateDirectory, values.runtimeDirectory) = (paths.state, paths.runtime)
         }
         return values
     }
@@ -82,7 +82,7 @@ package struct CardEnrolment {
         // The gateway itself verifies a bucket.
         guard upload.destination == .ingest, let endpoint = upload.endpoint else { return mark }
         let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
-        if let waiting = SmallText.read(places.code) {
+        if let waiting = SmallText.read(paths.code) {
             let code = try BoundSecret(Array(waiting.utf8)).secret(
                 for: endpoint,
                 onlyBound: upload.isFromCard
@@ -94,7 +94,7 @@ package struct CardEnrolment {
             AskedToken(configuration: configuration).forget()
             outcome.hasNewToken = true
         }
-        let token = try upload.secret(["CREDENTIALS_DIRECTORY": places.credentials])
+        let token = try upload.secret(["CREDENTIALS_DIRECTORY": paths.credentials])
         _ = try Enrolment.verify(transport, token: token, until: StopSignal())
         return mark
     }

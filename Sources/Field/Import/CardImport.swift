@@ -26,27 +26,27 @@ package struct CardImport {
 
     private let path: String
     private let medium: Medium
-    private let places: ImportPlaces
+    private let paths: ImportPaths
     private let files: StepFiles
     var clock: any HostClock = SystemClock()
 
     /// `path`: the folder on a card, or the mount point of a stick, whose folder `waypost` is read.
-    package init(_ path: String, on medium: Medium = .card, into places: ImportPlaces) {
-        self.init(path, on: medium, into: places, files: StepFiles())
+    package init(_ path: String, on medium: Medium = .card, into paths: ImportPaths) {
+        self.init(path, on: medium, into: paths, files: StepFiles())
     }
 
-    init(_ path: String, on medium: Medium, into places: ImportPlaces, files: StepFiles) {
-        (self.path, self.medium, self.places, self.files) = (path, medium, places, files)
+    init(_ path: String, on medium: Medium, into paths: ImportPaths, files: StepFiles) {
+        (self.path, self.medium, self.paths, self.files) = (path, medium, paths, files)
     }
 
     /// Runs the import; an interrupted one continues at the next start.
     ///
     /// Throws a SystemError if problems cannot even be written for `status`.
     package func run() throws -> ImportOutcome {
-        let owner = ServiceOwner(stateDirectory: places.state)
-        let report = CardReport(places: places, files: files, owner: owner)
+        let owner = ServiceOwner(stateDirectory: paths.state)
+        let report = CardReport(paths: paths, files: files, owner: owner)
         do {
-            return try run(ImportJournal(places: places, files: files, owner: owner), report)
+            return try run(ImportJournal(paths: paths, files: files, owner: owner), report)
         } catch let error as SystemError {
             let problem = Self.notStored("what it holds", error)
             let card = medium == .card && isThere ? path : nil
@@ -67,15 +67,15 @@ package struct CardImport {
     }
 
     private func run(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
-        try files.makeFolder(places.folder, mode: 0o755)
-        try files.makeFolder(places.journal, mode: 0o700)
+        try files.makeFolder(paths.folder, mode: 0o755)
+        try files.makeFolder(paths.journal, mode: 0o700)
         return try journal.locked { try take(journal, report) }
     }
 
     private func take(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
         report.begin(medium, at: clock.now())
         // Importing overwrites secrets on the card; in memory only, a power cut would lose them.
-        guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
+        guard access(paths.notKept, F_OK) != 0 else { return try refuse(report) }
         try journal.finish()
         do {
             guard isThere else { return try missing(report) }
@@ -93,7 +93,7 @@ package struct CardImport {
     /// Reports a missing file system.
     private func missing(_ report: CardReport) throws -> ImportOutcome {
         // A part of the system's own disk, already mounted read-only, is not mounted again.
-        if medium == .stick, places.isOwnDisk(path) {
+        if medium == .stick, paths.isOwnDisk(path) {
             return ImportOutcome(problems: try tell(report, nil))
         }
         let what = "its file system is not there or cannot be read"
@@ -115,7 +115,7 @@ package struct CardImport {
 
     /// True if the medium is mounted, or is not expected to be.
     private var isThere: Bool {
-        medium == .card && !places.isListed(path) || places.isMountPoint(path)
+        medium == .card && !paths.isListed(path) || paths.isMountPoint(path)
     }
 
     /// Returns the folder for this device; nil if there is none.
@@ -126,7 +126,7 @@ package struct CardImport {
             }
             let folder = try list(path).first { $0.lowercased() == "waypost" }
             guard let folder else { return nil }
-            let permission = StickPermission(file: places.configuration)
+            let permission = StickPermission(file: paths.configuration)
             guard permission.isGiven else { throw notAllowed(permission) }
             return try CardFolder("\(path)/\(folder)")
         } catch let error as SystemError {
@@ -137,7 +137,7 @@ package struct CardImport {
 
     /// Returns the problem that `import.stick` is off or cannot be read.
     private func notAllowed(_ permission: StickPermission) -> CardProblem {
-        let own = places.configuration
+        let own = paths.configuration
         let why =
             permission.fault.map { "cannot be read: \($0)" } ?? "is false"
         let what = "nothing on it is used: \(StickPermission.key) in \(own) \(why)"
@@ -207,7 +207,7 @@ package struct CardImport {
     /// Checks and stores the board; a failure is reported and does not stop the import.
     private func noteBoard(_ configuration: Configuration?) throws -> CardProblem? {
         do {
-            return try BoardNote(places: places, files: files).check(configuration)
+            return try BoardNote(paths: paths, files: files).check(configuration)
         } catch let error as SystemError {
             return Self.notStored("which board it is in", error)
         }
@@ -218,9 +218,9 @@ package struct CardImport {
         return card.contents.filter { file, content in
             if medium == .card, journal.isLeft(file, content) { return false }
             guard medium == .stick, file == .configuration else {
-                return seen[file.rawValue] != content.digest || !places.has(file)
+                return seen[file.rawValue] != content.digest || !paths.has(file)
             }
-            let imported = try? SmallFile.read(places.imported, limit: file.limit).bytes
+            let imported = try? SmallFile.read(paths.imported, limit: file.limit).bytes
             return imported != Array(content.text.utf8)
         }
     }
@@ -235,7 +235,7 @@ package struct CardImport {
         _ errors: inout [CardProblem],
         _ notes: inout [CardProblem]
     ) -> Configuration? {
-        guard let text = card.contents[.configuration] else { return places.inForce }
+        guard let text = card.contents[.configuration] else { return paths.inForce }
         do throws(ConfigurationErrors) {
             let bytes = Array(text.text.utf8)
             let loaded = try Configuration.check(
@@ -297,7 +297,7 @@ package struct CardImport {
     ///
     /// A code can be exchanged once, and a power cut would lose the token.
     private func unkept(_ fresh: [CardFile: CardContent]) -> [CardProblem] {
-        guard let code = fresh[.code], places.isInMemory else { return [] }
+        guard let code = fresh[.code], paths.isInMemory else { return [] }
         return [Self.notKept(code.name, "is not used")]
     }
 
@@ -319,7 +319,7 @@ package struct CardImport {
         _ fresh: inout [CardFile: CardContent]
     ) -> [CardProblem] {
         guard let text = fresh[.configuration],
-            let other = StoredSecret.forAnother(than: configuration, places)
+            let other = StoredSecret.forAnother(than: configuration, paths)
         else { return [] }
         for (file, content) in card.contents where file.isSecret { fresh[file] = content }
         return fresh.keys.contains(where: \.isSecret) ? [] : [other.problem(text.name)]
@@ -335,7 +335,7 @@ package struct CardImport {
         for (file, content) in card.contents where file.isSecret {
             if isImported || fresh[file] == nil { secrets.append((content.name, content.size)) }
         }
-        let isKept = !places.isInMemory
+        let isKept = !paths.isInMemory
         return try secrets.sorted { $0.name < $1.name }.compactMap { name, size in
             do {
                 guard isKept else { return Self.notKept(name, "stays here") }

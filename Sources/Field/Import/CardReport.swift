@@ -8,13 +8,13 @@ import Status
 struct CardReport {
     private static let name = "waypost-errors.txt"
 
-    let places: ImportPlaces
+    let paths: ImportPaths
     let files: StepFiles
     let owner: ServiceOwner
 
     /// Records that an import has begun, so that `status` can report one that was killed or hangs.
     func begin(_ medium: ImportMedium, at now: BootInstant) {
-        var problems = CardProblems.read(in: places.runtime)
+        var problems = CardProblems.read(in: paths.runtime)
         problems.begun = (problems.begun ?? [:]).merging([medium.rawValue: now.milliseconds]) { $1 }
         // The import continues without the note.
         try? writeForStatus(problems)
@@ -34,7 +34,7 @@ struct CardReport {
         ended: ImportMedium? = nil,
         on card: String?
     ) throws -> [CardProblem] {
-        var problems = CardProblems.read(in: places.runtime)
+        var problems = CardProblems.read(in: paths.runtime)
         problems.card = new ?? problems.card
         if let server {
             problems.server = server
@@ -74,9 +74,9 @@ struct CardReport {
     }
 
     private func writeForStatus(_ problems: CardProblems) throws {
-        let path = "\(places.runtime)/\(CardProblems.fileName)"
+        let path = "\(paths.runtime)/\(CardProblems.fileName)"
         guard !problems.isEmpty else { return try files.remove(path) }
-        places.makeRuntime(owner)
+        paths.makeRuntime(owner)
         // No fsync: the directory is in memory, and the file is rewritten at each boot.
         try SmallFile.replace(
             path,

@@ -11,17 +11,17 @@ import HTTP
 package struct ImportJournal {
     private static let seenName = "seen"
 
-    let places: ImportPlaces
+    let paths: ImportPaths
     let files: StepFiles
     let owner: ServiceOwner
 
-    private var pending: String { places.pending }
-    private var gathering: String { "\(places.journal)/gathering" }
-    private var done: String { "\(places.journal)/done" }
+    private var pending: String { paths.pending }
+    private var gathering: String { "\(paths.journal)/gathering" }
+    private var done: String { "\(paths.journal)/done" }
 
     /// The digest of each file imported from a card, by name.
     var seen: [String: String] {
-        let text = SmallText.read("\(places.journal)/\(Self.seenName)") ?? ""
+        let text = SmallText.read("\(paths.journal)/\(Self.seenName)") ?? ""
         let lines = text.split(separator: "\n").map { $0.split(separator: " ") }
         return Dictionary(
             lines.filter { $0.count == 2 }.map { (String($0[0]), String($0[1])) },
@@ -33,7 +33,7 @@ package struct ImportJournal {
     ///
     /// A stick may be plugged in while the card is read or a server is asked.
     func locked<Value>(_ body: () throws -> Value) throws -> Value {
-        let path = places.journal
+        let path = paths.journal
         let lock = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
         guard flock(lock.number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
         return try withExtendedLifetime(lock) { try body() }
@@ -70,7 +70,7 @@ package struct ImportJournal {
         var seen = before.filter { !$0.key.hasPrefix(Self.left) }
         for (file, content) in contents { seen[Self.left + file.rawValue] = content.digest }
         guard seen != before else { return }
-        try files.replace("\(places.journal)/\(Self.seenName)", Self.text(seen), mode: 0o600)
+        try files.replace("\(paths.journal)/\(Self.seenName)", Self.text(seen), mode: 0o600)
     }
 
     /// Returns whether a card's secret was left there earlier: one from a stick since is newer.
@@ -79,7 +79,7 @@ package struct ImportJournal {
     func isLeft(_ file: CardFile, _ content: CardContent) -> Bool {
         // Importing a code deletes the token until the code is exchanged.
         let stored = file == .token ? CardFile.code : file
-        return seen[Self.left + file.rawValue] == content.digest && places.has(stored)
+        return seen[Self.left + file.rawValue] == content.digest && paths.has(stored)
     }
 
     // MARK: Into force
@@ -88,16 +88,16 @@ package struct ImportJournal {
     func finish() throws {
         try clear(done)
         guard access(pending, F_OK) == 0 else { return }
-        places.noteServiceIsBehind(owner)
+        paths.noteServiceIsBehind(owner)
         for file in CardFile.allCases {
             guard let bytes = try read("\(pending)/\(file.rawValue)") else { continue }
             try put(file, String(decoding: bytes, as: UTF8.self))
         }
         if let seen = try read("\(pending)/\(Self.seenName)") {
-            let path = "\(places.journal)/\(Self.seenName)"
+            let path = "\(paths.journal)/\(Self.seenName)"
             try files.replace(path, String(decoding: seen, as: UTF8.self), mode: 0o600)
         }
-        try files.replace(places.unverified, "", mode: 0o600)
+        try files.replace(paths.unverified, "", mode: 0o600)
         // Renamed before it is cleared, because half a folder would be half an import.
         try files.rename(pending, to: done)
         try clear(done)
@@ -108,19 +108,19 @@ package struct ImportJournal {
         case .configuration:
             // It may hold keys of sensors: the service reads it as a member of its group.
             let group = owner.ids.map { FileOwner(user: 0, group: $0.group) }
-            try files.replace(places.imported, text, mode: 0o640, owner: group)
+            try files.replace(paths.imported, text, mode: 0o640, owner: group)
         case .token:
-            try files.makeFolder(places.credentials, mode: 0o700)
-            try files.replace(places.token, text + "\n", mode: 0o600)
+            try files.makeFolder(paths.credentials, mode: 0o700)
+            try files.replace(paths.token, text + "\n", mode: 0o600)
             // A pending code is obsolete now.
-            try files.remove(places.code)
+            try files.remove(paths.code)
         case .keys:
-            try files.makeFolder(places.credentials, mode: 0o700)
-            try files.replace(places.keys, text + "\n", mode: 0o600)
+            try files.makeFolder(paths.credentials, mode: 0o700)
+            try files.replace(paths.keys, text + "\n", mode: 0o600)
         case .code:
             // The old token may be another server's and must not be sent to this one.
-            try files.remove(places.token)
-            try files.replace(places.code, text + "\n", mode: 0o600)
+            try files.remove(paths.token)
+            try files.replace(paths.code, text + "\n", mode: 0o600)
         }
     }
 
@@ -163,7 +163,7 @@ package struct ImportJournal {
     /// The last import that the server has not verified; nil if there is none.
     var unverified: Mark? {
         var figures = stat()
-        guard stat(places.unverified, &figures) == 0 else { return nil }
+        guard stat(paths.unverified, &figures) == 0 else { return nil }
         let time = figures.st_mtim
         return Mark(inode: figures.st_ino, seconds: time.tv_sec, nanoseconds: time.tv_nsec)
     }
@@ -174,7 +174,7 @@ package struct ImportJournal {
     func noteVerified(_ mark: Mark) throws {
         try locked {
             guard unverified == mark else { throw Self.overtaken }
-            try files.remove(places.unverified)
+            try files.remove(paths.unverified)
         }
     }
 

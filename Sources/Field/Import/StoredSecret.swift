@@ -17,14 +17,14 @@ struct StoredSecret {
     /// Returns nil if the device has no secret, or only those for the server of `configuration`.
     static func forAnother(
         than configuration: Configuration,
-        _ places: ImportPlaces
+        _ paths: ImportPaths
     ) -> StoredSecret? {
         let upload = configuration.upload
         let isBucket = upload.destination == .s3
         guard let other = upload.server else { return nil }
         let files: [CardFile] = isBucket ? [.keys] : [.token, .code]
         return files.lazy.compactMap { file in
-            guard let path = places.secret(file), let text = SmallText.read(path) else {
+            guard let path = paths.secret(file), let text = SmallText.read(path) else {
                 return nil
             }
             let server = BoundSecret(Array(text.utf8)).server
@@ -47,7 +47,7 @@ struct StoredSecret {
     }
 }
 
-extension ImportPlaces {
+extension ImportPaths {
     /// The configuration in force; the defaults if it is wrong or missing.
     package var inForce: Configuration {
         let path = Configuration.inForce(configuration)

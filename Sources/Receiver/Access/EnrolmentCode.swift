@@ -1,4 +1,4 @@
-// Codes and tokens: random, shown once, stored as hashes.
+// Makes and hashes enrolment codes and tokens, which are random, shown once and stored as hashes.
 import CCrypto
 import Foundation
 

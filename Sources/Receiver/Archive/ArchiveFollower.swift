@@ -4,11 +4,12 @@ import Synchronization
 
 /// A background thread that reads what is appended to the archive's files.
 ///
-/// No gateway waits for it, and its failures never refuse a batch. A batch costs it one notification
-/// in bounded memory. Its user stores a checkpoint for each file; after a start, a failure or too
-/// many notifications, all files are compared with those.
+/// No gateway waits for this thread, and its failures never refuse a batch. A batch adds one
+/// notification; the memory for notifications is bounded. The user of this type stores a checkpoint
+/// for each file; after a start, a failure or too many notifications, all files are compared with
+/// those.
 final class ArchiveFollower: Sendable {
-    /// The number of files that are noted; above it all are listed.
+    /// The maximum number of files that are noted; if more have grown, all files are listed.
     private static let most = 10_000
 
     private struct State {

@@ -22,7 +22,8 @@ final class WaitingBatch {
     }
 }
 
-/// Runs the work of all waiting batches in groups: the first thread to find no leader becomes it.
+/// Runs the work of all waiting batches in groups: the first thread that finds no leader becomes
+/// the leader.
 final class GroupQueue {
     /// The maximum number of batches in a group.
     private static let most = 32

@@ -1,4 +1,4 @@
-// The one reader of records, in a body or in a line of a file.
+// Reads the members of a record, in a request body or in a line of a file.
 import Host
 
 /// The members of a record, or of an object in it, in order; valid as long as its bytes.

@@ -1,4 +1,4 @@
-// Repairs at the start what a crash of the last process left behind.
+// Repairs the archive when the receiver starts, after a crash of the last process.
 import Foundation
 import Glibc
 import SQLite

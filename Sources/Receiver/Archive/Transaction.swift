@@ -21,7 +21,7 @@ extension Connection {
             try execute("COMMIT")
             return value
         } catch {
-            // SQLite ends it by itself on some errors.
+            // SQLite rolls back by itself on some errors.
             if !isAutocommit { try? execute("ROLLBACK") }
             throw error
         }

@@ -1,12 +1,13 @@
-// Copies of the file ends that a start cuts off.
+// Keeps copies of the file ends that the receiver cuts off when it starts.
 import Foundation
 import Glibc
 import Host
 
 /// Copies the bytes behind a file's committed length before they are cut off.
 ///
-/// After a crash the gateways send them again. If an older copy of the index was restored they do
-/// not, because they got a confirmation. Only a person knows which it was.
+/// After a crash, the gateways send those records again. If an older copy of the index was
+/// restored, they do not, because the records were confirmed. Only a person knows which of the two
+/// happened.
 enum TruncatedFiles {
     /// The folder of the copies, with a subfolder per start; query engines skip names with a dot.
     static let name = ".receiver-cut"

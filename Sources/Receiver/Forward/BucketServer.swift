@@ -1,4 +1,5 @@
-// A receiver without state: it puts batches into a bucket, so many can run behind a load balancer.
+// A receiver that puts batches into a bucket. It has no state, so that many can run behind a load
+// balancer.
 import Dispatch
 
 /// Answers ingest requests; has no pages, alerts or enrolment.

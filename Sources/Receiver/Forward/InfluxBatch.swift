@@ -1,10 +1,10 @@
 // Points that are sent together, read from the archive's files.
 
-/// A batch of points with bounded memory: some thousand points, a few megabytes at most.
+/// A batch of about 1000 points or 256 KiB; the last read of 64 KiB may exceed that.
 struct InfluxBatch {
     private static let mostLines = 1000
     private static let mostBytes = 256 << 10
-    /// Bytes read from files, so that data without points is not read again after a stop.
+    /// Ends a batch after this many bytes, even without points, so that a checkpoint is stored.
     private static let mostRead: Int64 = 8 << 20
     /// Bytes of a file that are read at once.
     private static let step = 64 << 10
@@ -19,7 +19,7 @@ struct InfluxBatch {
         lines.count < Self.mostLines && bytes < Self.mostBytes && read < Self.mostRead
     }
 
-    /// Reads on in a file; returns whether its committed length was reached.
+    /// Reads the next lines of a file; returns whether all committed bytes have been read.
     ///
     /// `known`: the stored checkpoint.
     mutating func read(_ file: ArchiveFile, in directory: String, from known: InfluxMark) throws
@@ -31,7 +31,7 @@ struct InfluxBatch {
         if mark.offset > 0, try open.tail(before: mark.offset) != mark.tail {
             mark = InfluxMark()
         }
-        // A length that is reported late may be less than what was read.
+        // The reported length may be outdated and below the checkpoint.
         guard mark.offset < file.length else { return true }
         let start = mark.offset
         mark.offset = try open.forEachLine(from: start, to: file.length, budget: Self.step) {

@@ -11,7 +11,7 @@ struct InfluxMark: Equatable {
     var tail: [UInt8] = []
 }
 
-/// Counts since the first point for this address.
+/// Counts since the first point that was sent to this InfluxDB.
 struct InfluxCounts: Sendable, Equatable {
     /// Points that InfluxDB has accepted.
     var points: Int64 = 0

@@ -6,7 +6,8 @@ import Synchronization
 /// A background thread that follows the archive's files and sends points.
 ///
 /// Nothing queues up in memory. A checkpoint advances when InfluxDB has confirmed the points before
-/// it. Points sent again, after a kill or a lost answer, are identical, so that is idempotent.
+/// it. Points that are sent again, after a kill or a lost answer, are identical, so InfluxDB stores
+/// them once.
 final class InfluxForwarder: Sendable {
     /// The number of files that are listed at once: an archive of years has many.
     private static let page: Int64 = 1000

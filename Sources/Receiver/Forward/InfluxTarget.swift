@@ -10,7 +10,7 @@ package struct InfluxTarget: Sendable {
     package let url: String
     /// The file with the token; read before each request, so that it can be changed.
     private let tokenFile: String?
-    /// True if it has the API of InfluxDB 2.
+    /// True if the server has the API of InfluxDB 2.
     private let isSecond: Bool
 
     /// Checks a URL with `/write?db=…` or `/api/v2/write?org=…&bucket=…`.

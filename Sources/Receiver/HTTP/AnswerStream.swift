@@ -3,7 +3,7 @@ import Synchronization
 
 /// Sends parts of an answer as they become available; uses no thread between two parts.
 ///
-/// A client that does not read a part is disconnected, and so is one that has left.
+/// Ends if the client does not read a part, or has disconnected.
 package final class AnswerStream: Sendable {
     private struct State {
         var connection: HTTPConnection?

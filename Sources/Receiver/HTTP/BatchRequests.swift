@@ -1,7 +1,9 @@
-// Checks incoming batches before they are stored, wherever that is.
+// Handles uploads of batches: validates header and body, stores the batch, answers.
 import Dispatch
 
-/// Checks requests with batches: first the header, then the body.
+/// Handles upload requests.
+///
+/// The caller passes `store`, so archive and bucket share this code.
 struct BatchRequests: Sendable {
     /// Inflating and checking need memory, so at most two bodies are checked at once; storing needs
     /// little.
@@ -40,7 +42,7 @@ struct BatchRequests: Sendable {
         guard head.length ?? 0 <= maxBody else { throw HTTPRefusal.tooLarge(maxBody) }
     }
 
-    /// Parses a structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
+    /// Returns the idempotency key: a quoted string (RFC 8941, 3.3.3) of plain characters.
     func key(_ head: RequestHead) throws -> String {
         let text = head.fields[.idempotencyKey] ?? ""
         let key = String(text.dropFirst().dropLast())
@@ -50,9 +52,11 @@ struct BatchRequests: Sendable {
         return key
     }
 
-    /// Answers a request with a batch, which `store` stores; throws an HTTPRefusal.
+    /// Validates the batch in a request, stores it with `store`, and returns the response.
     ///
-    /// `device`: the device of the token, "" for any.
+    /// Throws an HTTPRefusal.
+    ///
+    /// `device`: the device that the token belongs to; "" if the token is valid for all.
     func answer(
         _ head: RequestHead,
         _ wire: Spool,
@@ -92,32 +96,5 @@ struct BatchRequests: Sendable {
             limit: limit
         )
         return (body, try body.withView { try IncomingBatch(checking: $0, limit: limit) })
-    }
-}
-
-extension HTTPAnswer {
-    /// Answers a device that checks its token; `device`: whose token it is, "" for any.
-    init(verified device: String) {
-        self.init(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
-    }
-
-    /// Answers a health check; `more`: additional members.
-    init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
-        let facts: [String: Any] = [
-            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
-        ]
-        self.init(200, facts.merging(more) { $1 })
-    }
-}
-
-extension ServerLog {
-    /// Logs a refused request and returns its answer.
-    func refused(_ error: any Error) -> HTTPAnswer {
-        guard let refusal = error as? HTTPRefusal else {
-            write("error: \(error)")
-            return HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)"))
-        }
-        write("refused \(refusal.status): \(refusal.reason)")
-        return HTTPAnswer(refusal)
     }
 }

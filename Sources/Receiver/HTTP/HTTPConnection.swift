@@ -1,4 +1,4 @@
-// A libmicrohttpd connection as the server uses it.
+// Wraps a libmicrohttpd connection for the server.
 import CMicrohttpd
 
 /// A handle of a connection; valid until the daemon reports that it is closed.

@@ -1,4 +1,4 @@
-// Requests and answers as the routes see them, and the routes as the server sees them.
+// The types of one HTTP exchange: request header, plan, response, error.
 import Foundation
 
 /// A request field that routes may read.
@@ -60,6 +60,21 @@ package struct HTTPAnswer: Sendable {
     }
 }
 
+extension HTTPAnswer {
+    /// Answers a device that checks its token; `device`: whose token it is, "" for any.
+    init(verified device: String) {
+        self.init(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
+    }
+
+    /// Answers a health check; `more`: additional members.
+    init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
+        let facts: [String: Any] = [
+            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
+        ]
+        self.init(200, facts.merging(more) { $1 })
+    }
+}
+
 /// A refused request, with status and reason.
 package struct HTTPRefusal: Error {
     package var status: Int
@@ -74,8 +89,8 @@ package struct HTTPRefusal: Error {
 
 /// The next step for a request after its header.
 ///
-/// `isKnown`: it has a good token or session, so it gets more time, and its body is read to the end
-/// so that the client reads the answer.
+/// `isKnown`: the request is authenticated. The server then allows more time, and reads the body to
+/// its end before it answers, so that the client receives the response.
 package enum RequestPlan: Sendable {
     /// Answer now and ignore the body.
     case answer(HTTPAnswer, isKnown: Bool = false)
@@ -83,28 +98,4 @@ package enum RequestPlan: Sendable {
     case body(limit: Int, isKnown: Bool = false)
     /// Ignore the body and send a streamed answer.
     case stream(AnswerStream)
-}
-
-/// A receiver, wherever it stores its batches.
-package protocol ReceiverApplication: HTTPApplication {
-    /// Returns whether requests need no known token.
-    func isOpen() -> Bool
-    /// Called when serving has started.
-    func begin() throws
-    /// Called before the end; work in progress is still answered.
-    func windDown()
-    /// Called after serving has stopped; ends the background work soon.
-    func finish()
-}
-
-/// The routes behind a server.
-package protocol HTTPApplication: Sendable {
-    /// Decides by the header; called on the one serving thread, so it must not block.
-    func plan(_ head: RequestHead) -> RequestPlan
-
-    /// The folder for bodies that exceed their memory.
-    var spoolFolder: String { get }
-
-    /// Answers a request with its complete body; called on a worker's thread, which may block.
-    func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer
 }

@@ -6,11 +6,11 @@ final class RequestExchange: @unchecked Sendable {
     // Unchecked because it has one user at a time; libmicrohttpd's lock synchronizes them.
     let connection: HTTPConnection
     let head: RequestHead
-    /// True if it has a good token or session.
+    /// True if the request has a good token or session.
     var isKnown = false
     /// The client's address as the proxy reports it; nil without a proxy.
     let client: String?
-    /// True if it counts among its client's requests.
+    /// True if the request counts among its client's requests.
     var isAdmitted = false
     /// Receives the body; nil if the body is dropped.
     var body: Spool?
@@ -19,7 +19,7 @@ final class RequestExchange: @unchecked Sendable {
     /// The answer, once it is decided.
     var answer: HTTPAnswer?
     var stream: AnswerStream?
-    /// True if the workers count it and have to learn of its end.
+    /// True if the workers count this request and have to learn of its end.
     var isCounted = false
     private var dropped = 0
 

@@ -28,3 +28,15 @@ package struct ServerLog: Sendable {
         String(String.UnicodeScalarView(line.unicodeScalars.map { $0.isInvisible ? "?" : $0 }))
     }
 }
+
+extension ServerLog {
+    /// Logs a refused request and returns its answer.
+    func refused(_ error: any Error) -> HTTPAnswer {
+        guard let refusal = error as? HTTPRefusal else {
+            write("error: \(error)")
+            return HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)"))
+        }
+        write("refused \(refusal.status): \(refusal.reason)")
+        return HTTPAnswer(refusal)
+    }
+}

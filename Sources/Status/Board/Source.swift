@@ -1,4 +1,4 @@
-// The interface of a source: run it, and have it check itself.
+// The interface of a source of records: runs it, and makes it check itself for silence.
 package import Host
 
 /// A source of records: an adapter that reads one kind of device.

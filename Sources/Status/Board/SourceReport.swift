@@ -5,9 +5,10 @@ package import Host
 package struct SourceReport: Sendable, Equatable {
     /// The device in use: `hci0`, `plughw:CARD=Mic`, `localhost:2947 /dev/ttyACM0`.
     package var device: String
-    /// One phrase about what it does now: `passive scan, extended`, `3D fix, 9 satellites`.
+    /// One phrase about what the source does now: `passive scan, extended`, `3D fix, 9 satellites`.
     package var detail: String
-    /// A problem that does not stop it: the audio clips, a device is too slow for its settings.
+    /// A problem that does not stop the source: the audio clips, a device is too slow for its
+    /// settings.
     package var concern: String?
     /// Records admitted into the queue.
     package var records = 0

@@ -1,4 +1,5 @@
-// Field commands on the queue: the daemon's side and the command's.
+// Field commands on the queue. `QueueRequestHandler` executes them in the daemon; `QueueQuestions`
+// is what a command calls.
 import Host
 import Queue
 import Records

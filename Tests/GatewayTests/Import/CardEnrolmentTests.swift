@@ -23,19 +23,19 @@ import Testing
     @Test func programThatIsKilledBehindTheExchange_hasTheServiceRestarted_byTheNextOne() throws {
         let stub = try StubServer(Self.server, "")
         let device = try device(of: stub)
-        #expect(device.places.isServiceBehind)
-        device.places.noteServiceRestarted()
-        let enrolment = CardEnrolment(device.places, version: "1")
+        #expect(device.paths.isServiceBehind)
+        device.paths.noteServiceRestarted()
+        let enrolment = CardEnrolment(device.paths, version: "1")
         let first = try enrolment.run(on: nil)
         #expect(first.isLater)
         #expect(device.state[1]?.hasPrefix("given\n") == true)
         // It was killed before it could restart anything.
         let second = try enrolment.run(on: nil)
         #expect(second.problem == nil)
-        #expect(device.places.isServiceBehind)
-        device.places.noteServiceRestarted()
+        #expect(device.paths.isServiceBehind)
+        device.paths.noteServiceRestarted()
         #expect(try enrolment.run(on: nil) == CardEnrolment.Outcome())
-        #expect(!device.places.isServiceBehind)
+        #expect(!device.paths.isServiceBehind)
         stub.stop()
     }
 
@@ -62,7 +62,7 @@ import Testing
     func portal_isAskedAgain_andToldAsOne(answer: String) throws {
         let stub = try StubServer(Self.harbour, answer)
         let device = try device(of: stub)
-        let enrolment = CardEnrolment(device.places, version: "1")
+        let enrolment = CardEnrolment(device.paths, version: "1")
         for _ in 1...2 {
             let outcome = try enrolment.run(on: device.card)
             #expect(outcome.isLater)
@@ -76,7 +76,7 @@ import Testing
     @Test func serverThatRefusesACode_isNotAskedAgain() throws {
         let stub = try StubServer(Self.harbour, #"403:{"error":"this code was used"}"#)
         let device = try device(of: stub)
-        let outcome = try CardEnrolment(device.places, version: "1").run(on: device.card)
+        let outcome = try CardEnrolment(device.paths, version: "1").run(on: device.card)
         #expect(outcome.problem != nil && !outcome.isLater)
         #expect(device.errors?.contains("this code was used") == true)
         stub.stop()
@@ -92,7 +92,7 @@ import Testing
         let refused = Locked([Int32]())
         var files = StepFiles()
         files.onStep = {
-            [journal = device.places.journal, errors = device.card + "/waypost-errors.txt"] _, path
+            [journal = device.paths.journal, errors = device.card + "/waypost-errors.txt"] _, path
             in
             guard path == errors else { return }
             let folder = open(journal, O_RDONLY | O_DIRECTORY)
@@ -100,7 +100,7 @@ import Testing
             refused.update { $0.append(flock(folder, LOCK_EX | LOCK_NB) == 0 ? 0 : errno) }
         }
         let enrolment = CardEnrolment(
-            device.places,
+            device.paths,
             version: "1",
             clock: SystemClock(),
             files: files

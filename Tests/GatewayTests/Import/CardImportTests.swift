@@ -33,7 +33,7 @@ import Upload
 
     @Test func importedConfiguration_standsInForThatOfTheDevice_whichSaysSo() throws {
         let device = try Device()
-        let path = device.places.configuration
+        let path = device.paths.configuration
         try device.folder.write("# nothing yet\n[upload]\n", to: "etc/waypost.toml")
         try device.put(Self.configuration("card"), "waypost.toml")
         try device.start()
@@ -44,7 +44,7 @@ import Upload
         let warned = try Configuration.load(path: path, environment: [:])
         #expect(warned.warnings.map(\.description).first?.contains("is not read") == true)
         // Deleting the imported file undoes the import; the same card does not import it again.
-        try FileManager.default.removeItem(atPath: device.places.imported)
+        try FileManager.default.removeItem(atPath: device.paths.imported)
         try device.start()
         let own = try Configuration.load(path: path, environment: [:])
         #expect(own.values.upload.endpoint == "https://mine.example.org/api/ingest")
@@ -156,20 +156,20 @@ import Upload
         let path = device.folder.path + "/boot"
         let pc = try device.start(.card, from: path)
         #expect(pc == ImportOutcome())
-        var places = device.places
-        places.isMountPoint = ImportPlaces.isMounted
-        places.fstab = try device.folder.write("LABEL=FIRMWARE \(path) vfat ro 0 2\n", to: "fstab")
-        let outcome = try CardImport(path, into: places).run()
+        var paths = device.paths
+        paths.isMountPoint = ImportPaths.isMounted
+        paths.fstab = try device.folder.write("LABEL=FIRMWARE \(path) vfat ro 0 2\n", to: "fstab")
+        let outcome = try CardImport(path, into: paths).run()
         #expect(
             outcome.problems.map(\.what) == ["its file system is not there or cannot be read"]
         )
         #expect(device.problems == outcome.problems && outcome.isLater)
         // Its mount point exists.
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        #expect(try CardImport(path, into: places).run().problems.count == 1)
+        #expect(try CardImport(path, into: paths).run().problems.count == 1)
         // A separate partition.
-        places.fstab = try device.folder.write("proc /proc proc defaults 0 0\n", to: "fstab")
-        #expect(try CardImport("/proc", into: places).run().problems == [])
+        paths.fstab = try device.folder.write("proc /proc proc defaults 0 0\n", to: "fstab")
+        #expect(try CardImport("/proc", into: paths).run().problems == [])
     }
 
     /// Returns files whose opening for writing fails on `card`.
@@ -322,7 +322,7 @@ import Upload
         let outcome = try device.start()
         #expect(outcome.problems.count == 6)
         var configuration = Configuration()
-        configuration.runtimeDirectory = device.places.runtime
+        configuration.runtimeDirectory = device.paths.runtime
         configuration.stateDirectory = device.folder.path + "/state"
         let report = Snapshot.report(configuration, .gone(path: ""), version: "test")
         for problem in outcome.problems {

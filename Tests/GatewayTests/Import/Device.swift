@@ -22,20 +22,20 @@ final class Device {
     /// The text of /proc/self/mounts.
     var mounts = ""
 
-    var places: ImportPlaces {
-        var places = ImportPlaces(
+    var paths: ImportPaths {
+        var paths = ImportPaths(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: folder.path + "/run",
             state: folder.path + "/state"
         )
-        places.fstab = folder.path + "/fstab"
-        places.notKept = isForgetful ? folder.path : folder.path + "/nowhere"
-        places.boardSerial = folder.path + "/serial-number"
-        places.bootID = folder.path + "/boot_id"
-        places.isMountPoint = { [isMounted] _ in isMounted }
-        places.mounts = { [mounts] in mounts }
-        return places
+        paths.fstab = folder.path + "/fstab"
+        paths.notKept = isForgetful ? folder.path : folder.path + "/nowhere"
+        paths.boardSerial = folder.path + "/serial-number"
+        paths.bootID = folder.path + "/boot_id"
+        paths.isMountPoint = { [isMounted] _ in isMounted }
+        paths.mounts = { [mounts] in mounts }
+        return paths
     }
 
     init(card fixture: String? = nil) throws {
@@ -53,7 +53,7 @@ final class Device {
         from path: String? = nil,
         _ files: StepFiles = StepFiles()
     ) throws -> ImportOutcome {
-        try CardImport(path ?? card, on: medium, into: places, files: files).run()
+        try CardImport(path ?? card, on: medium, into: paths, files: files).run()
     }
 
     func put(_ text: String, _ name: String) throws {
@@ -75,6 +75,6 @@ final class Device {
 
     /// Returns the problems that `status` shows after `time`.
     func problems(after time: Duration) -> [CardProblem] {
-        CardProblems.read(in: places.runtime).all(at: SystemClock().now() + time)
+        CardProblems.read(in: paths.runtime).all(at: SystemClock().now() + time)
     }
 }

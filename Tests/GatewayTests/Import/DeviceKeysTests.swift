@@ -88,9 +88,9 @@ import Setup
             "state_directory = \"\(elsewhere)\"\nruntime_directory = \"\(elsewhere)\"\n\(endpoint)",
             to: "etc/imported.toml"
         )
-        #expect(try CardEnrolment(device.places, version: "1").run(on: nil).hasNewToken)
+        #expect(try CardEnrolment(device.paths, version: "1").run(on: nil).hasNewToken)
         #expect(!FileManager.default.fileExists(atPath: elsewhere))
-        #expect(try DeviceID.kept(in: device.places.state) != nil)
+        #expect(try DeviceID.kept(in: device.paths.state) != nil)
         stub.stop()
     }
 }

@@ -97,15 +97,15 @@ import Testing
     @Test func importThatIsKilled_hasTheServiceRestarted_byTheNextOne() throws {
         for step in 1... {
             let device = try device(secret: "waypost.token", "new-token\n")
-            device.places.noteServiceRestarted()
+            device.paths.noteServiceRestarted()
             guard try start(device, cutAfter: step) else { break }
             // If it was killed before its commit, the next import finds the card unchanged.
             try device.start()
-            #expect(device.places.isServiceBehind, "step \(step)")
+            #expect(device.paths.isServiceBehind, "step \(step)")
             #expect(device.state == [Self.new, Self.newToken])
-            device.places.noteServiceRestarted()
+            device.paths.noteServiceRestarted()
             try device.start()
-            #expect(!device.places.isServiceBehind)
+            #expect(!device.paths.isServiceBehind)
         }
     }
 

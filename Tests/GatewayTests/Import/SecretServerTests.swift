@@ -99,7 +99,7 @@ import Setup
     /// Returns the secret that the gateway would send to its configured server, or why it sends
     /// none.
     private func sent(by device: Device, from folder: String) throws -> Result<String, Failure> {
-        let path = device.places.configuration
+        let path = device.paths.configuration
         let upload = try Configuration.load(path: path, environment: [:]).values.upload
         let environment = ["CREDENTIALS_DIRECTORY": folder]
         return Result { () throws(Failure) in
@@ -129,13 +129,13 @@ import Setup
         let device = try Device()
         try device.folder.write("[upload]\n\(own)\n", to: "etc/waypost.toml")
         try FileManager.default.createDirectory(
-            atPath: device.places.credentials,
+            atPath: device.paths.credentials,
             withIntermediateDirectories: true
         )
         try device.folder.write("unbound\n", to: "credstore/waypost.token")
         if let first {
             // It stays usable while the device's own file is in force.
-            #expect(try sent(by: device, from: device.places.credentials).get() == "unbound")
+            #expect(try sent(by: device, from: device.paths.credentials).get() == "unbound")
             #expect(try plug("[upload]\n\(first)\n", into: device).imported == ["waypost.toml"])
         }
         let outcome = try plug(Self.configuration(Self.evil), into: device)
@@ -146,7 +146,7 @@ import Setup
         try device.put(Self.configuration(Self.old), "waypost.toml")
         try device.put("token-1", "waypost.token")
         #expect(try device.start().imported == ["waypost.token", "waypost.toml"])
-        #expect(try sent(by: device, from: device.places.credentials).get() == "token-1")
+        #expect(try sent(by: device, from: device.paths.credentials).get() == "token-1")
     }
 
     /// systemd also has credentials from elsewhere (/run/credstore, the host of this machine): an
@@ -192,9 +192,9 @@ import Setup
         let stub = try StubServer(StubServer.posts(answer), "")
         let device = try Device()
         let server = "http://127.0.0.1:\(stub.port)"
-        let (path, state) = (device.places.configuration, device.places.state)
+        let (path, state) = (device.paths.configuration, device.paths.state)
         try device.folder.write(
-            "state_directory = \"\(state)\"\nruntime_directory = \"\(device.places.runtime)\"\n",
+            "state_directory = \"\(state)\"\nruntime_directory = \"\(device.paths.runtime)\"\n",
             to: "etc/waypost.toml"
         )
         let given = try device.folder.write("given\n", to: "given")
@@ -221,7 +221,7 @@ import Setup
     /// The configuration is changed by hand: the file itself names its server.
     @Test func gateway_readsASecret_forItsOwnServerAlone() throws {
         let device = try device("waypost.token", "old-token")
-        let environment = ["CREDENTIALS_DIRECTORY": device.places.credentials]
+        let environment = ["CREDENTIALS_DIRECTORY": device.paths.credentials]
         let read = { (endpoint: String) throws(Failure) in
             try Token.read(file: nil, environment: environment, for: endpoint)
         }

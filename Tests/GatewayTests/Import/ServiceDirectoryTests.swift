@@ -16,8 +16,8 @@ import Setup
     /// A device whose state and runtime directory belong to the service's user.
     private func device() throws -> Device {
         let device = try Device()
-        mkdir(device.places.state, 0o750)
-        for path in [device.places.state, device.places.runtime] {
+        mkdir(device.paths.state, 0o750)
+        for path in [device.paths.state, device.paths.runtime] {
             try #require(chown(path, Self.nobody, Self.nobody) == 0)
         }
         return device
@@ -30,7 +30,7 @@ import Setup
 
     private func owners(of device: Device) throws -> [String: uid_t] {
         var owners: [String: uid_t] = [:]
-        for folder in [device.places.state, device.places.runtime] {
+        for folder in [device.paths.state, device.paths.runtime] {
             for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
                 owners[name] = owner("\(folder)/\(name)")
             }
@@ -51,7 +51,7 @@ import Setup
         try device.put("[upload]\nendpoint = \"\(endpoint)\"\n", "waypost.toml")
         try device.put("KNOWNCODE", "waypost.code")
         try device.start()
-        #expect(try CardEnrolment(device.places, version: "1").run(on: nil).isLater)
+        #expect(try CardEnrolment(device.paths, version: "1").run(on: nil).isLater)
         let owners = try owners(of: device)
         let expected = ["asked-token", "device_id", "import-not-told", "import-problems.json"]
         #expect(owners.keys.sorted() == expected)
@@ -63,10 +63,10 @@ import Setup
         let stub = try StubServer(Self.ready, "")
         let device = try device()
         try device.folder.write(
-            "state_directory = \"\(device.places.state)\"\nruntime_directory = \"\(device.places.runtime)\"\n",
+            "state_directory = \"\(device.paths.state)\"\nruntime_directory = \"\(device.paths.runtime)\"\n",
             to: "etc/waypost.toml"
         )
-        let path = device.places.configuration
+        let path = device.paths.configuration
         _ = try Onboarding(configuration: path, environment: [:], version: "1")
             .enrol(at: "http://127.0.0.1:\(stub.port)/api/ingest", with: .code("KNOWNCODE"))
         let owners = try owners(of: device)
@@ -78,7 +78,7 @@ import Setup
 
     @Test func directory_isGivenToTheService_onlyWhereItIsRoots_andNotThroughALink() throws {
         let device = try device()
-        let service = ServiceOwner(stateDirectory: device.places.state)
+        let service = ServiceOwner(stateDirectory: device.paths.state)
         #expect(service.ids?.user == Self.nobody)
         let folder = TemporaryFolder("roots", "other", "victim")
         let (roots, other) = (folder.path + "/roots", folder.path + "/other")
@@ -94,7 +94,7 @@ import Setup
     /// Root does not follow links that the service's user has put there.
     @Test func linksInItsDirectories_areNotRead() throws {
         let device = try device()
-        let (state, runtime) = (device.places.state, device.places.runtime)
+        let (state, runtime) = (device.paths.state, device.paths.runtime)
         let id = try device.folder.write("0f9b54c1-64f5-4d2c-9c7e-2f1e6b0f7a11\n", to: "secret")
         symlink(id, state + "/device_id")
         #expect(throws: (any Error).self) { try DeviceID.kept(in: state) }

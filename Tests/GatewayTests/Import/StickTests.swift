@@ -45,7 +45,7 @@ import Setup
         #expect(try device.start().imported == ["waypost.toml"])
         #expect(try device.start(.stick, from: stick.path).imported == [])
         #expect(device.state == ["import.stick = true\n" + Self.configuration("card"), nil])
-        let path = device.places.configuration
+        let path = device.paths.configuration
         let loaded = try Configuration.load(path: path, environment: [:])
         #expect(!loaded.values.allowsSticks)
         #expect(loaded.shown.contains("stick = false  # \(path):2\n"))

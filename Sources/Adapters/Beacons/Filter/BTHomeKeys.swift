@@ -50,7 +50,7 @@ struct CCMCipher: ~Copyable {
         let count = sealed.ciphertext.count
         var tag = sealed.tag
         guard let context, let algorithm, key.count == 16, !tag.isEmpty, count > 0,
-            // After a wrong tag, a context that was not reset rejects right ones.
+            // Reset the context first: after one wrong tag it would also reject valid tags.
             EVP_CIPHER_CTX_reset(context) == 1,
             EVP_DecryptInit_ex(context, algorithm, nil, nil, nil) == 1,
             EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, Int32(nonce.count), nil) == 1,
@@ -79,7 +79,8 @@ package struct BTHomeKeys: ~Copyable {
 
     /// Decrypts a beacon's readings if there is a key for it; otherwise changes nothing.
     ///
-    /// Returns why the readings were left out; unencrypted data may come from anybody.
+    /// Returns the reason if readings were dropped. Unencrypted data of a device with a key is
+    /// dropped, because anybody could send it.
     package func read(
         _ beacon: inout DecodedBeacon,
         from sender: BluetoothAddress
@@ -102,8 +103,8 @@ package struct BTHomeKeys: ~Copyable {
         return nil
     }
 
-    /// Returns the nonce: address, UUID, device information and counter, in the byte order of the
-    /// air except for the address.
+    /// Returns the nonce: address, UUID, device information and counter, in the order in which they
+    /// are sent, except for the address (most significant byte first).
     private func nonce(_ sealed: SealedPayload, _ device: BluetoothAddress) -> [UInt8] {
         var nonce: [UInt8] = (0..<6).map {
             UInt8(truncatingIfNeeded: device.value >> (40 - 8 * $0))

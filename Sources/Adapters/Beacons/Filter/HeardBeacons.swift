@@ -5,16 +5,19 @@ import Records
 /// Spaces the sightings of each beacon evenly, and remembers its last measurement.
 ///
 /// A beacon is its kind and id: an id heard from a new address is the same beacon. Spacing follows
-/// the generic cell rate algorithm (ITU-T I.371): one slot every 1 / rate, usable up to a fifth
-/// early, so that a beacon that sends at about the limit is not halved.
+/// the generic cell rate algorithm (ITU-T I.371): one slot every 1 / rate. A sighting may come up
+/// to a fifth of the spacing early. Otherwise a beacon that sends at about the limit would lose
+/// every other sighting.
 struct HeardBeacons {
     /// Beacons remembered; above this, the half that was not heard for longest is evicted.
     ///
     /// Beacons without a measurement go first, because most addresses in a crowd are heard only
     /// once. An evicted sensor has its current measurement stored twice.
     static let limit = 4096
-    /// Above any beacon's rate (one every 20 ms): disables the limit, as a fast replay needs.
-    static let everything = 1000.0
+    /// A rate that disables the limit, for a fast replay.
+    ///
+    /// No beacon sends more than 50 times per second.
+    static let unlimitedRate = 1000.0
 
     private struct Key: Hashable {
         var kind: BeaconKind
@@ -35,7 +38,7 @@ struct HeardBeacons {
         var newest: BootInstant
         var measurement: LastMeasurement?
 
-        /// Evaluates a sighting in place; a call through the whole table would copy it.
+        /// Evaluates a sighting in place, to avoid copying the entry.
         mutating func take(
             _ mark: MeasurementMark?,
             _ telemetry: Telemetry,
@@ -43,20 +46,23 @@ struct HeardBeacons {
             _ limit: Limit
         ) -> MeasurementVerdict {
             newest = now
-            guard let mark else { return admits(at: now, limit) ? .new : .tooOften }
+            guard let mark else { return consumeSlot(at: now, limit) ? .new : .tooOften }
             var last = measurement ?? LastMeasurement()
             // Moved out and back so that its arrays are never copied.
             measurement = nil
             defer { measurement = last }
             let verdict = last.judge(mark, telemetry, at: now)
-            guard !last.givesWay(mark, at: now), admits(at: now, limit) else { return .tooOften }
+            guard !last.givesWay(mark, at: now), consumeSlot(at: now, limit) else {
+                return .tooOften
+            }
             // A measurement that is not stored now is still new when heard again.
             if verdict == .new { last.keep(mark, telemetry, at: now) }
             return verdict
         }
 
-        private mutating func admits(at now: BootInstant, _ limit: Limit) -> Bool {
-            // A slot further away was set in an earlier boot, whose clock does not matter now.
+        /// Uses the next slot and returns true; false if it is still too early for that.
+        private mutating func consumeSlot(at now: BootInstant, _ limit: Limit) -> Bool {
+            // A later slot comes from an earlier boot and is ignored.
             let isForeign = due - now > limit.farthest
             guard now >= due - limit.early || isForeign else { return false }
             if isForeign { due = now }
@@ -79,10 +85,10 @@ struct HeardBeacons {
     private let limit: Limit
     private var heard: [Key: Heard] = [:]
 
-    /// Limits to `rate` sightings per second (above 0); `everything` or more disables the limit.
+    /// Limits to `rate` sightings per second (above 0); `unlimitedRate` or more disables the limit.
     init(rate: Double) {
-        let places = min(max(rate, 0.001), Self.everything)
-        let spacing = places < Self.everything ? Duration.nanoseconds(Int64(1e9 / places)) : .zero
+        let rate = min(max(rate, 0.001), Self.unlimitedRate)
+        let spacing = rate < Self.unlimitedRate ? Duration.nanoseconds(Int64(1e9 / rate)) : .zero
         limit = Limit(spacing: spacing)
     }
 
@@ -123,10 +129,10 @@ struct HeardBeacons {
     }
 
     private mutating func forgetHalf() {
-        let passers = heard.values.filter { $0.measurement == nil }.map(\.newest)
-        // With fewer, the table would have to be searched too often.
-        let isCrowd = passers.count >= Self.limit / 8
-        let moments = (isCrowd ? passers : heard.values.map(\.newest)).sorted()
+        let unmeasured = heard.values.filter { $0.measurement == nil }.map(\.newest)
+        // If fewer can be evicted, evictions would be too frequent.
+        let isCrowd = unmeasured.count >= Self.limit / 8
+        let moments = (isCrowd ? unmeasured : heard.values.map(\.newest)).sorted()
         let middle = moments[moments.count / 2]
         heard = heard.filter { _, beacon in
             beacon.newest > middle || isCrowd && beacon.measurement != nil

@@ -3,7 +3,7 @@ import Host
 import Records
 import StatusBoard
 
-/// The receiving half of the source; used by the source's thread only.
+/// Takes the HCI events of the beacon source; used by the source's thread only.
 final class Reception {
     private let clock: any HostClock
     private let sink: any RecordSink

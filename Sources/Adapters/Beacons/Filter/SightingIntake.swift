@@ -4,7 +4,7 @@ import Records
 
 /// The intake of one beacon source; used by the source's thread only.
 ///
-/// A repeated measurement becomes a sighting without readings: that it was heard, and how strongly.
+/// A repeated measurement becomes a sighting with RSSI but no readings.
 struct SightingIntake: ~Copyable {
     /// Limit of the payload cache, in weights: 4096 common payloads, or fewer long ones and ones
     /// with several beacons.
@@ -32,9 +32,12 @@ struct SightingIntake: ~Copyable {
         var weight: Int { 1 + admitted.count + data.count / 64 }
     }
 
-    /// A decoded beacon that the lists admit.
+    /// A decoded beacon that passed the allow and deny lists.
     private struct Admitted {
-        /// As first heard; its readings hold their mark, so that a restart recognizes them.
+        /// The sighting as first received.
+        ///
+        /// Its telemetry includes the measurement's sequence number, so that a restart recognizes
+        /// the measurement.
         var sighting: Sighting
         var mark: MeasurementMark?
         /// The device to name in messages about these readings.

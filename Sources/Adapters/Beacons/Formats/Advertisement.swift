@@ -7,7 +7,7 @@ import Records
 package enum Advertisement {
     /// Returns the beacons in the data, in the data's order.
     ///
-    /// With `unknown`, also manufacturer and service data that no decoder knows.
+    /// If `unknown` is true, also returns manufacturer and service data that no decoder supports.
     package static func decode(_ data: ArraySlice<UInt8>, unknown: Bool) -> [DecodedBeacon] {
         var beacons: [DecodedBeacon] = []
         var cursor = ByteCursor(data)
@@ -55,7 +55,10 @@ package enum Advertisement {
 }
 
 extension Advertisement {
-    /// Decodes a person's input: as `decode`, but accepts a bare Ruuvi payload, as published, too.
+    /// Decodes bytes that a person typed.
+    ///
+    /// Also accepts a Ruuvi payload without its company id, as in Ruuvi's documentation, and
+    /// returns unknown payloads.
     package static func decodeLeniently(_ bytes: [UInt8]) -> [DecodedBeacon] {
         let beacons = decode(bytes[...], unknown: false)
         if beacons.isEmpty, let format = bytes.first, Ruuvi.lengths[format] == bytes.count,

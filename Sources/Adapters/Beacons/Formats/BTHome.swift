@@ -11,6 +11,7 @@ package struct SealedPayload: Sendable, Equatable {
     var tag: [UInt8]
 }
 
+/// Decodes BTHome service data.
 package enum BTHome {
     private static let uuid: UInt64 = 0xFCD2
     /// Bits of the device information byte: encrypted, and an address follows.

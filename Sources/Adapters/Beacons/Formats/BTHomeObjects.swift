@@ -3,7 +3,9 @@ import Records
 
 /// The encoding of one object id's data.
 enum BTHomeObject {
-    /// An integer of `length` bytes; times `factor` it counts steps of the quantity.
+    /// An integer of `length` bytes.
+    ///
+    /// The integer times `factor` is the value in steps of the quantity.
     case number(Quantity, length: Int, isSigned: Bool, factor: Int64)
     /// One byte, for an event.
     case event(Quantity)
@@ -104,7 +106,7 @@ enum BTHomeObject {
         0xF0: unsigned(.deviceType, 2),
     ]
 
-    /// Binary sensors; 1 is the state that the quantity names.
+    /// Binary sensors: 1 means that the named state is true.
     private static let flags: [UInt8: Quantity] = [
         0x0F: .isOn, 0x10: .hasPower, 0x11: .isOpen, 0x15: .isBatteryLow, 0x16: .isBatteryCharging,
         0x17: .carbonMonoxide, 0x18: .isCold, 0x19: .isConnected, 0x1A: .isDoorOpen,

@@ -4,7 +4,7 @@ package import Records
 /// The decoded contents of one advertisement.
 package struct DecodedBeacon: Sendable, Equatable {
     package var kind: BeaconKind
-    /// nil if the payload has none; the device's address is then the id.
+    /// nil if the payload has no id; see `identifier`.
     package var beaconID: String?
     /// dBm at 1 m.
     package var txPower: Int?
@@ -13,7 +13,7 @@ package struct DecodedBeacon: Sendable, Equatable {
     package var data: [UInt8] = []
     /// The address in the payload.
     package var device: BluetoothAddress?
-    /// Identifies this measurement among the sensor's; nil if the payload has no such number.
+    /// The sensor's sequence number or counter for this measurement; nil if the payload has none.
     package var mark: MeasurementMark?
     /// The encrypted payload that `BTHomeKeys` decrypts.
     package var sealed: SealedPayload?

@@ -2,7 +2,7 @@
 import Host
 import Records
 
-/// Service data of UUID 0xFEAA: UID, URL, TLM and EID frames.
+/// Decodes service data of UUID 0xFEAA: UID, URL, TLM and EID frames.
 package enum Eddystone {
     /// Eddystone sends its power at 0 m; the loss over the first metre is 41 dB.
     private static let firstMetre = 41
@@ -45,8 +45,9 @@ package enum Eddystone {
         ".com", ".org", ".edu", ".net", ".info", ".biz", ".gov",
     ]
 
-    /// The encoded limit of the specification; longer URLs would become ids of two thousand
-    /// letters.
+    /// The specification's limit in encoded bytes.
+    ///
+    /// Without it, an id could have 2000 characters.
     private static let longestURL = 17
 
     private static func url(_ cursor: inout ByteCursor) -> DecodedBeacon? {

@@ -2,7 +2,7 @@
 import Host
 import Records
 
-/// Apple's iBeacon (Proximity Beacon Specification, release R1).
+/// Decodes Apple's iBeacon (Proximity Beacon Specification, release R1).
 package enum IBeacon {
     /// Company 0x004C, type 02, length 0x15; other Apple data is not a beacon.
     private static let header: [UInt8] = [0x4C, 0x00, 0x02, 0x15]

@@ -2,7 +2,8 @@
 import Glibc
 import Records
 
-/// Manufacturer data of company 0x0499; all big-endian, extreme values mean "not available".
+/// Decodes manufacturer data of company 0x0499; all big-endian, extreme values mean "not
+/// available".
 package enum Ruuvi {
     /// Payload lengths by format, which is the first byte.
     static let lengths: [UInt8: Int] = [3: 14, 5: 24, 6: 20, 0xE1: 40]

@@ -20,7 +20,7 @@ struct AdapterChange: Equatable {
         self.adapter = adapter
     }
 
-    /// Parses a packet; nil for any other.
+    /// Parses an adapter event; returns nil for any other packet.
     init?(_ packet: ArraySlice<UInt8>) {
         var cursor = ByteCursor(packet)
         // A stack-internal event (0xFD) about a device (1), in the machine's byte order.

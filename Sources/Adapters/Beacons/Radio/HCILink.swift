@@ -7,7 +7,8 @@ import Host
 protocol HCILink: AnyObject {
     /// Readable when `receive` may have something.
     var descriptor: Int32 { get }
-    /// No other program uses the controller: we may reset it and set its event masks.
+    /// Whether no other program uses the controller, so that we may reset it and set its event
+    /// masks.
     var isExclusive: Bool { get }
     func send(_ command: HCI.Command) throws
     /// Returns the next event, from its event code on; nil if none has arrived. Throws when the

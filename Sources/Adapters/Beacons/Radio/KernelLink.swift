@@ -1,104 +1,18 @@
-// The kernel's Bluetooth sockets, and an adapter reached through one.
+// A Bluetooth adapter of this machine, accessed through a raw HCI socket.
 import CBlueZ
 import CLinux
 import Glibc
 import Host
-import StatusBoard
 
-/// Opens AF_BLUETOOTH sockets and explains their errors.
-enum KernelSocket {
-    static let anyAdapter = UInt16(HCI_DEV_NONE)
-
-    /// The channels of a socket (BlueZ, hci(7)).
-    enum Channel: UInt16 {
-        case raw = 0
-        case monitor = 2
-        case control = 3
-    }
-
-    /// Opens an unbound, non-blocking socket.
-    static func open(for name: String) throws -> Descriptor {
-        let number = Glibc.socket(
-            AF_BLUETOOTH,
-            Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue),
-            BTPROTO_HCI
-        )
-        guard number >= 0 else { throw error("socket", name, errno) }
-        return Descriptor(owning: number)
-    }
-
-    static func bound(to channel: Channel, for name: String) throws -> Descriptor {
-        let socket = try open(for: name)
-        guard waypost_hci_bind(socket.number, anyAdapter, channel.rawValue) == 0 else {
-            throw error("bind", name, errno)
-        }
-        return socket
-    }
-
-    /// Returns the names of the present adapters, such as `hci1`.
-    static func adapters() -> [String] {
-        guard let socket = try? open(for: "Bluetooth") else { return [] }
-        var numbers = [UInt16](repeating: 0, count: 16)
-        let count = waypost_hci_adapters(socket.number, &numbers, Int32(numbers.count))
-        return numbers.prefix(max(0, Int(count))).sorted().map { "hci\($0)" }
-    }
-
-    /// Returns the error of a call, with its remedy.
-    static func error(_ call: String, _ name: String, _ code: Int32) -> any Error {
-        let reason = String(cString: strerror(code))
-        switch code {
-        case EPERM, EACCES:
-            return Failure(
-                "\(name): \(call): \(reason); run it by its service, or give it CAP_NET_RAW and CAP_NET_ADMIN",
-                code: .permission
-            )
-        case ENODEV, EPIPE: return NoAdapter(name: name)
-        case EAFNOSUPPORT:
-            return Failure(
-                "\(name): this kernel has no Bluetooth (\(reason)); try `modprobe bluetooth`"
-            )
-        case ERFKILL: return RadioBlocked(name: name)
-        case ENETDOWN: return Failure("\(name): it was switched off; it is switched on again")
-        case EADDRNOTAVAIL:
-            return Failure(
-                "\(name): \(call): the controller has no address; give it one with `btmgmt --index \(name.dropFirst(3)) public-addr ADDRESS`, or static-addr"
-            )
-        case EBUSY, EUSERS:
-            return Failure(
-                "\(name): \(call): another program has the adapter to itself; `btmon` shows which"
-            )
-        default: return Failure("\(name): \(call): \(reason) (errno \(code))")
-        }
-    }
-}
-
-/// The adapter does not exist; `AdapterMonitor` reports when it appears.
-struct NoAdapter: Error, CustomStringConvertible {
-    var name: String
-    /// The adapters that exist.
-    var others: [String] = []
-
-    var description: String {
-        let plug = "\(name): no such Bluetooth adapter; plug it in"
-        guard !others.isEmpty else { return plug }
-        let list = others.joined(separator: ", ")
-        return "\(plug), or set beacons.source to one that is there: \(list)"
-    }
-}
-
-/// rfkill prevents switching the adapter on.
-struct RadioBlocked: Error, CustomStringConvertible {
-    var name: String
-
-    var description: String { "\(name): switched off by rfkill; `rfkill unblock bluetooth`" }
-}
-
-/// A Bluetooth adapter of this machine, through a raw HCI socket of the kernel.
+/// An HCI link over a raw AF_BLUETOOTH socket.
 ///
-/// Receives every event of the adapter, whoever caused it: libbluetooth, bluetoothd or the kernel.
+/// Receives every event of the adapter, whichever program caused it. Used by the source's thread
+/// only.
 final class KernelLink: HCILink {
-    /// The requested buffer size; the kernel uses about 800 bytes per report, so a reader may stall
-    /// for seconds.
+    /// The requested buffer size.
+    ///
+    /// The kernel uses about 800 bytes per report, so no packet is lost even if reading stalls for
+    /// seconds.
     private static let receiveBuffer: Int32 = 2 << 20
 
     private let socket: Descriptor
@@ -156,11 +70,10 @@ final class KernelLink: HCILink {
     var descriptor: Int32 { socket.number }
     let isExclusive = false
 
-    /// Packets that the kernel dropped because the socket's buffer was full; not reported
-    /// elsewhere.
+    /// Packets that the kernel dropped because the socket's buffer was full.
     ///
-    /// HCI sockets do not pass on SO_RXQ_OVFL (hci_sock_recvmsg), but the kernel counts
-    /// (sock_queue_rcv_skb).
+    /// The kernel gives no other sign of it. HCI sockets do not support SO_RXQ_OVFL, so this reads
+    /// the kernel's drop counter.
     var losses: Int { Self.drops(of: socket.number) }
 
     /// Returns a socket's drop counter: the last of the nine values of SO_MEMINFO (Linux 4.12).
@@ -198,7 +111,9 @@ final class KernelLink: HCILink {
         return foreignOrder
     }
 
-    /// A connection uses the adapter: so the adapter works, and a reset would drop the connection.
+    /// Another program has a connection through the adapter.
+    ///
+    /// The adapter therefore works, and a reset would drop the connection.
     var hasConnections: Bool {
         guard let adapter else { return false }
         return waypost_hci_connections(socket.number, UInt16(truncatingIfNeeded: adapter)) > 0

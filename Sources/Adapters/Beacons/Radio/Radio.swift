@@ -1,13 +1,16 @@
-// Controllers with a scan, independent of how they are reached.
+// A Bluetooth controller that scans. `CommandedRadio` sends HCI commands itself; `SharedRadio` asks
+// the kernel to scan, because bluetoothd owns the adapter.
 import Host
 
-/// A connected controller.
+/// An open controller: starts, resets and ends the scan.
+///
+/// Used by the source's thread only.
 protocol Radio: AnyObject {
     /// The source of its events.
     var link: any HCILink { get }
     /// A short description of the scan: `passive scan, extended`.
     var detail: String { get }
-    /// Ending the scan ends it for other programs, too.
+    /// Whether ending our scan also ends other programs' scans.
     var endsForAll: Bool { get }
     /// Starts or restarts the scan.
     func start(until stop: StopSignal, _ pass: EventSink) throws
@@ -27,7 +30,7 @@ protocol RadioSource: AnyObject {
     var adapter: Int? { get }
     /// Opens the controller without starting our scan; `step` is the recovery step to do first.
     ///
-    /// `pass` gets events that arrive until then: others that share the controller may be scanning.
+    /// `pass` receives events that arrive meanwhile, from scans of other programs.
     func open(
         _ step: SilenceRecovery.Step,
         until stop: StopSignal,
@@ -41,7 +44,7 @@ final class CommandedRadio: Radio {
     private let settings: ScanSettings
     /// Switches the controller off and on; nil if HCI_Reset does that.
     private let powerCycle: (() throws -> Void)?
-    /// Other programs use the adapter, too.
+    /// Whether other programs may also use the adapter.
     private let hasCompany: Bool
     private var scanner: Scanner?
     private var foundRunning = false
@@ -78,8 +81,10 @@ final class CommandedRadio: Radio {
         foundRunning = false
     }
 
-    /// Ends the scan, also one found running that no other program can want: a crash of ours left
-    /// it on.
+    /// Ends the scan.
+    ///
+    /// Leaves a scan that was already running only if another program may use it; otherwise it is
+    /// left over from our own crash.
     func end(_ pass: EventSink) {
         if foundRunning, hasCompany { return }
         scanner?.end(pass)
@@ -120,7 +125,8 @@ final class SharedRadio: Radio {
         (["passive scan, shared with bluetoothd"] + departures.map(\.brief)).joined(separator: ", ")
     }
 
-    /// The settings without effect beside bluetoothd: briefly for the detail, and in full.
+    /// Settings that have no effect while bluetoothd shares the adapter, each with a short and a
+    /// full message.
     var departures: [(brief: String, text: String)] {
         var departures: [(brief: String, text: String)] = []
         if scan.isActive {
@@ -155,21 +161,23 @@ final class SharedRadio: Radio {
 
     func start(until stop: StopSignal, _ pass: EventSink) throws {
         try remove(until: stop)
-        let pace = try management.ask(Management.setMonitorScan(scan), until: stop)
-        hasOurPace = pace.status == Management.success
-        let command = Management.addMonitor(Management.patterns(unknown: keepsUnknown))
+        let pace = try management.ask(BluetoothManagement.setMonitorScan(scan), until: stop)
+        hasOurPace = pace.status == BluetoothManagement.success
+        let command = BluetoothManagement.addMonitor(
+            BluetoothManagement.patterns(unknown: keepsUnknown)
+        )
         let answer = try management.ask(command, until: stop)
         switch answer.status {
-        case Management.success:
+        case BluetoothManagement.success:
             var cursor = ByteCursor(answer.values[...])
             monitor = cursor.littleEndian(2).map { UInt16(truncatingIfNeeded: $0) }
             try checkDuplicates(until: stop, pass)
-        case Management.noResources:
-            // Monitors outlive their program; some exist, so the kernel scans already.
+        case BluetoothManagement.noResources:
+            // The table is full of monitors left by earlier processes, so the kernel already scans.
             monitor = nil
-        case Management.unknownCommand, Management.notSupported:
+        case BluetoothManagement.unknownCommand, BluetoothManagement.notSupported:
             throw NotSupported()
-        case Management.permissionDenied:
+        case BluetoothManagement.permissionDenied:
             throw Failure(
                 "\(command.name): no permission; run it by its service, or give it CAP_NET_ADMIN",
                 code: .permission
@@ -182,12 +190,12 @@ final class SharedRadio: Radio {
     /// Rejects kernels that filter duplicates under a monitor (5.17 and later without a fix of
     /// 2024).
     ///
-    /// Each repeat is a measurement. The kernel's scan command shows the filter; without a command
-    /// it already scans for other monitors.
+    /// We need every repeat. The kernel's scan command shows whether it filters; no command means
+    /// that a scan is already running.
     private func checkDuplicates(until stop: StopSignal, _ pass: EventSink) throws {
         let end = SystemClock().now() + Self.scanStart
         while SystemClock().now() < end, !stop.isRaised {
-            // A controller that never pauses must not keep us here.
+            // Check the deadline here too, because a busy controller never runs out of events.
             while SystemClock().now() < end, !stop.isRaised, let event = try link.receive() {
                 pass(event)
             }
@@ -215,7 +223,7 @@ final class SharedRadio: Radio {
         monitor = nil
         // Removing the adapter has removed its monitor, too.
         _ = try management.ask(
-            Management.removeMonitor(handle),
+            BluetoothManagement.removeMonitor(handle),
             until: stop,
             timeout: stop == nil ? .milliseconds(300) : .seconds(5)
         )

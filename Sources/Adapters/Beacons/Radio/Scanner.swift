@@ -10,9 +10,9 @@ struct Scanner {
     private static let endTimeout = Duration.milliseconds(300)
 
     private let link: any HCILink
-    /// Uses the extended commands.
+    /// Whether the scan uses the extended commands.
     let isExtended: Bool
-    /// The controller was already scanning.
+    /// Whether the controller was already scanning.
     let foundRunning: Bool
 
     /// Sets the controller up and starts scanning.
@@ -36,10 +36,9 @@ struct Scanner {
         (isExtended, foundRunning) = try Self.start(settings, dialogue, pass)
     }
 
-    /// Starts with the supported commands, else with the other kind.
+    /// Starts with extended commands if supported, else legacy ones.
     ///
-    /// The other kind is tried if the first is refused as unknown or, by a controller that has been
-    /// used with the other kind, as not allowed.
+    /// If the controller rejects them as unknown or disallowed, tries the other set.
     private static func start(
         _ settings: ScanSettings,
         _ dialogue: Dialogue,
@@ -71,8 +70,8 @@ struct Scanner {
         guard status == 0 || status == HCI.commandDisallowed else {
             throw ScanRefusal(command: parameters.name, status: status)
         }
-        // Always off first: enabling twice changes nothing. Some controllers refuse this if already
-        // off.
+        // Disable first, because enabling a running scan has no effect. Some controllers reject
+        // disabling a scan that is off.
         let off = enable(false, isExtended)
         try dialogue.expectSuccess(off, tolerating: HCI.commandDisallowed, pass)
         if status != 0 { try dialogue.expectSuccess(parameters, pass) }
@@ -134,7 +133,7 @@ struct NoAnswer: Error, CustomStringConvertible {
 /// Sends commands and waits for their answers.
 private struct Dialogue {
     let link: any HCILink
-    /// Ends the wait; nil if it has been raised already.
+    /// Ends the wait; nil during shutdown, when it is already raised.
     let stop: StopSignal?
     let timeout: Duration
 

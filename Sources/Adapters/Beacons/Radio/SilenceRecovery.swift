@@ -3,8 +3,8 @@ import Host
 
 /// Escalates from the mildest remedy to the strongest during silence; a pure value without a clock.
 ///
-/// A site may truly have no beacons. So the steps are taken once, then again after growing pauses,
-/// and a controller is reset at most three times per hour.
+/// A site may truly have no beacons. So the steps are taken once, then again after growing pauses;
+/// resets and reopens together happen at most three times per hour.
 struct SilenceRecovery {
     enum Step: Equatable {
         /// Switch the scan off and on.
@@ -18,9 +18,9 @@ struct SilenceRecovery {
     /// Silence limit for the first step, since the later of the last report and the start of the
     /// scan.
     static let limit = Duration.seconds(90)
-    /// The limit for later steps if there were beacons before, because they would have been heard.
+    /// The silence limit after the first step if beacons were heard before.
     ///
-    /// Less than the 30 s between checks, else every other check would be slightly too early.
+    /// Shorter than the 30 s between health checks, so that each check takes the next step.
     static let climbLimit = Duration.seconds(25)
     static let pauses = [5, 10, 20, 40, 60].map { Duration.seconds($0 * 60) }
     static let resetsAnHour = 3
@@ -31,7 +31,7 @@ struct SilenceRecovery {
     private var silentSince: BootInstant
     private var hasHeard = false
     private var next: Step? = .restart
-    /// When the steps may be repeated; nil during them, or before.
+    /// End of the pause before the steps start again; nil outside a pause.
     private var restsUntil: BootInstant?
     private var rounds = 0
     private var resets: [BootInstant] = []
@@ -44,7 +44,7 @@ struct SilenceRecovery {
         silentSince = now
     }
 
-    /// All steps have been taken, and the controller answered each time.
+    /// True during a pause: all steps were taken, or the hourly reset limit is reached.
     var isResting: Bool { restsUntil != nil }
 
     /// Failed starts since the last success.
@@ -77,14 +77,14 @@ struct SilenceRecovery {
     }
 
     /// Returns the step to take now, if any.
-    mutating func check(at now: BootInstant) -> Step? {
+    mutating func nextStep(at now: BootInstant) -> Step? {
         guard now - since >= limit else { return nil }
         if let restsUntil {
             guard now >= restsUntil else { return nil }
             self.restsUntil = nil
             next = .restart
         }
-        guard let step = next, step == .restart || mayReset(at: now) else {
+        guard let step = next, step == .restart || consumeReset(at: now) else {
             rest(from: now)
             return nil
         }
@@ -101,7 +101,7 @@ struct SilenceRecovery {
             case 2: .reset
             default: .reopen
             }
-        guard step == .restart || mayReset(at: now) else { return .restart }
+        guard step == .restart || consumeReset(at: now) else { return .restart }
         return step
     }
 
@@ -124,8 +124,8 @@ struct SilenceRecovery {
         rounds += 1
     }
 
-    /// Returns whether the hourly limit allows another reset, and counts it if so.
-    private mutating func mayReset(at now: BootInstant) -> Bool {
+    /// Counts a reset if the hourly limit allows another one; otherwise returns false.
+    private mutating func consumeReset(at now: BootInstant) -> Bool {
         resets.removeAll { now - $0 >= .seconds(3600) }
         guard resets.count < Self.resetsAnHour else { return false }
         resets.append(now)

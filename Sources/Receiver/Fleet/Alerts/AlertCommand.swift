@@ -6,7 +6,7 @@ import Host
 /// Text from devices never becomes part of a command line.
 struct AlertCommand: Sendable {
     let path: String
-    /// After this time it is killed with its process group.
+    /// After this time the program is killed with its process group.
     var limit = Duration.seconds(60)
 
     /// Runs the program to its end.

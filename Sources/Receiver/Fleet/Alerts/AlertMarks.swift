@@ -5,7 +5,7 @@ struct AlertMarks: Sendable, Equatable {
     /// A trouble that was reported, or existed when the device was first seen.
     struct Mark: Sendable, Equatable {
         var since: Int64
-        /// The time it ended; nil while it lasts.
+        /// When the trouble ended; nil while it lasts.
         var calm: Int64?
     }
 

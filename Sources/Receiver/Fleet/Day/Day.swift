@@ -1,4 +1,4 @@
-// A UTC day, by the name of its folders.
+// A UTC day, parsed from a folder name.
 import Host
 
 /// A day such as `2026-11-22`, with its start and end.

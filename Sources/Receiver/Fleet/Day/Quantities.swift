@@ -1,4 +1,4 @@
-// Units, from the suffixes of member names.
+// Derives units from the suffixes of member names.
 
 enum Quantities {
     /// Suffixes and their units, the longer ones first.

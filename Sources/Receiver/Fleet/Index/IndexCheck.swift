@@ -1,8 +1,8 @@
-// Compares the index with the record files, and rebuilds it.
+// The commands `waypost-receiver index check` and `index rebuild`.
 import Glibc
 import SQLite
 
-/// The result of a comparison.
+/// The differences that `index check` found between the index and the record files.
 package struct IndexReport: Sendable {
     /// The files that were compared, and their records.
     package var files = 0
@@ -16,7 +16,7 @@ package struct IndexReport: Sendable {
     package var differenceCount = 0
 }
 
-/// The commands `index check` and `index rebuild`; a receiver may be running.
+/// Checks and rebuilds the index of a directory, also while a receiver writes to it.
 package enum IndexCheck {
     private static let mostShown = 10
     private static let scratchName = ".receiver-index-check.sqlite"
@@ -43,10 +43,12 @@ package enum IndexCheck {
         }
     }
 
-    /// Reads each file as far as the index has, and compares the rows; nil if there is no index.
-    package static func run(directory: String) throws -> IndexReport? {
+    /// Indexes each file again up to the indexed length, and compares the rows.
+    ///
+    /// Returns nil if there is no index.
+    package static func check(directory: String) throws -> IndexReport? {
         guard let live = try FleetIndex.openToRead(in: directory) else { return nil }
-        // A snapshot of the index, whatever is written at the same time.
+        // Opens a read transaction, so that concurrent writes do not show as differences.
         try live.execute("BEGIN")
         let known = try IndexWriter.files(live)
         var report = IndexReport()
@@ -78,7 +80,8 @@ package enum IndexCheck {
         }
     }
 
-    /// Names a row's file by its path, because each index has its own file numbers.
+    /// Identifies a row's file by device, stream and date, because file numbers differ between
+    /// indexes.
     private static let place =
         "(SELECT device || ' ' || stream || ' ' || date FROM files WHERE files.id = file)"
 

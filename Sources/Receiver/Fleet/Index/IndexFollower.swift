@@ -3,7 +3,7 @@ import Host
 import SQLite
 import Synchronization
 
-/// The index's background thread.
+/// A background thread that indexes the record files as they grow.
 final class IndexFollower: Sendable {
     /// The wait after a failure.
     private static let pause = Duration.seconds(30)

@@ -1,7 +1,8 @@
-// Index rows of one part of a record file.
+// Indexes the newly appended lines of one record file.
 import SQLite
 
-/// Collects the counts for the file's row, and writes the other rows.
+/// Counts the lines for the row in `files`, and writes the rows in `slots`, `latest`, `events` and
+/// `states`.
 struct IndexedPart {
     /// The length of a slot in milliseconds.
     static let slot: Int64 = 600_000
@@ -9,7 +10,8 @@ struct IndexedPart {
     let device: String
     let stream: String
     let file: Int64
-    /// Later records count as dated ahead, marked or not: older archives have no marks.
+    /// Later records count as dated in the future, even without `clock: "future"`, which older
+    /// archives lack.
     private let horizon: Int64
     private(set) var records: Int64 = 0
     private(set) var broken: Int64 = 0
@@ -31,7 +33,9 @@ struct IndexedPart {
         time / slot - (time % slot < 0 ? 1 : 0)
     }
 
-    /// Adds a line; nil if it cannot be read.
+    /// Indexes a line.
+    ///
+    /// `line` is nil if it could not be parsed; it then counts as broken.
     mutating func take(_ line: RecordLine?, _ database: borrowing Connection) throws {
         guard let line, let (id, time) = line.identity else { return broken += 1 }
         records += 1
@@ -79,7 +83,7 @@ struct IndexedPart {
         _ database: borrowing Connection
     ) throws {
         let detail = Self.text(line, event.detail)
-        // Otherwise it would count as lost in the last day once its date comes.
+        // A loss dated in the future would be reported as new when that date comes.
         let lost = isAhead ? nil : Self.lost(line, event.detail)
         try database.run(
             "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?)",

@@ -1,8 +1,10 @@
-// A lock that shows whether a command is rebuilding the index.
+// Prevents two index rebuilds at a time, and tells the receiver that one is running.
 import CLinux
 import Glibc
 
-/// A file lock, which the kernel releases however the command ends.
+/// An flock(2) held during `index rebuild`.
+///
+/// If the index is incomplete and the lock is free, the rebuild was killed.
 enum RebuildLock {
     /// Runs `body` with the lock, so that only one process rebuilds a directory's index.
     static func hold<Value>(in directory: String, _ body: () throws -> Value) throws -> Value {

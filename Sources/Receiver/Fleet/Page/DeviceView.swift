@@ -1,4 +1,4 @@
-// A device as the page shows it: its state, and the reasons for it.
+// The state of a device on the fleet page, and the reasons for that state.
 import Host
 
 /// The states of a device, in ascending severity.
@@ -14,7 +14,7 @@ enum DeviceLevel: Int, Comparable, CaseIterable {
 
 /// The time in which the receiver could have been contacted.
 struct ListeningTime: Sendable {
-    /// The times when it could not, in order: milliseconds since 1970.
+    /// The times when the receiver could not be contacted, in order: milliseconds since 1970.
     ///
     /// Before its start, while the machine was suspended, and forward steps of its clock.
     private var gaps: [(from: Int64, to: Int64)]
@@ -65,6 +65,7 @@ struct ListeningTime: Sendable {
     }
 }
 
+/// A device on the fleet page: its data, its state and the reasons for that.
 struct DeviceView {
     let id: String
     let contact: Contact?

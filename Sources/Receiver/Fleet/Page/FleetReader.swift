@@ -1,4 +1,4 @@
-// Queries of the page to the index.
+// Reads the index of the record files for the fleet page.
 import SQLite
 
 /// An event as received.

@@ -1,4 +1,4 @@
-// Maps paths to pages.
+// Maps the paths of requests to pages.
 import Host
 
 /// Renders pages from the archive, the enrolments and the index; each call opens what it reads.

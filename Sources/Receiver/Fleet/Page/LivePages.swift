@@ -8,17 +8,17 @@ struct LiveViewer: Sendable {
     let stream: AnswerStream
     /// The change count at its last notification.
     var changes: Int
-    /// The time at which something was sent to it last.
+    /// When something was last sent to the browser.
     var written: BootInstant
 }
 
 /// Owns the background thread that notifies viewers; it sleeps while no page is open.
 final class LivePages: Sendable {
-    /// The maximum number of open live pages; the server's other connections are for gateways.
+    /// The maximum number of open live pages, so that connections remain for gateways.
     static let most = 16
     private static let tick = Duration.seconds(1)
     /// The interval of heartbeat comments: proxies close connections that are silent for a minute.
-    private static let beat = Duration.seconds(15)
+    private static let heartbeatInterval = Duration.seconds(15)
     /// Server-sent events (HTML Standard, section 9.2.6).
     private static let event = "data: changed\n\n"
     private static let heartbeat = ": \n\n"
@@ -28,19 +28,19 @@ final class LivePages: Sendable {
         ("X-Content-Type-Options", "nosniff"), ("X-Accel-Buffering", "no"),
     ]
 
-    /// Viewers that the thread does not know yet, and the number of all.
-    private let guests = Mutex((new: [LiveViewer](), count: 0))
+    /// Viewers that wait for the thread to accept them, and the total count.
+    private let openViewers = Mutex((new: [LiveViewer](), count: 0))
     private let changes: @Sendable () -> Int
-    private let mayLook: @Sendable (GivenSecret) -> Bool
+    private let isValidSession: @Sendable (GivenSecret) -> Bool
     private let wakeup: Wakeup
     private let stop: StopSignal
 
-    /// `changes` returns the change count of the pages' data; `mayLook`: whether a session is valid.
+    /// `changes` returns the change count of the pages' data.
     init(
         changes: @escaping @Sendable () -> Int,
-        mayLook: @escaping @Sendable (GivenSecret) -> Bool
+        isValidSession: @escaping @Sendable (GivenSecret) -> Bool
     ) throws {
-        (self.changes, self.mayLook) = (changes, mayLook)
+        (self.changes, self.isValidSession) = (changes, isValidSession)
         wakeup = try Wakeup()
         stop = try StopSignal()
     }
@@ -50,7 +50,7 @@ final class LivePages: Sendable {
         try startBackgroundThread("live") { [self] in
             var viewers: [LiveViewer] = []
             while !stop.isRaised {
-                round(&viewers, at: SystemClock().now())
+                notifyViewers(&viewers, at: SystemClock().now())
                 var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
                 _ = Host.wait(for: &entries, timeout: viewers.isEmpty ? nil : Self.tick)
                 wakeup.clear()
@@ -63,9 +63,10 @@ final class LivePages: Sendable {
 
     /// Opens a viewer's stream; throws an HTTPRefusal if too many are open.
     ///
-    /// The first event has the browser request what changed since it got the page.
+    /// The first event makes the browser reload the page, in case it changed before the stream
+    /// opened.
     func open(_ session: GivenSecret) throws -> AnswerStream {
-        // The browser reconnects after so many milliseconds.
+        // `retry` sets the browser's reconnect delay in milliseconds.
         let first = Array("retry: 5000\n\n\(Self.event)".utf8)
         let viewer = LiveViewer(
             session: session,
@@ -73,10 +74,10 @@ final class LivePages: Sendable {
             changes: changes(),
             written: SystemClock().now()
         )
-        let isTaken = guests.withLock { guests in
-            guard guests.count < Self.most else { return false }
-            guests.new.append(viewer)
-            guests.count += 1
+        let isTaken = openViewers.withLock { openViewers in
+            guard openViewers.count < Self.most else { return false }
+            openViewers.new.append(viewer)
+            openViewers.count += 1
             return true
         }
         guard isTaken else {
@@ -86,21 +87,21 @@ final class LivePages: Sendable {
         return viewer.stream
     }
 
-    /// Notifies the viewers of changes, and drops those that left or may no longer look.
-    func round(_ viewers: inout [LiveViewer], at now: BootInstant) {
-        viewers += guests.withLock { guests in
-            defer { guests.new = [] }
-            return guests.new
+    /// Notifies the viewers of changes; removes those that disconnected or whose session expired.
+    func notifyViewers(_ viewers: inout [LiveViewer], at now: BootInstant) {
+        viewers += openViewers.withLock { openViewers in
+            defer { openViewers.new = [] }
+            return openViewers.new
         }
-        for viewer in viewers where !mayLook(viewer.session) { viewer.stream.end() }
+        for viewer in viewers where !isValidSession(viewer.session) { viewer.stream.end() }
         let before = viewers.count
         viewers.removeAll { $0.stream.isOver }
-        guests.withLock { $0.count -= before - viewers.count }
+        openViewers.withLock { $0.count -= before - viewers.count }
         let count = changes()
-        // A viewer that has not read the last event yet gets no further one.
+        // Skips viewers that have not received the last event yet.
         for index in viewers.indices where viewers[index].stream.isIdle {
             let isNew = viewers[index].changes != count
-            guard isNew || now - viewers[index].written >= Self.beat else { continue }
+            guard isNew || now - viewers[index].written >= Self.heartbeatInterval else { continue }
             viewers[index].stream.send(Array((isNew ? Self.event : Self.heartbeat).utf8))
             (viewers[index].changes, viewers[index].written) = (count, now)
         }

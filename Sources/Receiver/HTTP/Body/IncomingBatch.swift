@@ -1,4 +1,4 @@
-// A request body as a batch of checked records.
+// Parses a request body into a batch, and checks its records.
 import Host
 
 /// The facts about a batch that is fit to be stored; its records stay in the body.

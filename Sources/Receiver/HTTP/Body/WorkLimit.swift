@@ -4,9 +4,9 @@ import Glibc
 
 /// A deadline in the processor time of the current thread.
 ///
-/// The work is linear in the bytes of a batch; this bounds the harm of a bug in that, or of a slow
-/// machine, to other devices. Created and checked on one thread. The gateway halves a batch refused
-/// for this (413).
+/// The work is linear in the bytes of a batch. The limit bounds the harm to other devices if a bug
+/// breaks that, or if the machine is slow. Created and checked on one thread. The gateway halves a
+/// batch refused for this (413).
 package struct WorkLimit: Sendable {
     private let seconds: Int
     private let end: Int64

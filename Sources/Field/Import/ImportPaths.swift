@@ -1,4 +1,4 @@
-// The paths of an import, and the owner of the files that it makes.
+// The paths that a card or stick import uses, its restart marker, and the service's user.
 import CLinux
 import Configuration
 import Glibc
@@ -6,11 +6,11 @@ import Host
 import HTTP
 import Setup
 
-/// The files and folders that an import reads and writes.
-package struct ImportPlaces: Sendable {
+/// The paths of an import, and checks on them; a test replaces the system's paths.
+package struct ImportPaths: Sendable {
     /// `/etc/waypost`.
     let folder: String
-    /// The configuration that a person edits on the device; an imported one lies beside it.
+    /// The configuration that people edit on the device; the imported one is in the same folder.
     let configuration: String
     /// systemd's store of credentials (systemd.exec(5), LoadCredential=).
     let credentials: String
@@ -20,7 +20,7 @@ package struct ImportPlaces: Sendable {
     let state: String
     /// Lists the folders that should be mounted.
     var fstab = "/etc/fstab"
-    /// Exists if a card's initramfs found no data partition: everything written is in memory.
+    /// Exists if the initramfs found no data partition; all files are then lost at power-off.
     var notKept = "/run/waypost-not-kept"
     /// The board's own number (Devicetree Specification, 2.3: `serial-number` of the root).
     var boardSerial = "/proc/device-tree/serial-number"
@@ -57,22 +57,21 @@ package struct ImportPlaces: Sendable {
 
     var keys: String { "\(credentials)/\(StoreKeys.credential)" }
 
-    /// The folder of committed files that are not all in place yet.
+    /// Files of a committed import; deleted after all have been moved to their destination.
     var pending: String { "\(journal)/pending" }
 
-    /// A file that exists from before an import comes into force until the service is restarted.
+    /// Exists from just before an import takes effect until the service is restarted.
     ///
-    /// It survives if this program is killed in between. In the runtime directory, because a boot
-    /// starts the service anyway.
+    /// A reboot may delete it, because a reboot restarts the service.
     private var behind: String { "\(runtime)/import-not-told" }
 
     /// True if the service still runs with the previous files and all new ones are in place.
     package var isServiceBehind: Bool { access(behind, F_OK) == 0 && access(pending, F_OK) != 0 }
 
-    /// Called before an import comes into force.
+    /// Called before an import takes effect.
     func noteServiceIsBehind(_ owner: ServiceOwner) {
         makeRuntime(owner)
-        // Without the file the service is restarted all the same, unless this program is killed.
+        // If this fails, the service is still restarted, unless this process is killed first.
         try? SmallFile.replace(behind, [], mode: 0o644, owner: owner.ids, isSynced: false)
     }
 
@@ -95,8 +94,8 @@ package struct ImportPlaces: Sendable {
 
     /// Returns whether an imported file is still stored; true for the configuration.
     ///
-    /// A code counts as stored while its token is. A deleted configuration does not come back by
-    /// itself.
+    /// A code counts as stored while the token obtained with it exists. A configuration that a
+    /// person deleted is not imported again.
     func has(_ file: CardFile) -> Bool {
         let files = file == .code ? [code, token] : secret(file).map { [$0] } ?? []
         return files.isEmpty || files.contains { access($0, F_OK) == 0 || errno != ENOENT }
@@ -120,41 +119,5 @@ package struct ImportPlaces: Sendable {
         var (own, above) = (stat(), stat())
         guard stat(path, &own) == 0 else { return false }
         return stat(Host.folder(ofPath: path), &above) != 0 || own.st_dev != above.st_dev
-    }
-}
-
-/// The user that the service runs as, and that must own its files.
-struct ServiceOwner: Sendable {
-    private(set) var ids: FileOwner?
-
-    /// Finds the owner of the state directory, or the user `waypost`; nil unless run by root.
-    ///
-    /// The service has not used a directory that root owns yet, such as a new partition.
-    init(stateDirectory: String) {
-        guard geteuid() == 0 else { return }
-        var figures = stat()
-        if stat(stateDirectory, &figures) == 0, figures.st_uid != 0 {
-            ids = FileOwner(user: figures.st_uid, group: figures.st_gid)
-        } else if let user = getpwnam("waypost") {
-            ids = FileOwner(user: user.pointee.pw_uid, group: user.pointee.pw_gid)
-        }
-    }
-
-    /// Makes the service's directories and gives them to the service's user.
-    func prepare(_ configuration: Configuration) throws {
-        try configuration.prepareDirectories()
-        own(configuration.stateDirectory)
-        own(configuration.runtimeDirectory)
-    }
-
-    /// Gives a directory that root owns to the service's user.
-    ///
-    /// Opens it without following a symbolic link: the folder above may be another user's.
-    func own(_ directory: String) {
-        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-        guard let ids, let folder = try? Descriptor(opening: directory, flags) else { return }
-        var figures = stat()
-        guard fstat(folder.number, &figures) == 0, figures.st_uid == 0 else { return }
-        try? folder.give(to: ids, directory)
     }
 }

@@ -1,8 +1,8 @@
 // Encodes samples without a device, for benchmarks.
 import Records
 
-/// The encoder of one run, as the audio source uses it.
-package final class Encoding {
+/// Wraps the audio source's encoder for the benchmark.
+package final class BenchmarkEncoder {
     private let encoder: any SegmentEncoder
 
     /// Throws the codec library's error about rate or bitrate.

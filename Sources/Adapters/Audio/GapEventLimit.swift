@@ -1,16 +1,18 @@
 // Limits how many gaps in the audio are reported as events.
 import Host
 
-/// Reports only the first gaps of an hour as events; a broken cable causes one per second, for
-/// weeks.
-struct GapEvents {
+/// Allows 12 gap events per hour; further gaps are only counted.
+///
+/// A broken cable causes one gap per second for weeks.
+struct GapEventLimit {
     static let limit = 12
     private static let hour = Duration.seconds(3600)
 
     private var began: BootInstant?
     private var told = 0
 
-    mutating func isToBeTold(at now: BootInstant) -> Bool {
+    /// Returns true if the limit allows an event for a gap now, and counts it.
+    mutating func takePermit(at now: BootInstant) -> Bool {
         if let began, now - began >= Self.hour { self.began = nil }
         if began == nil { (began, told) = (now, 0) }
         told += 1

@@ -2,7 +2,7 @@
 import CALSA
 
 /// A supported sample format, little-endian; the cases are in order of preference.
-enum FrameFormat: CaseIterable {
+enum SampleFormat: CaseIterable {
     case int16
     case int32
     case int24packed

@@ -1,13 +1,13 @@
-// The kernel's management interface (BlueZ, doc/mgmt-protocol.rst): a scan that the kernel keeps
-// on.
+// The Bluetooth management socket (BlueZ, doc/mgmt-protocol.rst). An advertisement monitor makes
+// the kernel scan passively for us while bluetoothd uses the adapter.
 import CBlueZ
 import CLinux
 import Glibc
 import Host
 import StatusBoard
 
-/// Encodes commands and decodes answers.
-enum Management {
+/// Encodes management commands and decodes their replies.
+enum BluetoothManagement {
     static let success: UInt8 = 0x00
     static let unknownCommand: UInt8 = 0x01
     static let noResources: UInt8 = 0x07
@@ -41,8 +41,9 @@ enum Management {
         }
     }
 
-    /// Returns a command for a monitor: while one exists, the kernel scans passively, without a
-    /// duplicate filter.
+    /// Returns the command that adds an advertisement monitor.
+    ///
+    /// While one exists, the kernel scans passively without a duplicate filter.
     static func addMonitor(_ patterns: [Pattern]) -> Command {
         Command(
             name: "Add Advertisement Patterns Monitor",
@@ -91,8 +92,9 @@ enum Management {
         }
     }
 
-    /// Returns patterns of all known beacons, for controllers that filter by pattern; other kernels
-    /// report everything.
+    /// Returns patterns for all known beacons.
+    ///
+    /// Only controllers that filter in hardware use them; otherwise the kernel reports everything.
     static func patterns(unknown: Bool) -> [Pattern] {
         [
             // iBeacon, RuuviTag, AltBeacon (behind any company), Eddystone, BTHome.
@@ -131,10 +133,10 @@ final class ManagementSocket {
 
     /// Sends a command and waits for its answer; skips other events.
     func ask(
-        _ command: Management.Command,
+        _ command: BluetoothManagement.Command,
         until stop: StopSignal?,
         timeout: Duration = answerTimeout
-    ) throws -> Management.Answer {
+    ) throws -> BluetoothManagement.Answer {
         _ = receive(command.opcode)
         let packet = command.packet(for: adapter)
         // Some kernels (6.12.43) return 0 for an accepted command.
@@ -151,12 +153,12 @@ final class ManagementSocket {
         throw NoAnswer(command: command.name)
     }
 
-    private func receive(_ opcode: UInt16) -> Management.Answer? {
+    private func receive(_ opcode: UInt16) -> BluetoothManagement.Answer? {
         var packet = [UInt8](repeating: 0, count: 1024)
         while true {
             let count = read(socket.number, &packet, packet.count)
             guard count > 0 else { return nil }
-            if let answer = Management.Answer(packet[..<count]), answer.opcode == opcode,
+            if let answer = BluetoothManagement.Answer(packet[..<count]), answer.opcode == opcode,
                 answer.adapter == adapter
             {
                 return answer
