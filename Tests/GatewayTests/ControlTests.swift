@@ -130,6 +130,8 @@ private final class Bench {
         #expect(throws: ControlRefusal.self) {
             try first.ask(.init(.surveyStop), timeout: .milliseconds(1))
         }
+        // Before that it counts as idle and makes room for another.
+        try waitUntil("its request") { !bench.work.value.isEmpty }
         let late = try bench.client()
         // Clients are accepted in order: once this one is answered, so was the one before.
         let error = try #require(bench.client().next(timeout: Self.patience)?.error)

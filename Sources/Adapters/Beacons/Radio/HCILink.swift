@@ -1,4 +1,5 @@
 // The interface to a controller, independent of its transport.
+import CBlueZ  // MSG_NOSIGNAL: the first module that includes sys/socket.h has it
 import CLinux
 import Glibc
 import Host
