@@ -59,7 +59,7 @@ let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
         "Daemon", "Queue", "Records",
-        "StatusBoard", "Configuration", "Host", "JSON", "Support", "FuzzSupport",
+        "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
     let support = Target.target(
@@ -302,11 +302,17 @@ let package = Package(
         ),
         .target(
             name: "Support",
-            dependencies: ["Records", "Host", "CLinux"],
+            dependencies: ["Host", "CLinux"],
             path: "Tests/Support",
             swiftSettings: strict
         ),
 
+        .target(
+            name: "SourceSupport",
+            dependencies: ["Records", "Host", "Support"],
+            path: "Tests/SourceSupport",
+            swiftSettings: strict
+        ),
         .target(
             name: "QueueSupport",
             dependencies: ["Queue", "Records", "Host", "Support"],
@@ -355,18 +361,23 @@ let package = Package(
         tests(
             "Beacons",
             [
-                "Beacons", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CBlueZ",
+                "Beacons", "SourceSupport", "Configuration", "Queue", "Records", "Host",
+                "StatusBoard", "CBlueZ",
                 "CLinux",
             ]
         ),
         tests(
             "Location",
-            ["Location", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CLinux"]
+            [
+                "Location", "SourceSupport", "Configuration", "Queue", "Records", "Host",
+                "StatusBoard", "CLinux",
+            ]
         ),
         tests(
             "Audio",
             [
-                "Audio", "Configuration", "QueueSupport", "Queue", "Records", "Upload", "Host",
+                "Audio", "SourceSupport", "Configuration", "QueueSupport", "Queue", "Records",
+                "Upload", "Host",
                 "JSON",
                 "StatusBoard", "AudioFiles", "COpus",
             ]

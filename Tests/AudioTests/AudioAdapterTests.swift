@@ -4,6 +4,7 @@ import Foundation
 import Host
 import Queue
 import Records
+import SourceSupport
 import StatusBoard
 import Support
 import Testing

@@ -3,6 +3,7 @@ import Host
 import Queue
 import Records
 import Support
+import SourceSupport
 import Testing
 
 import Audio

@@ -5,6 +5,7 @@ import Queue
 import Records
 import Support
 import Synchronization
+import SourceSupport
 import Testing
 
 import Audio

@@ -5,6 +5,7 @@ import Host
 import JSON
 import Queue
 import Records
+import SourceSupport
 import StatusBoard
 import Support
 import Testing

@@ -3,6 +3,7 @@ import Foundation
 import Host
 import Queue
 import Records
+import SourceSupport
 import Support
 import Synchronization
 

@@ -7,6 +7,7 @@ import Glibc
 import Host
 import Queue
 import Records
+import SourceSupport
 import StatusBoard
 import Support
 import Synchronization

@@ -2,6 +2,7 @@
 import Host
 import Records
 import StatusBoard
+import SourceSupport
 import Support
 import Testing
 

@@ -4,6 +4,7 @@ import Host
 import Queue
 import Records
 import StatusBoard
+import SourceSupport
 import Support
 
 import Location

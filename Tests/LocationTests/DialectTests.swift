@@ -1,6 +1,7 @@
 // Lines of other gpsd releases than libgps, through the whole source.
 import Host
 import Records
+import SourceSupport
 import StatusBoard
 import Support
 import Testing

@@ -6,6 +6,7 @@ import Host
 import Queue
 import Records
 import StatusBoard
+import SourceSupport
 import Support
 import Testing
 

@@ -5,6 +5,7 @@ import Host
 import Queue
 import Records
 import StatusBoard
+import SourceSupport
 import Support
 import Testing
 

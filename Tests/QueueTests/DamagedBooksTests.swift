@@ -180,6 +180,18 @@ import Testing
         queue.close()
     }
 
+    /// The power failed while the mark of a damaged database was being written.
+    @Test func markThatWasNotWrittenWhole_isDeleted() throws {
+        let folder = TemporaryFolder()
+        let mark = folder.database + ".corrupt-20261122T000000Z" + CommitMark.suffix
+        let names = [mark, mark + ".12-1.new"]
+        for name in names { try Data("part".utf8).write(to: URL(fileURLWithPath: name)) }
+        let queue = try folder.queue()
+        defer { queue.close() }
+        #expect(!names.contains { FileManager.default.fileExists(atPath: $0) })
+        #expect(queue.setAside.isEmpty)
+    }
+
     /// Such a number would index beyond every table in memory.
     @Test(arguments: [-3, 20, 5000])
     func streamNumberThatCannotBe_isDamage_andItsRecordsWaitForNobody(number: Int) throws {

@@ -5,6 +5,7 @@ import Glibc
 import Host
 import Queue
 import Records
+import SourceSupport
 import Support
 
 @testable import Beacons

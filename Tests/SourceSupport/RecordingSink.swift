@@ -1,5 +1,6 @@
 package import Host
 package import Records
+import Support
 
 /// A record sink that keeps what a source gives it.
 package final class RecordingSink: RecordSink {
