@@ -49,17 +49,18 @@ extension StatusReport.DiskFigures {
             count < 1 << 50,
             let name = target.split(separator: "/").dropLast(isPart ? 1 : 0).last
         else { return nil }
+        let daily = Self.pace(written, in: now - BootInstant(nanoseconds: 0))
+        let endurance = count * 512 * Self.fillings
+        // In one call: Swift 6.0.3 crashes on an assignment to a wrapped property after it.
         self.init(
             name: String(name),
             sizeBytes: count * 512,
             writtenBytes: written,
-            bytesADay: Self.pace(written, in: now - BootInstant(nanoseconds: 0)),
+            bytesADay: daily,
             ownBytesADay: Self.pace(own, in: now - start),
-            enduranceBytes: count * 512 * Self.fillings
+            enduranceBytes: endurance,
+            years: daily.map { rounded(Double(endurance) / Double(max(1, $0)) / 365.25, 10) }
         )
-        years = bytesADay.map {
-            rounded(Double(enduranceBytes) / Double(max(1, $0)) / 365.25, 10)
-        }
     }
 
     private static func pace(_ bytes: Int64, in time: Duration) -> Int64? {
