@@ -36,7 +36,7 @@ package final class GatewayRun {
     ///
     /// If `reload` throws, the old configuration stays. `signals` is a descriptor of
     /// `waypost_take_signals`. Returns false if a thread hangs and could not be stopped: the caller
-    /// must then leave the process by `_exit`. Throws a Failure that names what the start lacks.
+    /// must then leave the process by `_exit`. Throws the error of a start that failed.
     @discardableResult package func run(
         signals descriptor: Int32,
         reload: @escaping @Sendable () throws -> Configuration

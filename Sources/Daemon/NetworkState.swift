@@ -1,11 +1,13 @@
-// The interfaces and addresses of this machine, and when a change of them is reported.
+// A snapshot of this machine's network; `NetworkSocket` compares two to detect a change.
 import CLinux
 import Glibc
 import Host
 
-/// The links that carry traffic and the addresses in use; a change may open a way to the server.
+/// The links that carry traffic and the addresses in use.
 ///
-/// Network scans, counters, router advertisements and loopback do not change this value.
+/// If they change, a failed upload may succeed.
+///
+/// Wi-Fi scans, counters, router advertisements and loopback do not change this value.
 struct NetworkState: Sendable, Equatable {
     /// IFF_UP, IFF_RUNNING and IFF_LOWER_UP: the flags of a link that carries traffic.
     private static let carrying: UInt32 = 0x1 | 0x40 | 0x10000
@@ -14,13 +16,13 @@ struct NetworkState: Sendable, Equatable {
     /// (IFA_F_DADFAILED).
     private static let unusable: UInt32 = 0x40 | 0x08
 
-    /// By interface.
+    /// The flags of `carrying` that are set, by interface.
     private var links: [String: UInt32] = [:]
     private var addresses: Set<String> = []
 
     /// Reads the present state, in the network namespace of the calling thread; nil if that fails.
     ///
-    /// Waits while a driver that hangs holds the kernel's lock on interfaces.
+    /// Blocks while a hung driver holds the kernel's lock on interfaces.
     static func current() -> Self? {
         var state = Self()
         var first: UnsafeMutablePointer<ifaddrs>?
@@ -50,7 +52,7 @@ struct NetworkState: Sendable, Equatable {
 
     /// Adds the lines of `if_inet6`: address, index, prefix, scope and flags in hexadecimal, name.
     ///
-    /// Those of other interfaces than the ones added before are left out.
+    /// Skips lines of interfaces that were not added before.
     mutating func add(ipv6 table: String) {
         for line in table.split(separator: "\n") {
             let fields = line.split(separator: " ")

@@ -19,12 +19,12 @@ package enum DaemonPresence: Equatable {
             self = errno == ENOENT || errno == ENOTDIR ? .gone : .unknown
             return
         }
-        // Readable by every user, and takes no lock.
+        // Every user can read /proc/locks, and reading it takes no lock.
         if let pid = Self.holder(DeviceNumber(figures.st_dev), figures.st_ino) {
             self = .running(pid: pid)
             return
         }
-        // Some file systems show other numbers there: try a shared lock for an instant.
+        // On some file systems /proc/locks has other device numbers: briefly try a shared lock.
         do {
             let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
             let isFree = flock(directory.number, LOCK_SH | LOCK_NB) == 0

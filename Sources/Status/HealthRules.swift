@@ -35,6 +35,7 @@ enum HealthRules {
         }
     }
 
+    /// Returns the overall state and all reasons for it, critical ones first.
     static func judge(
         _ report: StatusReport,
         _ notes: Notes = Notes()

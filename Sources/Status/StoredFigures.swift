@@ -1,9 +1,9 @@
-// The part of the status that is read from a disk.
+// The part of the status that is read from the disk, and so may take long.
 package import Host
 package import Queue
 package import Setup
 
-/// Figures from the database as of its last commit, from disks and from /proc.
+/// Figures from the database (as of its last commit), the file system and /proc.
 package struct StoredFigures: Sendable {
     let at: BootInstant
     let statistics: [StreamStatistics]

@@ -1,15 +1,17 @@
-// One run of capture: encodes samples into dated segments.
+// Turns the samples of one run, an unbroken recording, into dated and encoded segments.
 import Host
 import Records
 
-/// The current run; used by the source's thread only.
+/// One run of one device, from its first sample to a gap or the stop.
+///
+/// `AudioAdapter` reads the device and passes the samples on. Used by the source's thread only.
 final class Capture {
     private let settings: AudioSettings
     private let device: CaptureDevice
     private let sink: any RecordSink
     private let encoder: any SegmentEncoder
     private var run: Int64 = 0
-    /// Dates the device's frames; `scale` of them make one of ours.
+    /// Dates the device's frames; `scale` of them make one frame at `settings.rate`.
     private var clock: DeviceClock
     private let scale: Double
     /// Frames in finished segments, and frames received.
@@ -48,12 +50,12 @@ final class Capture {
     /// At least one segment was finished: the device works.
     var hasDelivered: Bool { segments > 0 }
 
-    /// When the last frame was captured.
+    /// When the recording ended, or its newest frame was captured; nil before the run has begun.
     var endStamp: Stamp? { refusedAt ?? (isFresh ? nil : stamp(of: framesIn)) }
 
-    /// Frames to read next, so that a segment can be finished as soon as it is complete.
+    /// The number of frames to read next, so that a segment is finished without delay.
     ///
-    /// Encoders and filters hold some frames back, so each read includes a part of the next
+    /// Encoders and filters hold `aheadFrames` back, so each read ends that far beyond the end of a
     /// segment.
     var missing: Int {
         let segment = settings.segmentFrames
@@ -67,8 +69,7 @@ final class Capture {
             && beyond % max(1, settings.chunkSegments - settings.overlapSegments) == 0
     }
 
-    /// Records that the queue rejected this segment: the run ends before it, as nothing may follow
-    /// a hole.
+    /// Ends the run before this segment, which the queue rejected: no segment may follow a gap.
     func refused(_ segment: Segment) { refusedAt = segment.start }
 
     /// Updates the clock with the device's position.
@@ -109,7 +110,7 @@ final class Capture {
         defer { sink.end(run: run) }
         guard refusedAt == nil else { return }
         for segment in try encoder.finish().compactMap(dated) {
-            // Nothing may follow a hole.
+            // No segment may follow a gap.
             if refusedAt == nil, sink.accept(segment) { continue }
             if refusedAt == nil { refused(segment) }
             refusedTail += 1

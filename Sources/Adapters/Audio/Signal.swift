@@ -1,4 +1,4 @@
-// Measures a microphone's samples: level, signal, clipping.
+// Detects silent, dead and clipping microphones from their samples.
 import Host
 
 /// Sums over samples that give level and signal.
@@ -8,7 +8,7 @@ struct SampleSums: Equatable {
     private static let noSignal = 1e-10
 
     private(set) var count = 0
-    /// In 16-bit steps; exact for integers, as a double holds 8 million squares.
+    /// In 16-bit steps; exact for integers: a double adds up 8 million squares without rounding.
     private var sum = 0.0
     private var squares = 0.0
 
@@ -49,8 +49,9 @@ struct SampleSums: Equatable {
     var hasSignal: Bool { variance() >= Self.noSignal }
 }
 
-/// Sums of a device's raw samples, because resampling and rounding remove a quiet microphone's
-/// noise.
+/// Sums of the samples that a device delivered since the last evaluation.
+///
+/// `PCM` takes them before it resamples and rounds, which would remove a quiet microphone's noise.
 struct HeardSound {
     /// Sums over a tenth of a second each, or less.
     var blocks: [SampleSums] = []
@@ -114,8 +115,9 @@ extension SignalMonitor {
 }
 
 extension AudioSettings {
-    /// Describes problems of audio that is still recorded; `deviceRate` is the device's frames per
-    /// second.
+    /// Returns a warning about problems that do not stop recording; nil if there are none.
+    ///
+    /// `deviceRate`: frames per second of the device.
     func concern(_ device: String, deviceRate: Int, clipped: Double) -> String? {
         var concerns: [String] = []
         if deviceRate < rate { concerns.append(Self.slowness(device, deviceRate, rate)) }

@@ -16,7 +16,7 @@ package enum SoundProbe {
         /// Frames per second of the device.
         package var deviceRate: Int
 
-        /// Describes problems of audio that is still recorded.
+        /// Returns a warning about problems that do not stop recording; nil if there are none.
         package func concern(_ settings: AudioSettings) -> String? {
             settings.concern(device, deviceRate: deviceRate, clipped: clipped)
         }
@@ -81,7 +81,7 @@ package enum SoundProbe {
             device: pcm.device,
             average: level(heard[...]),
             peak: SoundLevel.decibels(peak * peak),
-            // Many devices start with a click.
+            // Only the second half counts, because many devices start with a click.
             hasSignal: given.blocks.suffix(given.blocks.count / 2).reduce(SampleSums(), +)
                 .hasSignal,
             clipped: Double(given.clipped) / Double(given.frames),

@@ -1,4 +1,4 @@
-// Makes and hashes enrolment codes and tokens, which are random, shown once and stored as hashes.
+// Makes, parses, hashes and compares enrolment codes and tokens.
 import CCrypto
 import Foundation
 
@@ -12,7 +12,9 @@ func sha256(_ text: String) -> [UInt8] {
     return digest
 }
 
-/// A secret that this server gives out.
+/// An enrolment code or a token, made by this server or presented by a client.
+///
+/// A secret that this server made is shown once, and only its hash is stored.
 package struct GivenSecret: Sendable {
     package let text: String
 

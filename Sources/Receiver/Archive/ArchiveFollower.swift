@@ -1,13 +1,13 @@
-// Follows the archive's files while the receiver serves.
+// Follows the archive's files, for the page's index and for InfluxDB.
 import Host
 import Synchronization
 
-/// A background thread that reads what is appended to the archive's files.
+/// A background thread on which `IndexFollower` or `InfluxForwarder` reads appended records.
 ///
-/// No gateway waits for this thread, and its failures never refuse a batch. A batch adds one
-/// notification; the memory for notifications is bounded. The user of this type stores a checkpoint
-/// for each file; after a start, a failure or too many notifications, all files are compared with
-/// those.
+/// Its owner reads the files and stores a checkpoint for each; this type keeps the list of files
+/// that have grown. Each stored batch adds to the list, which is bounded. After a start, a failure
+/// or too many entries, the owner compares all files with its checkpoints. No gateway waits for
+/// this thread, and its failures never refuse a batch.
 final class ArchiveFollower: Sendable {
     /// The maximum number of files that are noted; if more have grown, all files are listed.
     private static let most = 10_000
@@ -104,7 +104,7 @@ final class ArchiveFollower: Sendable {
 
     var hasUnread: Bool { state.withLock { !$0.unread.isEmpty } }
 
-    /// Counts what was read, and the end of being behind.
+    /// A number that increases with each read, and when `isBehind` ends.
     var changes: Int { state.withLock { $0.changes } }
 
     // MARK: The thread
@@ -129,9 +129,9 @@ final class ArchiveFollower: Sendable {
 
     /// Reads the files that grow, until a stop.
     ///
-    /// `begin`: called before each round; `list`: returns the files to check if any may be missing,
-    /// page by page after the last one; `read`: reads on, and returns the files with more to read;
-    /// `rest`: called when all is read.
+    /// `begin`: called before each round; `list`: returns the next page of files that may have
+    /// grown, after the given file, and an empty one at the end; `read`: reads on, and returns the
+    /// files with more to read; `rest`: called when all is read.
     func follow(
         begin: () throws -> Void = {},
         list: (ArchiveFile?) throws -> [ArchiveFile],

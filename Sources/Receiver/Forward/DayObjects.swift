@@ -1,9 +1,11 @@
-// The records of a batch as compressed lines, one object per day.
+// Splits a batch by day into compressed objects for the bucket.
 import HTTP
 
-/// The objects of a batch, one per day of its records, before they are sent.
+/// The objects of one batch, before they are sent: gzipped lines, one object per day.
 struct DayObjects {
-    /// The maximum number of days, each needing 300 kB; the gateway halves a larger batch.
+    /// The maximum number of days.
+    ///
+    /// Each day needs 300 kB; a gateway halves a batch that has more days.
     static let mostDays = 32
 
     private var days: [String: DayObject] = [:]

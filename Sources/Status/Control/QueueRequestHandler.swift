@@ -1,5 +1,5 @@
-// Field commands on the queue. `QueueRequestHandler` executes them in the daemon; `QueueQuestions`
-// is what a command calls.
+// Requests about quarantine, resends and surveys: `QueueRequestHandler` answers them in the daemon,
+// and `QueueQuestions` asks them in a command's process.
 import Host
 import Queue
 import Records
@@ -40,7 +40,7 @@ struct QueueRequestHandler: Sendable {
     }
 }
 
-/// The command's side: asks the daemon, or reads the database if no daemon runs.
+/// Sends a command's requests to the daemon, or reads the database itself if no daemon runs.
 ///
 /// Only the daemon changes the queue.
 package final class QueueQuestions {

@@ -33,7 +33,7 @@ package struct StatusScreen {
 
     private var lines: [String] {
         let blocks = [sources, streams, foot].flatMap { [""] + $0 }
-        // The heading of the errors, and how many there are, stay too.
+        // Leave room for the heading of the errors and the count of those not shown.
         let errorLines = report.recentErrors.isEmpty ? 0 : 2
         let room = max(Self.height - 1 - blocks.count - errorLines, 4)
         let top = [headline] + whole(report.reasons, room: room, atLeast: 1) + blocks

@@ -1,4 +1,4 @@
-// The interface to a controller, independent of its transport.
+// The interface to a Bluetooth controller (HCI), and its H4 transport over TCP.
 import CBlueZ  // MSG_NOSIGNAL: the first module that includes sys/socket.h has it
 import CLinux
 import Glibc
@@ -17,7 +17,7 @@ protocol HCILink: AnyObject {
     func receive() throws -> ArraySlice<UInt8>?
     /// Packets lost since the link was opened: not read in time, or incomplete.
     var losses: Int { get }
-    /// A reset would drop other programs' connections.
+    /// True if other programs have connections, which a reset would drop.
     var hasConnections: Bool { get }
     /// Returns and clears the last scan command of another program or the kernel.
     func takeForeignOrder() -> HCI.ScanOrder?

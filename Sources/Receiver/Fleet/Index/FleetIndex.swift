@@ -1,4 +1,4 @@
-// The page's index, a database that can be rebuilt from the record files.
+// The index behind the fleet page, a database that can be rebuilt from the record files.
 import SQLite
 
 /// The location and the tables of the index.
@@ -16,8 +16,9 @@ enum FleetIndex {
     /// `files`: the checkpoint of each file (`length` in bytes, and the `tail` before it); `broken`
     /// counts lines that are not records. `latest`: the newest record of each stream; its line is
     /// "" if long. `states`: the newest event of each source and of each kind that reports a
-    /// source's state. Neither has records dated ahead, and in `events` those have no `records`.
-    /// `slots`: the records of each ten minutes since 1970.
+    /// source's state. Both leave out records with a date in the future. `events`: all events;
+    /// `records` is the number in the event's detail, NULL if there is none or the event's date is
+    /// in the future. `slots`: the number of records in each ten minutes since 1970.
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
         length INTEGER NOT NULL, tail BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
@@ -58,24 +59,25 @@ enum FleetIndex {
         try database.integer("PRAGMA user_version") == version
     }
 
-    /// Returns whether all files have been read; a partial index may show troubles long over.
+    /// Returns whether all files have been read; an incomplete index may show old problems.
     static func isWhole(_ database: borrowing Connection) throws -> Bool {
         try database.integer("PRAGMA application_id") == 0
     }
 
-    /// Empties the index, so that all files are read again until `noteWhole`.
+    /// Empties the index and marks it as incomplete until `noteWhole`.
     static func clear(_ database: borrowing Connection) throws {
         let drops = names.map { "DROP TABLE IF EXISTS \($0);" }.joined()
         let marks = "PRAGMA user_version=\(version); PRAGMA application_id=1"
         try database.transaction { try $0.execute("\(drops) \(tables) \(marks)") }
     }
 
+    /// Marks the index as complete, after all files have been read.
     static func noteWhole(_ database: borrowing Connection) throws {
         guard try !isWhole(database) else { return }
         try database.execute("PRAGMA application_id=0")
     }
 
-    /// Creates an empty index to compare with.
+    /// Creates an empty index at a path, for `index check` to fill and compare.
     static func scratch(_ path: String) throws -> Connection {
         let database = try Connection(path: path, access: .readWrite)
         try database.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")
