@@ -123,7 +123,7 @@ struct RecordLine {
 
     func raw(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    // MARK: What all records have
+    // MARK: Members of all records
 
     /// The member with the time.
     private var timeName: String { self["timestamp"] == nil ? "timestamp_start" : "timestamp" }

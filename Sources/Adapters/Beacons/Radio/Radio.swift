@@ -30,7 +30,7 @@ protocol RadioSource: AnyObject {
     var adapter: Int? { get }
     /// Opens the controller without starting our scan; `step` is the recovery step to do first.
     ///
-    /// `pass` receives events that arrive meanwhile, from scans of other programs.
+    /// `pass` receives the events of this time, from scans of other programs.
     func open(
         _ step: SilenceRecovery.Step,
         until stop: StopSignal,
