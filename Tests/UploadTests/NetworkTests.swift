@@ -222,7 +222,7 @@ import Upload
             _ = recv(client, &block, block.count, 0)
             Wire.send(client, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
             // The reset follows once the answer can have been read.
-            usleep(200_000)
+            usleep(600_000)
             Wire.resetAtClose(client)
         }
         defer { server.close() }
