@@ -218,7 +218,7 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
     }
 
     @Test func noise_neverTraps() throws {
-        var generator = SeededGenerator(state: 5)
+        var generator = SeededRandom(seed: 5)
         var seed = Capture(datalink: 1002)
         for _ in 0..<20 { seed.add([4] + Event.legacy(Event.legacyReport(Sample.iBeacon))) }
         try withTemporaryFolder { folder in

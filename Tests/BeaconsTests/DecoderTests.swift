@@ -2,6 +2,7 @@
 import Host
 import Queue
 import Records
+import Support
 import Testing
 
 import Beacons
@@ -232,7 +233,7 @@ private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
     /// Beacons with bytes changed, cut off and put in, and pure noise: never a trap, and nothing more
     /// than the data can hold.
     @Test func decode_isTotal() {
-        var generator = SeededGenerator(state: 20_261_121)
+        var generator = SeededRandom(seed: 20_261_121)
         let seeds = [
             Sample.iBeacon, Sample.ruuvi, Sample.eddystoneUID, Sample.eddystoneTLM,
             bytes("0E16D2FC40000902CA095302C3A93A01"),

@@ -62,7 +62,7 @@ private let phone = BeaconIdentity(
             }
             return text.first == first && reference(rest, text.dropFirst())
         }
-        var generator = SeededGenerator(state: 3)
+        var generator = SeededRandom(seed: 3)
         var fits = 0
         for _ in 0..<50_000 {
             let pattern = generator.bytes(Int.random(in: 0...6, using: &generator)).map {

@@ -2,6 +2,7 @@
 import Host
 import Queue
 import Records
+import Support
 import Testing
 
 @testable import Beacons
@@ -29,7 +30,7 @@ extension HeardBeacons {
     @Test(arguments: [4.0, 0.5, 2.5, 1, 10, 30])
     func rate_isKeptEvenly(rate: Double) {
         var heard = HeardBeacons(rate: rate)
-        var generator = SeededGenerator(state: 11)
+        var generator = SeededRandom(seed: 11)
         var kept: [Int64] = []
         var now: Int64 = 5000
         while now < 65_000 {
@@ -108,7 +109,7 @@ extension HeardBeacons {
 
     @Test func beaconThatSendsAsOftenAsWanted_isKeptWhole_thoughItJitters() {
         var heard = HeardBeacons(rate: 4)
-        var generator = SeededGenerator(state: 7)
+        var generator = SeededRandom(seed: 7)
         // Early and late by up to 20 ms, around one each 250 ms.
         let times = (0..<1000).map { $0 * 250 + Int64.random(in: -20...20, using: &generator) }
         #expect(times.filter { !heard.keeps(identity(1), at: at(1000 + $0)) } == [])

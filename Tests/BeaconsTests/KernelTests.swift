@@ -2,6 +2,7 @@
 import CBlueZ
 import Glibc
 import Host
+import Support
 import Testing
 
 @testable import Beacons
@@ -99,7 +100,7 @@ import Testing
         ] {
             #expect(BluetoothManagement.Answer(bytes(text)[...]) == nil)
         }
-        var generator = SeededGenerator(state: 3)
+        var generator = SeededRandom(seed: 3)
         for _ in 0..<20_000 {
             let count = Int.random(in: 0...40, using: &generator)
             let noise = generator.bytes(count)

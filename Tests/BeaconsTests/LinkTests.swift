@@ -4,6 +4,7 @@ import CLinux
 import Foundation
 import Glibc
 import Host
+import Support
 import Testing
 
 @testable import Beacons
@@ -109,7 +110,7 @@ struct SocketPair: ~Copyable {
     }
 
     @Test func h4_survivesNoise() throws {
-        var generator = SeededGenerator(state: 9)
+        var generator = SeededRandom(seed: 9)
         let pair = try SocketPair(SOCK_STREAM)
         let link = H4Link(owning: pair.near, name: "h4:test")
         var parser = ReportParser()

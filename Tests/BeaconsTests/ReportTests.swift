@@ -2,6 +2,7 @@
 import Host
 import Queue
 import Records
+import Support
 import Testing
 
 @testable import Beacons
@@ -172,7 +173,7 @@ import Testing
 @Suite struct EventFuzzTests {
     /// Reports with bytes changed, cut off and put in, and noise: never a trap.
     @Test func parse_isTotal() {
-        var generator = SeededGenerator(state: 7)
+        var generator = SeededRandom(seed: 7)
         var parser = ReportParser()
         let seeds = [
             Event.legacy(Event.legacyReport(Sample.iBeacon), Event.legacyReport(Sample.ruuvi)),

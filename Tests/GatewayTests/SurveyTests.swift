@@ -43,14 +43,8 @@ import Upload
 
         /// Has the database quarantined, and waits until its counters are known.
         func damage() throws {
-            let before = try queue.flushed().generation
-            queue.reportDamage("for the test", generation: before)
-            try waitUntil("a new database") { queue.generation > before }
-            try waitUntil("the books of the old one") {
-                let known = try queue.perform { try $0.olderDatabases() }
-                return known.count == queue.setAside.count
-                    && known.allSatisfy { $0.state != .adopted }
-            }
+            try queue.flushed()
+            try queue.damage()
         }
 
         func note(synced: Bool) throws {

@@ -1,11 +1,11 @@
 // Records for tests.
-import Host
+package import Host
 package import Queue
 package import Records
 import Support
 
-/// Returns the sighting of one of ten beacons.
-package func testSighting(_ number: Int, rssi: Int = -60) -> Sighting {
+/// Returns the sighting of one of ten beacons, by default `number` milliseconds after `testStart`.
+package func testSighting(_ number: Int, rssi: Int = -60, at stamp: Stamp? = nil) -> Sighting {
     Sighting(
         identity: BeaconIdentity(
             kind: .iBeacon,
@@ -15,7 +15,7 @@ package func testSighting(_ number: Int, rssi: Int = -60) -> Sighting {
             txPower: -59
         ),
         rssi: rssi,
-        stamp: testStart.advanced(by: .milliseconds(Int64(number)))
+        stamp: stamp ?? testStart.advanced(by: .milliseconds(Int64(number)))
     )
 }
 

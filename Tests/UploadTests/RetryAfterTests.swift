@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import QueueSupport
 import Records
 import StatusBoard
 import Support
@@ -67,19 +68,7 @@ import Upload
     private func addToThreeStreams(_ bench: UploadBench) throws {
         bench.add(1)
         try bench.queue.flushed()
-        bench.queue.accept(
-            Sighting(
-                identity: BeaconIdentity(
-                    kind: .iBeacon,
-                    beaconID: "f7826da6/1/1",
-                    address: BluetoothAddress(value: 1),
-                    addressType: .randomStatic,
-                    txPower: -59
-                ),
-                rssi: -60,
-                stamp: SystemClock().stamp()
-            )
-        )
+        bench.queue.accept(testSighting(1, at: SystemClock().stamp()))
         bench.queue.accept(
             Event(.started, source: "test", detail: [], stamp: SystemClock().stamp())
         )

@@ -184,18 +184,6 @@ func eventDetails(_ queue: Queue, _ kind: EventKind) throws -> [String] {
 /// Adds sightings of ten beacons in turn.
 func addBeacons(_ count: Int, to queue: Queue) {
     for number in 0..<count {
-        queue.accept(
-            Sighting(
-                identity: BeaconIdentity(
-                    kind: .iBeacon,
-                    beaconID: "f7826da6/1/\(number % 10)",
-                    address: BluetoothAddress(value: UInt64(number % 10)),
-                    addressType: .randomStatic,
-                    txPower: -59
-                ),
-                rssi: -60,
-                stamp: SystemClock().stamp()
-            )
-        )
+        queue.accept(testSighting(number, at: SystemClock().stamp()))
     }
 }

@@ -7,7 +7,7 @@ package struct TokenList: Sendable {
     /// The prefix of a digest in the file.
     private static let mark = "sha256:"
 
-    /// Nil if there is no file of tokens.
+    /// Nil without a token file.
     private let known: KnownTokens?
     /// A message about the file for the operator, after it was rewritten or could not be.
     package private(set) var note: String?

@@ -66,15 +66,7 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
     /// Changes it in one transaction: on the disk when this returns, rolled back when it throws.
     func change<Value: Sendable>(_ body: (borrowing Connection) throws -> Value) throws -> Value {
         try lock.withLock { _ in
-            try database.execute("BEGIN IMMEDIATE")
-            let value: Value
-            do {
-                value = try body(database)
-                try database.execute("COMMIT")
-            } catch {
-                if !database.isAutocommit { try? database.execute("ROLLBACK") }
-                throw error
-            }
+            let value = try database.transaction(body)
             // The change is committed even if this fails; the next request reloads.
             try? load()
             return value

@@ -118,11 +118,9 @@ final class ControlHandler: LineHandler {
         let published = status.number
         let due = waiting.filter { $0.number <= published || $0.deadline <= now }
         waiting.removeAll { $0.number <= published || $0.deadline <= now }
-        for waiting in due {
-            guard let client = clients.first(where: { $0.id == waiting.asked.client }) else {
-                continue
-            }
-            client.answer(waiting.asked.line, statusLine(waiting.reply))
+        for one in due {
+            let client = clients.first { $0.id == one.asked.client }
+            client?.answer(one.asked.line, statusLine(one.reply))
         }
     }
 
