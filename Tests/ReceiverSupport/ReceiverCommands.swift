@@ -61,13 +61,25 @@ extension ReceiverProcess {
     @discardableResult
     package func sql(_ statement: String, in name: String = ".receiver.sqlite") throws -> String {
         let script =
-            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); print(d.execute(sys.argv[2]).fetchall()); d.commit()"
-        let path = "\(folder)/\(name)"
-        let outcome = try Process.run("/usr/bin/python3", ["-c", script, path, statement])
+            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1], uri=True); print(d.execute(sys.argv[2]).fetchall()); d.commit()"
+        // Not created here: the receiver makes its databases.
+        let place = "file:\(folder)/\(name)?mode=rw"
+        let outcome = try Process.run("/usr/bin/python3", ["-c", script, place, statement])
         guard outcome.status == 0 else {
             throw NeverHappened(what: "\(statement): \(outcome.error)")
         }
         return outcome.output
+    }
+
+    /// Waits until a query gives `rows`; a database without its tables yet is asked again.
+    package func waitUntil(
+        _ statement: String,
+        gives rows: String,
+        in name: String = ".receiver.sqlite"
+    ) throws {
+        try Support.waitUntil("\(rows) from \(statement)") {
+            (try? sql(statement, in: name)) == rows
+        }
     }
 
     package func verify(_ token: String) throws -> Int {

@@ -183,10 +183,7 @@ import Testing
     private static let book = ".receiver-alerts.sqlite"
 
     private func waitForFirstSight(_ receiver: ReceiverProcess, _ device: String) throws {
-        let book = AlertBook.path(in: receiver.folder)
         try waitUntil("first sight of \(device)") {
-            // Python would create an empty database.
-            guard FileManager.default.fileExists(atPath: book) else { return false }
             let marks = try? receiver.sql("SELECT device FROM marks", in: Self.book)
             return marks?.contains("'\(device)'") == true
         }
@@ -228,9 +225,7 @@ import Testing
         try receiver.start()
         try waitUntil("late") { lines("tell.log").count == 4 }
         // A stop before it is recorded would send the alert again.
-        try waitUntil("the note") {
-            try receiver.sql("SELECT * FROM pending", in: Self.book) == "[]\n"
-        }
+        try receiver.waitUntil("SELECT * FROM pending", gives: "[]\n", in: Self.book)
         #expect(receiver.terminate() == 0)
         try receiver.start()
         #expect(try receiver.send(device: "d4") == 200)
@@ -264,7 +259,7 @@ import Testing
         #expect(try receiver.sql(channels, in: Self.book) == "[('command',), ('url',)]\n")
         // The alerts of a channel no longer in use are dropped.
         let without = try ReceiverProcess(["--alert-command", "/bin/true"], in: receiver.folder)
-        try waitUntil("told") { try receiver.sql(channels, in: Self.book) == "[]\n" }
+        try receiver.waitUntil(channels, gives: "[]\n", in: Self.book)
         #expect(without.terminate() == 0)
         // Without a channel the old state is deleted.
         _ = try ReceiverProcess(in: receiver.folder).terminate()

@@ -34,9 +34,7 @@ import Testing
     /// Waits until everything sent is indexed.
     private func waitForIndex(_ receiver: ReceiverProcess, records: Int) throws {
         let sum = "SELECT sum(records + broken) FROM files"
-        try waitUntil("\(records) records in the index") {
-            try receiver.sql(sum, in: Self.index) == "[(\(records),)]\n"
-        }
+        try receiver.waitUntil(sum, gives: "[(\(records),)]\n", in: Self.index)
     }
 
     // MARK: Failures stay with one device

@@ -123,12 +123,12 @@ import Testing
         try RebuildLock.hold(in: receiver.folder) { () throws -> Void in
             #expect(try receiver.send(device: "d2", ids: ["d"]) == 200)
             let files = "SELECT device, records FROM files"
-            #expect(try eventually { try receiver.sql(files, in: name) == "[('d2', 2)]\n" })
+            try receiver.waitUntil(files, gives: "[('d2', 2)]\n", in: name)
             #expect(try receiver.sql(whole, in: name) == "[(1,)]\n")
         }
         #expect(try receiver.send(device: "d2", ids: ["e"]) == 200)
         try expectIndexed(receiver, records: 5)
-        #expect(try eventually { try receiver.sql(whole, in: name) == "[(0,)]\n" })
+        try receiver.waitUntil(whole, gives: "[(0,)]\n", in: name)
     }
 
     @Test func fileThatIsMovedAway_keepsItsRows_andOneInItsPlaceIsReadFromItsBeginning() throws {
@@ -215,8 +215,7 @@ import Testing
         try receiver.start()
         #expect(try receiver.send(device: "d2", ids: ["d"]) == 200)
         let whole = "SELECT sum(records), application_id FROM files, pragma_application_id"
-        // Without its tables at first.
-        #expect(eventually { (try? receiver.sql(whole, in: name)) == "[(2, 0)]\n" })
+        try receiver.waitUntil(whole, gives: "[(2, 0)]\n", in: name)
         let rebuild = try receiver.command("index", "rebuild")
         #expect(rebuild.output == "2 records of 1 files are in the index\n")
         #expect(rebuild.error.contains("1 files could not be read: open \(file(receiver)): "))
