@@ -1,8 +1,12 @@
-// The records of one stream in one database, and the state of their numbers.
+// A partition: the records of one stream in one database, and its counters.
 package import Records
 import SQLite
 
-/// A stream's records in one database: 0 is the live one, others are quarantined and being drained.
+/// Names the records of one stream in one database.
+///
+/// Each stream has a partition in the live database, which has the number 0, and one more in each
+/// quarantined database whose records are still being uploaded. Records are numbered from 1 within
+/// a partition.
 package struct Partition: Sendable, Hashable {
     package var database: Int64
     package var stream: Stream
@@ -15,11 +19,12 @@ package struct Partition: Sendable, Hashable {
     package var isLive: Bool { database == 0 }
 }
 
-/// The state of a partition's numbers: a row of `sequences`, and the sums of its batches.
+/// Counts the records of a partition: its row of `sequences`, and the totals of its batches.
 struct StreamCounters: Sendable, Equatable {
     /// The number of the next record.
     var next: Int64 = 1
-    /// Numbers that are in a batch or settled; all others below `next` are pending.
+    /// The numbers of records that are in a batch, uploaded or deleted; all others below `next` are
+    /// pending and in no batch.
     var frozen = FrozenRanges()
     var uploaded: Int64 = 0
     var evicted: Int64 = 0

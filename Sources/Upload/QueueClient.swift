@@ -1,4 +1,4 @@
-// Reads the queue for a sync, whose record numbers hold in one database file only.
+// Reads the queue during a sync, and notices when the database was replaced under it.
 import Host
 import Queue
 import Records
@@ -14,7 +14,11 @@ struct RecordsUnreadable: Error {
 /// The live database was replaced during a sync, so the sync's record numbers are no longer valid.
 struct DatabaseReplaced: Error {}
 
-/// Reads the queue, over readers that it reopens; used by the sync's thread.
+/// Reads batches and records for a sync; used by the sync's thread only.
+///
+/// It keeps one `Reader` open on the live database and one on a quarantined database, and opens
+/// them again when the queue moved to another file. A record number means something in one file
+/// only, so queries with a number throw `DatabaseReplaced` once the live file was replaced.
 final class QueueClient {
     private let queue: Queue
     /// nil until it is needed: the disk may fail at the start.
