@@ -49,7 +49,7 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
 /// Returns the word most similar to `text`; nil if none is similar enough.
 ///
 /// The last part is also compared alone, to find a key written in the wrong section.
-func nearest(to text: String, among words: [String]) -> String? {
+package func nearest(to text: String, among words: [String]) -> String? {
     let parts = text.split(separator: ".").map { $0.filter { $0 != "\"" } }
     guard let last = parts.last, text.utf8.count <= 64 else { return nil }
     let whole = parts.joined(separator: ".")

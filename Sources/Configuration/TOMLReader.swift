@@ -148,18 +148,24 @@ private struct TOMLReader<Settings: Configurable> {
         do {
             apply(try TOMLDocument(bytes).entries())
         } catch {
-            found.append((error.line, syntaxProblem(error)))
+            refuse(bytes, error)
         }
     }
 
-    private func syntaxProblem(_ error: TOMLError) -> ConfigurationProblem {
-        let unquoted = ["parsing value:", "parsing boolean:", "parsing decimal", "parsing float"]
-        let hint = unquoted.contains { error.description.contains(text: $0) }
-        return ConfigurationProblem(
-            place: "\(file):\(error.line):\(error.column)",
-            message: "not valid TOML: \(printable(error.description, limit: 300))"
-                + (hint ? " (put text in double quotes)" : "")
-        )
+    /// Reports a syntax error, and all lines with a usual mistake: the parser stops at the first.
+    private mutating func refuse(_ bytes: [UInt8], _ error: TOMLError) {
+        let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() {
+            let text = String(decoding: line, as: UTF8.self)
+            guard let mistake = TOMLMistake.explanation(of: text) else { continue }
+            let place = "\(file):\(index + 1)"
+            found.append((index + 1, ConfigurationProblem(place: place, message: mistake)))
+        }
+        guard !found.contains(where: { $0.line == error.line }) else { return }
+        let hint = TOMLMistake.isUnquoted(error) ? " (put text in double quotes)" : ""
+        let message = "not valid TOML: \(printable(error.description, limit: 300))\(hint)"
+        let place = "\(file):\(error.line):\(error.column)"
+        found.append((error.line, ConfigurationProblem(place: place, message: message)))
     }
 
     private mutating func apply(_ entries: [TOMLEntry]) {

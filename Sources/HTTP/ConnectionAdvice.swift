@@ -14,6 +14,8 @@ package enum ConnectionAdvice {
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
             "; check the network, its name server and \(names.endpoint)"
+        case CURLE_COULDNT_CONNECT:
+            "; check that the server runs, and the host and port in \(names.endpoint)"
         case CURLE_PEER_FAILED_VERIFICATION:
             "; check this device's clock, the server's certificate and \(names.certificates)"
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "; check \(names.pin)"

@@ -11,6 +11,7 @@ extension QueueQuestions {
     ///
     /// Reads the database directly, whether the daemon runs or not.
     package func finishedSurveys() throws -> [SurveyRecord] {
+        guard hasRecorded else { return [] }
         let path = configuration.databasePath
         do {
             let reader = try Reader(path: path)

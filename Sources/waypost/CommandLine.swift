@@ -28,6 +28,15 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
+    /// Reads the configuration for commands that inspect the machine; without a file, the defaults.
+    func valuesOrDefaults() throws -> Configuration {
+        guard access(Configuration.inForce(config), F_OK) != 0, errno == ENOENT,
+            let defaults = try? Configuration.check([], file: config, environment: Environment.all)
+        else { return try values() }
+        Output.error("warning: \(config) does not exist: continuing with the defaults")
+        return defaults.values
+    }
+
     /// Reads the configuration for commands that only ask the daemon.
     ///
     /// If this user may not read the file, returns the defaults, which suffice to find the socket.
@@ -113,6 +122,9 @@ enum Output {
 
     static func error(_ text: String) { errorPart("\(text)\n") }
 }
+
+/// What commands show before the gateway's first start.
+let nothingRecorded = "nothing recorded yet: the gateway has not run on this device\n"
 
 /// Runs `body`; prints its error and ends the command with exit status 2.
 func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> Value {

@@ -1,6 +1,8 @@
 // `waypost config`: checks and prints the configuration.
 import ArgumentParser
+import Configuration
 import Daemon
+import Field
 import Setup
 
 struct Config: ParsableCommand {
@@ -11,14 +13,27 @@ struct Config: ParsableCommand {
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Check the file: every error at once, with its line."
+            abstract: "Check the file: every error at once, with its line.",
+            discussion: """
+                Also checks the files and sound devices that it names, because a missing one keeps the device \
+                from collecting or uploading.
+
+                Exit status: 0 all is well, 1 something that the configuration names is missing, 78 the \
+                configuration is wrong.
+                """
         )
 
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            _ = try options.load()
-            Output.write("\(Configuration.inForce(options.config)): ok\n")
+            let configuration = try options.load().values
+            let check = CollectionCheck(configuration, environment: Environment.all)
+            let file = Configuration.inForce(options.config)
+            if let remark = check.remark { Output.error("warning: \(remark)") }
+            let problems = check.problems
+            for problem in problems { Output.error("\(file): \(problem)") }
+            guard problems.isEmpty else { throw ExitCode(1) }
+            Output.write("\(file): ok\n")
         }
     }
 

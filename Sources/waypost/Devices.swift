@@ -2,6 +2,8 @@
 import ArgumentParser
 import Daemon
 import Field
+import Glibc
+import Host
 
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,16 +14,32 @@ struct DevicesCommand: ParsableCommand {
     @Flag(help: "One JSON object.") var json = false
     @Option(help: ArgumentHelp("Let gpsd use the device in a USB port.", valueName: "port"))
     var writeRule: String?
+    @Flag(help: "With --write-rule: do not ask.") var yes = false
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
-        if let writeRule { return try reporting("devices") { try write(writeRule) } }
-        let devices = DeviceList(try options.values())
+        if let writeRule {
+            guard isAgreed(writeRule) else { throw ExitCode(1) }
+            return try reporting("devices") { try write(writeRule) }
+        }
+        let devices = DeviceList(try options.valuesOrDefaults())
         if json {
             Output.write(devices.json + [10])
         } else {
             Output.write(devices.text)
         }
+    }
+
+    /// Asks on a terminal; scripts have nobody to ask.
+    private func isAgreed(_ port: String) -> Bool {
+        guard !yes, isatty(STDIN_FILENO) == 1 else { return true }
+        Output.errorPart(
+            """
+            This writes \(GNSSRule.path): gpsd then opens whatever is plugged into \(port.blanked).
+            Go on? [y/N]\u{20}
+            """
+        )
+        return ["y", "yes"].contains(readLine()?.lowercased())
     }
 
     /// Writes the udev rule, and has udev and systemd apply it at once.

@@ -22,7 +22,7 @@ struct DoctorCommand: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
-        let configuration = try options.values()
+        let configuration = try options.valuesOrDefaults()
         let input = DoctorInput(
             configuration,
             environment: Environment.all,

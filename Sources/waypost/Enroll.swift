@@ -13,11 +13,17 @@ struct Enroll: ParsableCommand {
             so that only the service can read it, and writes upload.endpoint and upload.token_file into the \
             configuration. A running gateway applies the change.
 
+            An endpoint without a path gets /api/ingest if a Waypost server answers there. With \
+            --allow-plaintext, anyone on the way can read the token and the data: use it only in a \
+            network that you trust.
+
             Exit status: 0 done, 2 failed, 78 the configuration is wrong.
             """
     )
 
     @Option(help: "Where to upload to: https://HOST/api/ingest.") var endpoint: String
+    @Option(help: "A PEM file with the server's own authority; it is copied.") var caFile: String?
+    @Flag(help: "Allow http:// to another machine.") var allowPlaintext = false
     @Option(help: "A file that holds the device token.") var tokenFile: String?
     @Option(help: "A code that enrols one device, once.") var code: String?
     @OptionGroup var options: ConfigurationOptions
@@ -36,7 +42,12 @@ struct Enroll: ParsableCommand {
         )
         let proof: Onboarding.Proof = code.map { .code($0) } ?? .tokenFile(tokenFile ?? "")
         do {
-            let lines = try onboarding.enrol(at: endpoint, with: proof)
+            let server = Onboarding.Server(
+                endpoint: endpoint,
+                caFile: caFile,
+                allowsPlaintext: allowPlaintext
+            )
+            let lines = try onboarding.enrol(at: server, with: proof)
             for line in lines { Output.write("\(line)\n") }
         } catch let errors as ConfigurationErrors {
             Output.error("\(errors)")

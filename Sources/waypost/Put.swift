@@ -85,6 +85,12 @@ struct Put: ParsableCommand {
         let known =
             streams.isEmpty
             ? "no stream is" : "declared: \(streams.map(\.name).joined(separator: ", "))"
+        if let near = nearest(to: stream, among: streams.map(\.name)) {
+            Output.error(
+                "stream \(stream.blanked) is not declared; did you mean \(near)? (\(known))"
+            )
+            throw ExitCode(1)
+        }
         let step =
             UserStream.problem(withName: stream).map { "\($0); choose another name" }
             ?? "add [stream.\(stream)] to \(options.config), then `systemctl reload waypost`"

@@ -22,7 +22,7 @@ struct Quarantine: ParsableCommand {
             let queue = QueueQuestions(try options.loadOrAsk().values)
             let batches = try reporting("quarantine") { try queue.quarantine() }
             if json { return Output.write(QuarantineList(batches).json + [10]) }
-            Output.write(QuarantineList(batches).text)
+            Output.write(queue.hasRecorded ? QuarantineList(batches).text : nothingRecorded)
         }
     }
 

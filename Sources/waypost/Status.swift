@@ -13,7 +13,7 @@ struct Status: ParsableCommand {
     )
 
     @Flag(help: "One JSON object.") var json = false
-    @Flag(help: "Keep running and show each change.") var watch = false
+    @Flag(help: "Keep running and show each change; q ends it.") var watch = false
     @OptionGroup var options: ConfigurationOptions
 
     /// The time without a change after which the daemon is asked whether it still answers.
@@ -21,40 +21,50 @@ struct Status: ParsableCommand {
 
     mutating func run() throws {
         let configuration = try options.loadToAsk()
+        let isOnScreen = watch && !json && Output.isTerminal
+        let screen = isOnScreen ? try WatchScreen() : nil
+        defer { screen?.close() }
+        let output = StatusOutput(isJSON: json, screen: screen)
         do {
             let client = try ControlClient(configuration, patience: ControlClient.statusPatience)
             let report = try client.status()
-            show(report)
+            output.show(report)
             guard watch else { throw ExitCode(report.state.exitStatus) }
-            try follow(client, configuration)
+            try follow(client, configuration, output)
         } catch let refusal as ControlRefusal {
-            throw showLast(configuration, refusal, why: "\(refusal)")
+            screen?.close()
+            throw showLast(configuration, refusal, "\(refusal)", StatusOutput(isJSON: json))
         } catch let failure as Failure {
+            screen?.close()
             // The daemon serves too many programs already.
             let refusal = ControlRefusal.silent(path: configuration.socketPath, pid: 0)
-            throw showLast(configuration, refusal, why: failure.message)
+            throw showLast(configuration, refusal, failure.message, StatusOutput(isJSON: json))
         }
     }
 
     /// Shows each change; after a silence, asks whether the daemon still answers.
-    private func follow(_ client: ControlClient, _ configuration: Configuration) throws {
+    private func follow(
+        _ client: ControlClient,
+        _ configuration: Configuration,
+        _ output: StatusOutput
+    ) throws {
         var request = ControlRequest(.watch)
         var isSilent = false
         while true {
             do {
                 let reply = try client.ask(request, timeout: ControlClient.statusPatience)
                 request = ControlRequest(.status)
-                reply.status.map { show($0) }
+                reply.status.map { output.show($0) }
             } catch let refusal as ControlRefusal
                 where refusal.isRunning == true && !client.isClosed
             {
                 isSilent = true
-                _ = showLast(configuration, refusal, why: "\(refusal)")
+                _ = showLast(configuration, refusal, "\(refusal)", output)
             }
             // A silent daemon is not asked again until it has answered.
             while let reply = client.next(timeout: isSilent ? nil : Self.silence) {
                 isSilent = false
-                reply.status.map { show($0) }
+                reply.status.map { output.show($0) }
             }
             if client.isClosed { throw client.lost }
         }
@@ -64,33 +74,35 @@ struct Status: ParsableCommand {
     private func showLast(
         _ configuration: Configuration,
         _ refusal: ControlRefusal,
-        why: String
+        _ why: String,
+        _ output: StatusOutput
     ) -> ExitCode {
         let isThere = Snapshot.isThere(configuration)
         // The screen of a stopped daemon says so itself.
-        if refusal.isRunning != false || !isThere { Output.error(why) }
+        if output.screen == nil, refusal.isRunning != false || !isThere { Output.error(why) }
         // A script gets a JSON object in any case.
         if isThere || json {
             let version = currentVersion
-            show(Snapshot.report(configuration, refusal, version: version), isLive: false)
+            output.show(Snapshot.report(configuration, refusal, version: version), isLive: false)
         }
         return ExitCode(StatusReport.Health.critical.exitStatus)
     }
+}
 
-    private func show(_ report: StatusReport, isLive: Bool = true) {
-        guard !json else { return Output.write(report.json + [10]) }
-        let screen = StatusScreen(
+/// Where `status` writes: standard output, or the alternate screen.
+private struct StatusOutput {
+    var isJSON: Bool
+    var screen: WatchScreen?
+
+    func show(_ report: StatusReport, isLive: Bool = true) {
+        guard !isJSON else { return Output.write(report.json + [10]) }
+        let text = StatusScreen(
             report,
             isLive: isLive,
             now: SystemClock().wall(),
             isColoured: Output.isColoured
-        )
-        // Cursor home, draw, clear the rest: this does not flicker.
-        if watch, Output.isTerminal {
-            let lines = screen.text.split(separator: "\n", omittingEmptySubsequences: false)
-            Output.write("\u{1B}[H" + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[J")
-        } else {
-            Output.write(screen.text)
-        }
+        ).text
+        guard let screen else { return Output.write(text) }
+        screen.draw(text, exitStatus: report.state.exitStatus)
     }
 }

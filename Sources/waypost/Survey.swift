@@ -62,8 +62,8 @@ struct SurveyCommand: ParsableCommand {
             let queue = QueueQuestions(try options.loadOrAsk().values)
             let open = try reporting("survey") { try queue.survey() }
             let records = try reporting("survey") { try queue.finishedSurveys() }
-            guard json else { return Output.write(SurveyScreen.list(open, records)) }
-            Output.write(SurveyList.json(open, records) + [10])
+            if json { return Output.write(SurveyList.json(open, records) + [10]) }
+            Output.write(queue.hasRecorded ? SurveyScreen.list(open, records) : nothingRecorded)
         }
     }
 

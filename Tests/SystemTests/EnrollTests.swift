@@ -66,7 +66,7 @@ import Testing
                 [location]
                 enabled = false
                 [audio]
-                device = "nosuchdevice"
+                device = "hw:CARD=nosuchdevice"
                 \(upload)
 
                 """,

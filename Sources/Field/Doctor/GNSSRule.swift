@@ -6,7 +6,7 @@ package import Host
 package enum GNSSRule {
     /// The number sorts this rule after gpsd's own (60) and before ours (70), which starts the
     /// gateway for gpsd's devices.
-    private static let name = "65-waypost-gnss.rules"
+    package static let path = "/etc/udev/rules.d/65-waypost-gnss.rules"
 
     /// Returns the interface of a port; without one in the name it is the first.
     static func interface(of port: String) -> String {
@@ -36,8 +36,6 @@ package enum GNSSRule {
             )
         }
         let files = SystemFiles(root: root)
-        let folder = "/etc/udev/rules.d"
-        let path = "\(folder)/\(name)"
         let old = files.text(path).map { "\($0)\n" } ?? ""
         let rule = text(port)
         let here = SerialAdapters(files).unclaimed(knownToGPSD: []).first { $0.port == port }
@@ -57,7 +55,11 @@ package enum GNSSRule {
             throw Failure("\(path): \(error.reason); \(advice)")
         }
         let now = here.map { "\($0.chip) at \($0.path)" } ?? "no known adapter now"
-        return (["\(path): what is plugged into \(port) goes to gpsd (\(now))"], here?.path)
+        let lines = [
+            "\(path): what is plugged into \(port) goes to gpsd (\(now))",
+            "to undo it: delete the lines of \(port) there, then `sudo udevadm control --reload`",
+        ]
+        return (lines, here?.path)
     }
 
     /// Returns whether a text is like `1-1.3` or `1-1.3:1.1`: bus, ports of hubs, interface.

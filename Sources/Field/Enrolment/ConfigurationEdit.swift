@@ -18,7 +18,16 @@ struct ConfigurationEdit {
     /// Sets the key to a text; replaces a commented-out key, or adds the key to its section.
     mutating func set(_ key: String, to value: String, in section: String) {
         let quoted = value.replacing(text: "\\", with: "\\\\").replacing(text: "\"", with: "\\\"")
-        let line = "\(key) = \"\(quoted)\""
+        set(key, written: "\"\(quoted)\"", in: section)
+    }
+
+    /// Sets a key to true, in the same way.
+    mutating func allow(_ key: String, in section: String) {
+        set(key, written: "true", in: section)
+    }
+
+    private mutating func set(_ key: String, written value: String, in section: String) {
+        let line = "\(key) = \(value)"
         let root = lines.prefix { !Self.trimmed($0).hasPrefix("[") }
         if let place = root.firstIndex(where: { Self.isKey("\(section).\(key)", $0[...]) }) {
             return replace(place, "\(section).\(line)")

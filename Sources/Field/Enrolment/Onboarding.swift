@@ -18,6 +18,21 @@ package struct Onboarding {
         case code(String)
     }
 
+    /// The server to enrol at, as a person names it.
+    package struct Server: Sendable {
+        var endpoint: String
+        /// A PEM file of additional authorities; nil: as configured.
+        var caFile: String?
+        /// Allows `http://` to another machine; otherwise as configured.
+        var allowsPlaintext: Bool
+
+        package init(endpoint: String, caFile: String? = nil, allowsPlaintext: Bool = false) {
+            self.endpoint = endpoint
+            self.caFile = caFile
+            self.allowsPlaintext = allowsPlaintext
+        }
+    }
+
     private let path: String
     private let environment: [String: String]
     private let version: String
@@ -30,30 +45,42 @@ package struct Onboarding {
         self.version = version
     }
 
-    /// Enrols at `endpoint`; returns one line per step done.
+    /// Enrols at `server`; returns one line per step done.
     ///
     /// Throws a Failure or ConfigurationErrors; then nothing in force has changed, and the same
     /// code can be used again.
-    package func enrol(at endpoint: String, with proof: Proof) throws -> [String] {
+    package func enrol(at server: Server, with proof: Proof) throws -> [String] {
         try requireRights()
         let old = try currentText()
         let before = try Configuration.check(old, file: path, environment: environment).values
         guard before.upload.destination == .ingest else {
             throw Failure("\(path): upload.destination is s3, and a bucket cannot enrol devices")
         }
-        let tokenFile = before.upload.tokenFile ?? folder + "/token"
-        let (text, configuration) = try edited(old, before, endpoint, tokenFile)
+        let authority = try server.caFile.map { try CertificateFile.read($0) }
+        var wanted = before
+        wanted.upload.allowsPlaintext = before.upload.allowsPlaintext || server.allowsPlaintext
+        wanted.upload.caFile = server.caFile.map(absolute) ?? before.upload.caFile
+        wanted.upload.endpoint = try endpoint(server.endpoint, wanted.upload)
+        wanted.upload.tokenFile = before.upload.tokenFile ?? folder + "/token"
+        // As it is given, until the server has accepted this device.
+        let transport = transport(wanted.upload)
+        if authority != nil { wanted.upload.caFile = folder + "/server-ca.pem" }
+        let (text, configuration) = try edited(old, before, wanted)
         let owner = ServiceOwner(stateDirectory: configuration.stateDirectory)
         try owner.prepare(configuration)
-        let token = try token(proof, configuration, owner)
-        let answer = try verify(token, of: proof, configuration)
+        let token = try token(proof, configuration, owner, transport)
+        let answer = try verify(token, of: proof, transport)
         try store(token, configuration, owner)
+        try store(authority, configuration)
         try Self.reporting { try SmallFile.replace(path, text, mode: 0o644, keepsOwner: true) }
         AskedToken(configuration: configuration).forget()
-        var lines = ["token: \(tokenFile)", "configuration: \(path)"]
+        var lines = ["token: \(wanted.upload.tokenFile ?? "")", "configuration: \(path)"]
         switch answer {
         case .accepted:
-            try configuration.enrolmentMark.write(endpoint, owner: owner.ids)
+            try configuration.enrolmentMark.write(
+                wanted.upload.endpoint ?? "",
+                owner: owner.ids
+            )
             lines.insert("the server accepts this device", at: 0)
         case .cannotBeAsked:
             lines.insert(
@@ -87,20 +114,23 @@ package struct Onboarding {
         }
     }
 
-    /// Returns the file with both keys set, and its values.
+    /// Returns the file with the changed keys of `[upload]`, and its values.
     private func edited(
         _ old: [UInt8],
         _ before: Configuration,
-        _ endpoint: String,
-        _ tokenFile: String
+        _ wanted: Configuration
     ) throws -> (text: [UInt8], values: Configuration) {
         var text = ConfigurationEdit(String(decoding: old, as: UTF8.self))
-        text.set("endpoint", to: endpoint, in: "upload")
-        text.set("token_file", to: tokenFile, in: "upload")
+        let (was, upload) = (before.upload, wanted.upload)
+        text.set("endpoint", to: upload.endpoint ?? "", in: "upload")
+        text.set("token_file", to: upload.tokenFile ?? "", in: "upload")
+        if upload.caFile != was.caFile {
+            text.set("ca_file", to: upload.caFile ?? "", in: "upload")
+        }
+        if upload.allowsPlaintext, !was.allowsPlaintext {
+            text.allow("allow_plaintext", in: "upload")
+        }
         let bytes = Array(text.text.utf8)
-        var wanted = before
-        wanted.upload.endpoint = endpoint
-        wanted.upload.tokenFile = tokenFile
         let after = try reread(bytes)
         guard let after, after == wanted else {
             throw Failure(
@@ -119,9 +149,49 @@ package struct Onboarding {
         return try Configuration.check(bytes, file: path, environment: environment).values
     }
 
-    private func transport(_ configuration: Configuration) -> TransportSettings {
-        let upload = configuration.upload
-        return upload.transport(upload.endpoint ?? "", userAgent: "waypost/\(version)")
+    // MARK: Server
+
+    /// Returns the endpoint to configure: one without a path gets `/api/ingest` if a Waypost server
+    /// answers there.
+    ///
+    /// Throws ConfigurationErrors or a Failure that names the wrong option.
+    private func endpoint(_ given: String, _ upload: UploadSettings) throws -> String {
+        let parsed: Endpoint
+        switch Endpoint.parse(given) {
+        case .success(let endpoint): parsed = endpoint
+        case .failure(let mismatch):
+            throw refusal(given, mismatch.message)
+        }
+        guard parsed.isEncrypted || parsed.isLoopback || upload.allowsPlaintext else {
+            throw refusal(
+                given,
+                "http:// would show the token and the data to anyone on the way; "
+                    + "use https://, or add --allow-plaintext in a network that you trust"
+            )
+        }
+        let host = given.hasSuffix("/") ? String(given.dropLast()) : given
+        guard given.utf8.count(where: { $0 == UInt8(ascii: "/") }) - (host == given ? 0 : 1) == 2,
+            !given.contains("?")
+        else { return given }
+        var whole = upload
+        whole.endpoint = host + "/api/ingest"
+        let isServed = try Enrolment.isServed(transport(whole), until: StopSignal())
+        return isServed ? host + "/api/ingest" : given
+    }
+
+    private func refusal(_ endpoint: String, _ message: String) -> ConfigurationErrors {
+        let place = "--endpoint \(printable(endpoint))"
+        return ConfigurationErrors(
+            [ConfigurationProblem(place: place, message: message)],
+            warnings: []
+        )
+    }
+
+    private func transport(_ upload: UploadSettings) -> TransportSettings {
+        var settings = upload.transport(upload.endpoint ?? "", userAgent: "waypost/\(version)")
+        settings.names.endpoint = "--endpoint"
+        settings.names.certificates = "--ca-file"
+        return settings
     }
 
     // MARK: Token
@@ -129,13 +199,13 @@ package struct Onboarding {
     private func token(
         _ proof: Proof,
         _ configuration: Configuration,
-        _ owner: ServiceOwner
+        _ owner: ServiceOwner,
+        _ transport: TransportSettings
     ) throws -> String {
         switch proof {
         case .tokenFile(let file):
             return try Token.read(source: file, for: configuration.upload.endpoint)
         case .code(let code):
-            let transport = transport(configuration)
             // The old token stays in force until the server has accepted this one.
             let token = try Self.reporting {
                 try Self.exchange(code, configuration, owner, transport)
@@ -147,10 +217,9 @@ package struct Onboarding {
     private func verify(
         _ token: String,
         of proof: Proof,
-        _ configuration: Configuration
+        _ transport: TransportSettings
     ) throws -> Enrolment.Outcome {
         do {
-            let transport = transport(configuration)
             return try Enrolment.verify(transport, token: token, until: StopSignal())
         } catch let failure as Failure {
             guard case .code = proof else { throw failure }
@@ -188,6 +257,12 @@ package struct Onboarding {
         try Self.reporting {
             try SmallFile.replace(file, Array(text.utf8), mode: 0o600, owner: owner.ids)
         }
+    }
+
+    /// Stores a copy of the authority beside the configuration, where the service can read it.
+    private func store(_ authority: [UInt8]?, _ configuration: Configuration) throws {
+        guard let authority, let file = configuration.upload.caFile else { return }
+        try Self.reporting { try SmallFile.replace(file, authority, mode: 0o644) }
     }
 
     private static func reporting<Value>(_ body: () throws -> Value) throws -> Value {

@@ -248,20 +248,7 @@ package struct CardImport {
             return loaded.values
         } catch {
             errors += error.problems.map { CardProblem($0, in: text.name) }
-            errors += Self.typography(text)
             return nil
-        }
-    }
-
-    /// Reports lines with typographic quotes, as phones and word processors write them.
-    private static func typography(_ text: CardContent) -> [CardProblem] {
-        let lines = text.text.split(separator: "\n", omittingEmptySubsequences: false)
-        let curled = "\u{201C}\u{201D}\u{201E}\u{2018}\u{2019}"
-        return lines.enumerated().filter { _, line in
-            line.prefix { $0 != "#" }.contains { curled.contains($0) }
-        }.map { index, _ in
-            let what = "holds quotes that curl or lie low"
-            return CardProblem(file: text.name, line: index + 1, what, "write straight ones: \"")
         }
     }
 

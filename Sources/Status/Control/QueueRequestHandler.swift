@@ -1,5 +1,6 @@
 // Requests about quarantine, resends and surveys: `QueueRequestHandler` answers them in the daemon,
 // and `QueueQuestions` asks them in a command's process.
+import Glibc
 import Host
 import Queue
 import Records
@@ -48,10 +49,16 @@ package final class QueueQuestions {
 
     package init(_ configuration: Configuration) { self.configuration = configuration }
 
+    /// False before the gateway's first start: there is no database.
+    package var hasRecorded: Bool {
+        access(configuration.databasePath, F_OK) == 0 || errno != ENOENT
+    }
+
     /// Returns all batches in quarantine, oldest first.
     ///
     /// Throws a Failure or ControlRefusal that says what to do.
     package func quarantine() throws -> [QuarantinePage.Entry] {
+        guard hasRecorded else { return [] }
         guard let client = try daemon() else { return try offline { try pages(of: $0) } }
         var all: [QuarantinePage.Entry] = []
         var page = QuarantinePage()
@@ -75,6 +82,7 @@ package final class QueueQuestions {
 
     /// Returns the running survey.
     package func survey() throws -> SurveyReply {
+        guard hasRecorded else { return SurveyReply() }
         guard let client = try daemon() else { return try offline { try SurveyReply($0) } }
         return try client.ask(.init(.surveyList), timeout: .seconds(60)).survey ?? SurveyReply()
     }

@@ -47,6 +47,23 @@ package enum Enrolment {
         return .accepted
     }
 
+    /// Returns whether a server of this protocol answers at the endpoint: it refuses a verification
+    /// without a token, in JSON.
+    ///
+    /// Throws a Failure with the network's message.
+    package static func isServed(_ settings: TransportSettings, until stop: StopSignal) throws
+        -> Bool
+    {
+        var request = HTTPRequest(
+            posting: RequestBody([]),
+            headers: ["Accept: application/json"],
+            to: url(ingest: settings.endpoint)
+        )
+        request.isOnlyTry = true
+        let answer = try answer(Transport(settings).send(request, until: stop))
+        return answer.isObject && [200, 400, 401, 403].contains(answer.status)
+    }
+
     /// The request by which a server can accept a token.
     static func verification(at endpoint: String, token: String) -> HTTPRequest {
         HTTPRequest(

@@ -89,7 +89,6 @@ import Setup
             " (put text in double quotes)"
         ),
         ("[upload]\ninterval = 5m", "w.toml:2:", " (put text in double quotes)"),
-        ("[upload]\nrequired = True", "w.toml:2:", " (put text in double quotes)"),
         ("a\u{0} = 1", "w.toml:1:", ""),
     ])
     func syntaxError_namesLineAndColumn(text: String, place: String, hint: String) throws {
@@ -100,6 +99,23 @@ import Setup
         #expect(problem.contains(": not valid TOML: "))
         #expect(Int(problem.dropFirst(place.count).prefix { $0 != ":" }) != nil)
         #expect(problem.hasSuffix(hint))
+    }
+
+    @Test func usualMistakes_areExplained_allAtOnce() {
+        let text = """
+            # “quoted”
+            device_id = “x”
+            [upload]
+            required = True # not “this”
+            region = "it is “right” here"
+            interval = 5m
+            """
+        #expect(
+            problems(text) == [
+                "w.toml:2: holds curly quotes; write straight ones: \"",
+                "w.toml:4: True is not a value; write true, in lower case",
+            ]
+        )
     }
 
     @Test func brokenUTF8_isASyntaxError() throws {

@@ -1,0 +1,102 @@
+// The alternate screen of `waypost status --watch`.
+import CLinux
+import Glibc
+import Host
+
+/// Draws on the terminal's alternate screen, which leaves the scrollback as it was.
+///
+/// `q` and the usual signals restore the terminal and end the process; so does `close`.
+final class WatchScreen: Sendable {
+    private struct Contents: Sendable {
+        var lines: [String] = []
+        /// The exit status when the user ends the command.
+        var exitStatus: Int32 = 0
+        var isOpen = true
+    }
+
+    /// Enters the alternate screen, hides the cursor, cuts long lines; and the reverse.
+    private static let (enter, leave) = (
+        "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l", "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+    )
+    private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH]
+
+    private let contents = StateBox(Contents())
+    /// The terminal's mode at the start; nil if standard input is not a terminal.
+    private let mode: termios?
+
+    /// Takes over the terminal, and starts the threads that read keys and signals.
+    init() throws {
+        var mode = termios()
+        self.mode = tcgetattr(STDIN_FILENO, &mode) == 0 ? mode : nil
+        var blocked = Self.signalSet()
+        pthread_sigmask(SIG_BLOCK, &blocked, nil)
+        if self.mode != nil {
+            mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
+            // A suspended process could not restore the terminal.
+            mode.c_cc.10 = 0
+            tcsetattr(STDIN_FILENO, TCSANOW, &mode)
+        }
+        Output.write(Self.enter)
+        try OwnThread("signals") { [self] in handleSignals() }.detach()
+        if self.mode != nil { try OwnThread("keys") { [self] in readKeys() }.detach() }
+    }
+
+    /// Shows a text, cut to the terminal's height: the first line stays visible.
+    func draw(_ text: String, exitStatus: Int32) {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        contents.update {
+            $0.lines = lines.last == "" ? lines.dropLast() : lines
+            $0.exitStatus = exitStatus
+            Self.draw($0)
+        }
+    }
+
+    /// Restores the terminal.
+    func close() {
+        contents.update {
+            guard $0.isOpen else { return }
+            $0.isOpen = false
+            if var mode { tcsetattr(STDIN_FILENO, TCSANOW, &mode) }
+            Output.write(Self.leave)
+        }
+    }
+
+    private static func draw(_ contents: Contents) {
+        guard contents.isOpen else { return }
+        var size = winsize()
+        let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0
+        let lines = contents.lines.prefix(isKnown ? Int(size.ws_row) : 24)
+        // Without an end of line after the last one, which would scroll the first one away.
+        Output.write("\u{1B}[H" + lines.joined(separator: "\u{1B}[K\r\n") + "\u{1B}[K\u{1B}[J")
+    }
+
+    private static func signalSet() -> sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in signals { sigaddset(&set, signal) }
+        return set
+    }
+
+    private func handleSignals() {
+        var set = Self.signalSet()
+        while true {
+            var number: Int32 = 0
+            guard sigwait(&set, &number) == 0 else { continue }
+            guard number == SIGWINCH else { return end(128 + number) }
+            contents.update { Self.draw($0) }
+        }
+    }
+
+    private func readKeys() {
+        var key: UInt8 = 0
+        while read(STDIN_FILENO, &key, 1) > 0 {
+            guard key == UInt8(ascii: "q") || key == UInt8(ascii: "Q") else { continue }
+            return end(contents.value.exitStatus)
+        }
+    }
+
+    private func end(_ status: Int32) {
+        close()
+        exit(status)
+    }
+}
