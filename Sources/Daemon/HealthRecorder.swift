@@ -2,7 +2,6 @@
 import Host
 import Queue
 import Records
-import Setup
 import Status
 
 /// Makes one health record per `health.interval`, at ticks of the health timer.

@@ -1,5 +1,6 @@
 // How often the device reports its health.
 package import Configuration
+import Upload
 
 /// `[health]`: the interval of the health records.
 package struct HealthSettings: Configurable {
