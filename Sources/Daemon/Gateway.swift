@@ -276,6 +276,13 @@ package final class Gateway: Sendable {
         let directory = settings.configuration.runtimeDirectory
         let led = LEDFile(runtimeDirectory: directory)
         let files = HealthFiles(directory, errors: context.board.errors, log: context.log)
+        let recorder = HealthRecorder(
+            context.queue,
+            clock: context.clock,
+            deviceID: context.deviceID,
+            bootID: bootID,
+            after: healthInterval
+        )
         return {
             let configuration = services.configuration
             let isGood = supervisor.check()
@@ -287,6 +294,7 @@ package final class Gateway: Sendable {
             context.board.keep(report, in: context.queue)
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
+            if isEnrolled { recorder.check(report, every: configuration.healthInterval) }
             led.write(LEDPattern(report.state, isEnrolled: isEnrolled), configuration.led)
             if let metrics = configuration.metricsTextfile {
                 let now = context.clock.stamp()

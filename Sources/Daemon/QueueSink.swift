@@ -23,8 +23,8 @@ final class QueueSink: RecordSink {
     private let target: Publisher<SourceReport>
     /// The report of the runs before this one.
     private let before: SourceReport?
-    /// Audio was switched off before this run: the time until now is not a gap.
-    private let audioWasOff: Bool
+    /// How the last run of the audio source ended.
+    private let audioMemo: AudioMemo?
 
     private struct Gate {
         var isOpen = true
@@ -44,7 +44,7 @@ final class QueueSink: RecordSink {
         self.onWarning = onWarning
         self.onTime = onTime
         before = target.state.value
-        audioWasOff = queue.remembered("audio") == "off"
+        audioMemo = AudioMemo(queue)
         self.isOnTrial = Atomic(isOnTrial)
         forwarding = Mutex(nil)
         let subscription = board.subscribe { [weak self] in self?.forward($0) }
@@ -129,5 +129,9 @@ final class QueueSink: RecordSink {
     }
 
     var soundRefusal: Failure? { queue.soundRefusal }
-    func endOfSound() -> Stamp? { audioWasOff ? nil : queue.endOfSound() }
+    func endOfSound() -> Stamp? { audioMemo == .off ? nil : queue.endOfSound() }
+
+    var stoppedAt: Stamp? {
+        if case .stopped(let stamp) = audioMemo { stamp } else { nil }
+    }
 }

@@ -140,7 +140,7 @@ final class Services: Sendable {
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
         context.board.resting.update { [resting] in $0 = resting }
         // While audio is switched off, missing sound is not a gap.
-        if !now.configuration.audio.isEnabled { context.queue.remember("audio", "off") }
+        if !now.configuration.audio.isEnabled { AudioMemo.off.keep(in: context.queue) }
         let coming = wanted.keys.filter { source($0) == nil }
         for name in coming { start(wanted[name]) }
         return SourceName.allCases.filter { leaving.keys.contains($0) || coming.contains($0) }
@@ -199,7 +199,7 @@ final class Services: Sendable {
     private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool? {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped, let run = source(name) else { return false }
-            stop([name], by: SystemClock().now() + limit)
+            stop([name], by: SystemClock().now() + limit, isPlanned: !isOnTrial)
             start(run.slice, isOnTrial: isOnTrial)
             return source(name) != nil
         }
@@ -223,6 +223,7 @@ final class Services: Sendable {
             state.isStopped = true
             return state
         }
+        planStop(of: Array(now.sources.keys))
         for run in now.sources.values { run.raise() }
         now.uploads?.raise()
         let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
@@ -231,11 +232,23 @@ final class Services: Sendable {
     }
 
     private func endAll(by deadline: BootInstant) -> Bool {
-        let sourcesEnded = stop(SourceName.allCases, by: deadline)
+        let sourcesEnded = stop(SourceName.allCases, by: deadline, isPlanned: false)
         return stopUploads(by: deadline) && sourcesEnded
     }
 
-    @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
+    /// Remembers that audio is missing from now on because of a stop that was asked for.
+    private func planStop(of names: [SourceName]) {
+        guard names.contains(.audio), source(.audio) != nil else { return }
+        AudioMemo.stopped(context.clock.stamp()).keep(in: context.queue)
+    }
+
+    /// `isPlanned`: somebody asked for it, so that no audio is lost.
+    @discardableResult private func stop(
+        _ names: [SourceName],
+        by deadline: BootInstant,
+        isPlanned: Bool = true
+    ) -> Bool {
+        if isPlanned { planStop(of: names) }
         let runs = names.compactMap { source($0) }
         for run in runs { run.raise() }
         let ended = runs.map { run in

@@ -75,7 +75,7 @@ final class SourceRun: Sendable {
         case .location(let settings):
             return try LocationAdapter(settings: settings, sink: sink, board: board, clock: clock)
         case .audio(let settings):
-            context.queue.remember("audio", "on")
+            AudioMemo.on.keep(in: context.queue)
             return AudioAdapter(settings: settings, sink: sink, board: board, clock: clock)
         }
     }

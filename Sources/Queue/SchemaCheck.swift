@@ -1,4 +1,5 @@
 // Whether the tables still are what they were made.
+import Records
 import SQLite
 
 /// Compares the tables of a database with those of a new one.
@@ -38,9 +39,11 @@ enum SchemaCheck {
         return Int64((steps.lastIndex { columns.contains($0.mark) } ?? -1) + 1)
     }
 
-    /// Whether the tables are those of the newest version, but for the user's streams.
+    /// Whether the tables are those of the newest version, but for those of streams without a step of their own.
     static func isOurs(_ connection: borrowing Connection) throws -> Bool {
-        try shape(of: connection).filter { !$0.hasPrefix("table user_") } == expected.shape
+        let more = ["table user_", "table \(DeviceHealth.kind.table)("]
+        return try shape(of: connection)
+            .filter { line in !more.contains { line.hasPrefix($0) } } == expected.shape
     }
 
     private static func declarations(of connection: borrowing Connection) throws -> Set<String> {

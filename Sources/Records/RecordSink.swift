@@ -34,4 +34,10 @@ package protocol RecordSink: AnyObject, Sendable {
     var soundRefusal: Failure? { get }
     /// Returns when the audio recorded before this start ended; nil if there is none.
     func endOfSound() -> Stamp?
+    /// When the source was last stopped on purpose; nil if its last run ended otherwise.
+    var stoppedAt: Stamp? { get }
+}
+
+extension RecordSink {
+    package var stoppedAt: Stamp? { nil }
 }

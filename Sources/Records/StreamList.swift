@@ -3,7 +3,9 @@
 /// The streams of a queue, in upload order.
 package struct StreamList: Sendable {
     /// Small streams first: audio must not delay a fix.
-    package static let builtIn = [Event.kind, Survey.kind, Fix.kind, Sighting.kind, Chunk.kind]
+    package static let builtIn = [
+        Event.kind, DeviceHealth.kind, Survey.kind, Fix.kind, Sighting.kind, Chunk.kind,
+    ]
 
     package private(set) var kinds: [StreamKind]
 

@@ -15,7 +15,9 @@ extension Configuration {
     var budgetAdvice: String? {
         guard let budget = upload.dailyBudget else { return nil }
         let streams = [beacons.isEnabled, location.isEnabled].count { $0 } + userStreams.count
-        let headers = Int64(86_400 / upload.interval.inSeconds * Double(streams)) * Self.request
+        let uploads = 86_400 / upload.interval.inSeconds
+        let health = min(uploads, 86_400 / healthInterval.inSeconds)
+        let headers = Int64(uploads * Double(streams) + health) * Self.request
         if headers > budget / 2 {
             return "upload.daily_budget is \(sizeText(budget)), and uploads every "
                 + "\(durationText(upload.interval)) cost \(roughSize(headers)) per day for their headers alone; "

@@ -21,6 +21,7 @@ package struct Configuration: Configurable {
     package var audio = AudioSettings()
     package var storage = StorageSettings()
     package var streams = StreamNames()
+    package var health = HealthSettings()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: the path of the metrics for Prometheus.
@@ -57,6 +58,7 @@ package struct Configuration: Configurable {
         AudioSettings.keys.map { $0.within("audio", \.audio) }
         StorageSettings.keys.map { $0.within("storage", \.storage) }
         StreamNames.keys.map { $0.within("streams", \.streams) }
+        HealthSettings.keys.map { $0.within("health", \.health) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)

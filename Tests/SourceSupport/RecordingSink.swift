@@ -23,6 +23,7 @@ package final class RecordingSink: RecordSink {
     private let content = Locked(Content())
     private let recent: [Sighting]
     private let lastEnd: Stamp?
+    package let stoppedAt: Stamp?
     private let room: @Sendable () -> Bool
     private let admitsSighting: @Sendable (Sighting) -> Bool
     private let admitsSegment: @Sendable (Segment) -> Bool
@@ -31,12 +32,14 @@ package final class RecordingSink: RecordSink {
     package init(
         recent: [Sighting] = [],
         endOfSound: Stamp? = nil,
+        stoppedAt: Stamp? = nil,
         hasRoom: @escaping @Sendable () -> Bool = { true },
         sighting: @escaping @Sendable (Sighting) -> Bool = { _ in true },
         segment: @escaping @Sendable (Segment) -> Bool = { _ in true }
     ) {
         self.recent = recent
         lastEnd = endOfSound
+        self.stoppedAt = stoppedAt
         room = hasRoom
         admitsSighting = sighting
         admitsSegment = segment

@@ -7,9 +7,9 @@ import shutil
 import sqlite3
 import subprocess
 
-TABLES = {1: "location", 2: "chunks", 3: "sightings", 4: "events", 5: "surveys"}
+TABLES = {1: "location", 2: "chunks", 3: "sightings", 4: "events", 5: "surveys", 6: "health"}
 NAMES = {1: "linux_gpsd_location", 2: "linux_alsa_audio", 3: "linux_bluez_beacons", 4: "waypost_events",
-         5: "waypost_surveys"}
+         5: "waypost_surveys", 6: "waypost_health"}
 
 
 class Seeds:

@@ -59,8 +59,7 @@ package final class AudioAdapter: Source {
         /// A fault occurred and no audio has come since; a device that merely starts is not
         /// reported as working.
         var isFaulty = false
-        /// When the last run ended, and why.
-        var lastEnd: (stamp: Stamp, reason: String)?
+        var lastEnd: RunEnd?
         var gaps = GapEventLimit()
         var absent = Retry(AudioAdapter.absentSteps)
         var broken = Retry(AudioAdapter.brokenSteps)
@@ -83,7 +82,7 @@ package final class AudioAdapter: Source {
             lookedAt: clock.now(),
             signal: SignalMonitor()
         )
-        state.lastEnd = sink.endOfSound().map { ($0, "the source was started anew") }
+        state.lastEnd = RunEnd(before: sink)
         while !stop.isRaised {
             if !state.isFaulty { state.meter.loading() }
             var pause: Duration?
@@ -93,7 +92,10 @@ package final class AudioAdapter: Source {
                 if !stop.isRaised { state.meter.restarted() }
                 state.isFaulty = true
                 state.meter.failed((error as? Failure) ?? Failure("audio: \(error)"))
-                if state.lastEnd == nil { state.lastEnd = (clock.stamp(), "\(error)") }
+                state.lastEnd?.fails(at: clock.stamp(), "\(error)")
+                if state.lastEnd == nil {
+                    state.lastEnd = RunEnd(stamp: clock.stamp(), reason: "\(error)")
+                }
                 pause = state.absent.next()
             }
             // The device must be closed here: an unplugged one keeps its number while it is open.
@@ -163,6 +165,7 @@ package final class AudioAdapter: Source {
         state.meter.restarted()
         state.isFaulty = true
         state.meter.failed(fault.failure(of: device, step: step))
+        state.lastEnd?.fails(at: clock.stamp(), "\(device): \(fault.message)")
         return step
     }
 
@@ -204,7 +207,7 @@ package final class AudioAdapter: Source {
         try? capture.end()
         if capture.refusedTail > 0 { state.meter.drop(capture.refusedTail) }
         if let end = capture.endStamp, !stop.isRaised {
-            state.lastEnd = (end, reason(ending, pcm.device))
+            state.lastEnd = RunEnd(stamp: end, reason: reason(ending, pcm.device))
         }
         return try ending.get()
     }
@@ -346,14 +349,18 @@ package final class AudioAdapter: Source {
         }
     }
 
-    /// Reports the gap between two runs, as an event or to the ledger.
+    /// Reports the gap between two runs, as events or to the ledger.
     private func reportGap(_ state: inout State, _ capture: Capture) {
-        guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
+        guard let end = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
-        let gap = settings.gap(from: end, to: start, device: state.device, reason: reason)
-        if state.gaps.takePermit(at: start.boot) { return sink.accept(gap) }
-        // The queue reports the losses without an event in sum.
-        if let loss = gap.loss { sink.note(loss) }
+        for gap in end.events(to: start, device: state.device, settings) {
+            if state.gaps.takePermit(at: start.boot) {
+                sink.accept(gap)
+            } else if let loss = gap.loss {
+                // The queue reports the losses without an event in sum.
+                sink.note(loss)
+            }
+        }
     }
 
     private func detail(_ segment: Segment, _ state: State) -> String {

@@ -77,8 +77,8 @@ struct BoardCheck {
 
     private var power: [Finding] {
         let next = "a supply and a cable made for this board; fewer devices on its USB ports"
-        guard let flags = firmwareFlags else {
-            guard let alarm = voltageAlarm else { return [] }
+        guard let flags = files.firmwareFlags else {
+            guard let alarm = files.voltageAlarm else { return [] }
             return [
                 alarm
                     ? .fail("power", "the voltage of the supply is or was too low", next: next)
@@ -99,37 +99,11 @@ struct BoardCheck {
         return [.ok("power", "the voltage of the supply was never too low since the boot")]
     }
 
-    /// The firmware's flags, which only Raspberry Pi's own kernels show.
-    private var firmwareFlags: UInt32? {
-        let folder = "/sys/devices/platform"
-        for soc in files.names(in: folder) where soc.hasPrefix("soc") {
-            for name in files.names(in: "\(folder)/\(soc)") where name.hasSuffix(":firmware") {
-                let text = files.text("\(folder)/\(soc)/\(name)/get_throttled")
-                let digits = text.map { $0.hasPrefix("0x") ? String($0.dropFirst(2)) : $0 }
-                if let digits, let flags = UInt32(digits, radix: 16) { return flags }
-            }
-        }
-        return nil
-    }
-
-    /// The undervoltage alarm of the driver raspberrypi-hwmon, which any kernel may have.
-    private var voltageAlarm: Bool? {
-        for name in files.names(in: "/sys/class/hwmon") {
-            let folder = "/sys/class/hwmon/\(name)"
-            guard files.text("\(folder)/name") == "rpi_volt" else { continue }
-            return files.text("\(folder)/in0_lcrit_alarm") == "1"
-        }
-        return nil
-    }
-
     // MARK: Temperature
 
     /// Checks the temperature: a Raspberry Pi slows down at 80 °C.
     private var temperature: Finding? {
-        let degrees = files.names(in: "/sys/class/thermal").filter { $0.hasPrefix("thermal_zone") }
-            .compactMap { files.text("/sys/class/thermal/\($0)/temp").flatMap { Int($0) } }
-            .map { $0 / 1000 }.filter { (-60...200).contains($0) }
-        guard let hottest = degrees.max() else { return nil }
+        guard let hottest = files.millidegrees.map({ $0 / 1000 }) else { return nil }
         let next = "give it air and shade; a heat sink"
         if hottest >= 80 {
             return .fail("temperature", "\(hottest) °C: the processor is slowed down", next: next)

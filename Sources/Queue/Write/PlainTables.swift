@@ -79,6 +79,9 @@ final class PlainTables {
                 from: place
             )
             place += 2
+        case (.moment, _):
+            try insert.bind([nil, nil, nil], from: place)
+            place += 2
         case (_, .text(let text)): try insert.bind(text, at: place)
         case (_, .bytes(let bytes)): try insert.bind(bytes, at: place)
         case (.scaled(let decimals), _): try insert.bind(value.scaled(decimals), at: place)
@@ -94,7 +97,9 @@ extension Column {
         defer { place += Int32(stored.count) }
         switch form {
         case .timestamp: return .same
-        case .moment: return .moment(boot: row.required(place), row.stamp(boottime: place + 1))
+        case .moment:
+            guard let boot = row.integer(place) else { return .none }
+            return .moment(boot: boot, row.stamp(boottime: place + 1))
         case .text, .json: return row.isNull(place) ? .none : .text(row.text(place))
         case .members:
             // Text if Waypost wrote it, bytes if a user's program did.

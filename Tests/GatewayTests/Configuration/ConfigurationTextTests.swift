@@ -67,6 +67,8 @@ import Setup
         ("streams.beacons", "\"linux_bluez_beacons\""),
         ("streams.events", "\"waypost_events\""),
         ("streams.surveys", "\"waypost_surveys\""),
+        ("streams.health", "\"waypost_health\""),
+        ("health.interval", nil),
         ("metrics.textfile", nil),
         ("led.name", "\"auto\""),
         ("import.stick", "true"),

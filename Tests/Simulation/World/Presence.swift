@@ -129,7 +129,7 @@ struct Presence {
         // A half-written page may contain positions that no source recorded.
         case .location: "CASE WHEN longitude_e7=2*latitude_e7 AND mode=3 THEN latitude_e7 END"
         case .events: "detail"
-        case .surveys: "report"
+        case .surveys, .health: "report"
         default: "data"
         }
     }
@@ -236,6 +236,7 @@ struct Presence {
         case .location: return row.integer(0).map { Int($0) }
         case .events: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .surveys: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
+        case .health: return WireJSON(Array(row.text(0).utf8))?["pending"]?["n"]?.integer
         default:
             let members = row.isText(0) ? Array(row.text(0).utf8) : row.data(0)
             return WireJSON(Array("{".utf8) + members + Array("}".utf8))?["n"]?.integer

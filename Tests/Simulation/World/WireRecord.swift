@@ -29,6 +29,7 @@ struct WireRecord {
         form = json.fingerprint
         var dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
         if stream == "waypost_surveys" { dates += ["start", "end"] }
+        if stream == "waypost_health" { dates += ["oldest_pending_at", "next_sync_at"] }
         self.dates = RecordDates(json)
         content = .object(
             members.filter { !dates.contains($0.key) }.map { key, value in
@@ -69,12 +70,16 @@ struct WireRecord {
             }
             return
         }
-        try Self.checkDate(
-            json,
-            at: "timestamp",
-            (known.boot, known.boottime, known.wall, known.truth),
-            truth
-        )
+        // The oldest pending record of a simulated health record is as old as itself.
+        let dates = stream == "waypost_health" ? ["timestamp", "oldest_pending_at"] : ["timestamp"]
+        for date in dates {
+            try Self.checkDate(
+                json,
+                at: date,
+                (known.boot, known.boottime, known.wall, known.truth),
+                truth
+            )
+        }
     }
 
     private static func serial(of json: WireJSON, _ stream: String) -> Int? {
@@ -85,6 +90,7 @@ struct WireRecord {
             return json["latitude"]?.number.map { Int(($0 * 1e7).rounded()) }
                 .flatMap { $0 < 100_000_000 ? $0 : nil }
         case "waypost_events": return json["detail"]?["n"]?.integer
+        case "waypost_health": return json["pending"]?["n"]?.integer
         default: return json["n"]?.integer
         }
     }

@@ -1,0 +1,79 @@
+// Records the health of the device at regular times.
+import Host
+import Queue
+import Records
+import Status
+
+/// Makes one health record per `health.interval`, at ticks of the health timer.
+///
+/// Used by the timer's thread. A record and what it needs after a restart go with the next commit.
+final class HealthRecorder: Sendable {
+    /// The time before an upload at which a record becomes due, so that the upload takes it along.
+    private static let lead = Duration.seconds(30)
+
+    private struct State: Sendable {
+        var last: BootInstant?
+        /// Whether the supply voltage was too low at a tick since the last record.
+        var undervoltage: Bool?
+    }
+
+    private let queue: Queue
+    private let clock: any HostClock
+    private let deviceID: String
+    private let bootID: String
+    private let files: SystemFiles
+    private let begins: BootInstant
+    private let state = StateBox(State())
+
+    /// `settling`: the time that the sources have to start before the first record.
+    init(
+        _ queue: Queue,
+        clock: any HostClock,
+        deviceID: String,
+        bootID: String,
+        after settling: Duration,
+        files: SystemFiles = SystemFiles()
+    ) {
+        (self.queue, self.clock, self.files) = (queue, clock, files)
+        (self.deviceID, self.bootID) = (deviceID, bootID)
+        begins = clock.now() + settling
+    }
+
+    /// Records the health if it is due; `report` is the status now.
+    func check(_ report: StatusReport, every interval: Duration) {
+        let now = clock.stamp()
+        let undervoltage = files.undervoltage
+        state.update { state in
+            if let undervoltage { state.undervoltage = undervoltage || state.undervoltage == true }
+        }
+        // Before the database is open, what it remembers is unknown.
+        guard isDue(at: now.boot, every: interval), queue.generation > 0 else { return }
+        let right = queue.rightTime(at: now)
+        var board = BoardReadings(files)
+        board.undervoltage = state.value.undervoltage
+        var history = LossHistory(text: queue.remembered(LossHistory.memo))
+        let lost = history.ofLastDay(
+            report.losses,
+            bootID,
+            at: Stamp(boot: now.boot, wall: right ?? now.wall),
+            isRight: right != nil
+        )
+        let health = DeviceHealth(
+            report,
+            lost: lost,
+            board: board,
+            at: now,
+            right: right ?? now.wall
+        )
+        guard queue.accept(health) else { return }
+        queue.remember(LossHistory.memo, history.text)
+        state.update { $0 = State(last: now.boot) }
+    }
+
+    private func isDue(at now: BootInstant, every interval: Duration) -> Bool {
+        guard let last = state.value.last else { return now >= begins }
+        var grid = TimerGrid(interval: interval, device: deviceID)
+        grid.phase -= min(Self.lead, interval / 2)
+        return now >= grid.next(after: last)
+    }
+}

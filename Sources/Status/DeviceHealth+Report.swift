@@ -1,0 +1,40 @@
+// The health record of a status report.
+package import Host
+package import Records
+
+extension DeviceHealth {
+    /// Makes the record of a report at `now`; `right` is the right time then, as far as known.
+    package init(
+        _ report: StatusReport,
+        lost: [String: Int],
+        board: BoardReadings,
+        at now: Stamp,
+        right: WallTime
+    ) {
+        // Without an answer of the disk there are no figures: a database has more than no bytes.
+        let storage = report.storage.databaseBytes > 0 ? report.storage : nil
+        self.init(
+            stamp: now,
+            state: report.state.rawValue,
+            reasons: report.reasons,
+            version: report.version,
+            uptime: report.daemon.uptimeS,
+            freeBytes: storage?.freeBytes,
+            databaseBytes: storage?.databaseBytes
+        )
+        pending = report.streams.mapValues(\.pending)
+        self.lost = lost
+        sources = report.sources.mapValues(\.state.rawValue)
+        self.board = board
+        if let next = report.upload.nextSyncAt {
+            nextSync = now.advanced(by: .milliseconds(next.milliseconds &- now.wall.milliseconds))
+        }
+        guard let oldest = report.streams.values.compactMap(\.oldestPendingAt).min() else { return }
+        let age = right.milliseconds &- oldest.milliseconds
+        if (0...now.boot.milliseconds).contains(age) {
+            oldestPending = now.advanced(by: .milliseconds(-age))
+        } else {
+            oldestPendingBefore = oldest
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// What is told of the time between two runs: a planned stop is no loss, a failure is.
+import Host
+import Records
+import SourceSupport
+import Testing
+
+@testable import Audio
+
+@Suite struct RunEndTests {
+    private static let zero = Stamp(
+        boot: BootInstant(nanoseconds: 1_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_235_407_000)
+    )
+
+    private static func at(_ seconds: Int) -> Stamp { zero.advanced(by: .seconds(seconds)) }
+
+    private func sink(_ end: Int?, stopped: Int? = nil) -> RecordingSink {
+        RecordingSink(endOfSound: end.map(Self.at), stoppedAt: stopped.map(Self.at))
+    }
+
+    /// Describes each event: whether it is a pause or a loss, and its span in seconds.
+    private func told(_ end: RunEnd?, start: Int) -> [String] {
+        let events = end?.events(to: Self.at(start), device: "mic", AudioSettings()) ?? []
+        return events.map { event in
+            #expect(event.kind == .gap)
+            #expect(event.source == "audio")
+            let isOff = event.detail.contains { $0.key == "state" && $0.value == .text("off") }
+            #expect(isOff == (event.loss == nil))
+            #expect(isOff != event.detail.contains { $0.key == "lost_s" })
+            let times = ["from", "to"].map { key -> Int64 in
+                guard case .time(let time)? = event.detail.first(where: { $0.key == key })?.value
+                else { return -1 }
+                return (time.milliseconds - Self.zero.wall.milliseconds) / 1000
+            }
+            return "\(isOff ? "off" : "lost") \(times[0])..\(times[1])"
+        }
+    }
+
+    @Test func firstStart_tellsNothing() {
+        #expect(RunEnd(before: sink(nil, stopped: 5)) == nil)
+    }
+
+    @Test func crash_isALoss() {
+        #expect(told(RunEnd(before: sink(0)), start: 60) == ["lost 0..60"])
+    }
+
+    @Test(arguments: [0, 2]) func plannedStop_isOff(stopped: Int) {
+        #expect(told(RunEnd(before: sink(0, stopped: stopped)), start: 60) == ["off 0..60"])
+    }
+
+    /// The microphone was unplugged for a while before somebody restarted the source.
+    @Test func plannedStopOfAFailingSource_isALossUntilThen() {
+        let end = RunEnd(before: sink(0, stopped: 30))
+        #expect(told(end, start: 60) == ["lost 0..30", "off 30..60"])
+    }
+
+    @Test func sourceThatCannotStart_losesFromItsFirstFailureOn() {
+        var end = RunEnd(before: sink(0, stopped: 1))
+        end?.fails(at: Self.at(10), "mic: gone")
+        end?.fails(at: Self.at(20), "mic: still gone")
+        #expect(told(end, start: 60) == ["off 0..10", "lost 10..60"])
+        let loss = end?.events(to: Self.at(60), device: "mic", AudioSettings()).last
+        #expect(
+            loss?.detail.contains { $0.key == "reason" && $0.value == .text("mic: gone") } == true
+        )
+    }
+
+    @Test func faultWithoutAPlannedStop_keepsItsReason() {
+        var end = RunEnd(stamp: Self.at(0), reason: "mic: overrun")
+        end.fails(at: Self.at(5), "mic: gone")
+        let events = end.events(to: Self.at(9), device: "mic", AudioSettings())
+        let reasons = events.flatMap(\.detail).filter { $0.key == "reason" }.map(\.value)
+        #expect(reasons == [.text("mic: overrun")])
+    }
+}

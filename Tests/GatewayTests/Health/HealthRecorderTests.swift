@@ -1,0 +1,251 @@
+// Health records: their members, when they are made, and what they agree with.
+import Foundation
+import Host
+import Queue
+import QueueSupport
+import Records
+import StatusBoard
+import Support
+import Testing
+
+@testable import Daemon
+import Setup
+@testable import Status
+@testable import Upload
+
+/// A queue with its status, whose health is recorded by a clock that the test moves.
+private final class HealthBench {
+    private let temporary = TemporaryFolder()
+    var root: String { temporary.path }
+    let clock = ManualClock(testStart)
+    let board = GatewayBoard()
+    var queue: Queue
+    var nextSync: BootInstant?
+
+    init() throws {
+        queue = try Queue(at: temporary.path + "/q", clock: clock)
+    }
+
+    deinit { queue.close() }
+
+    func put(_ path: String, _ text: String) throws {
+        let place = URL(fileURLWithPath: root + path)
+        try FileManager.default.createDirectory(
+            at: place.deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
+        try text.write(to: place, atomically: true, encoding: .utf8)
+    }
+
+    func recorder(settling: Duration = .zero) -> HealthRecorder {
+        HealthRecorder(
+            queue,
+            clock: clock,
+            deviceID: "device",
+            bootID: "boot",
+            after: settling,
+            files: SystemFiles(root: root)
+        )
+    }
+
+    func report() -> StatusReport {
+        let next = nextSync
+        var configuration = Configuration()
+        configuration.stateDirectory = root
+        return StatusCollector(
+            board: board,
+            queue: queue,
+            clock: clock,
+            clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
+            configuration: configuration,
+            deviceID: "device",
+            version: "1.2.3",
+            bootID: "boot",
+            started: clock.now() - .seconds(90),
+            nextSync: { next }
+        ).report()
+    }
+
+    /// The health records in the database, as they are uploaded.
+    func records() throws -> [[String: Any]] {
+        let newest = try queue.flushed().newest(.health)
+        guard newest > 0 else { return [] }
+        var records: [[String: Any]] = []
+        let source = try RecordSource(reader: queue.reader(), clockMap: .max)
+        try source.forEach(.health, 1...newest) { _, json in
+            let record = try JSONSerialization.jsonObject(with: Data(json))
+            records.append(try #require(record as? [String: Any]))
+            return true
+        }
+        return records
+    }
+}
+
+@Suite struct HealthRecorderTests {
+    private static let minute = Duration.seconds(60)
+
+    @Test func record_hasWhatTheStatusHas() throws {
+        let bench = try HealthBench()
+        for publisher in bench.board.sources.values {
+            publisher.loaded(SourceReport(device: "d"))
+        }
+        bench.board.sources[.audio]?.failed(Failure("the \"microphone\" is gone"))
+        let start = bench.clock.stamp()
+        bench.queue.accept(Event(.started, source: "test", stamp: start))
+        bench.queue.note(Loss(.missed, .beacons, records: 3, from: start, to: start))
+        bench.clock.advance(by: .seconds(5))
+        try bench.queue.flushed()
+        bench.nextSync = bench.clock.now() + .seconds(40)
+        try bench.put("/proc/loadavg", "0.52 0.58 0.59 1/389 12345\n")
+        let report = bench.report()
+        bench.recorder().check(report, every: Self.minute)
+
+        let record = try #require(try bench.records().first)
+        #expect(report.state == .degraded)
+        #expect(record["state"] as? String == report.state.rawValue)
+        #expect(record["reasons"] as? [String] == report.reasons)
+        #expect(report.reasons.contains { $0.contains("the \"microphone\" is gone") })
+        #expect(record["version"] as? String == "1.2.3")
+        #expect(record["uptime_s"] as? Int == 90)
+        #expect(record["free_bytes"] as? Int64 == report.storage.freeBytes)
+        #expect(record["database_bytes"] as? Int64 == report.storage.databaseBytes)
+        let pending = record["pending"] as? [String: Int]
+        #expect(pending == report.streams.mapValues(\.pending))
+        #expect(pending?["waypost_events"] == 2)
+        #expect(record["lost_24h"] as? [String: Int] == ["linux_bluez_beacons": 3])
+        #expect(report.losses.map(\.records) == [3])
+        let states = ["audio": "error", "beacons": "loaded", "location": "loaded"]
+        #expect(record["sources"] as? [String: String] == states)
+        #expect(record["timestamp"] as? String == start.wall.advanced(by: 5).rfc3339)
+        #expect(record["oldest_pending_at"] as? String == start.wall.rfc3339)
+        #expect(record["next_sync_at"] as? String == start.wall.advanced(by: 45).rfc3339)
+        #expect(record["load_1m"] as? Double == 0.52)
+        // This board reports nothing else.
+        #expect(
+            Set(record.keys) == [
+                "id", "timestamp", "clock", "state", "reasons", "version", "uptime_s",
+                "free_bytes", "database_bytes", "pending", "oldest_pending_at", "lost_24h",
+                "sources", "load_1m", "next_sync_at",
+            ]
+        )
+    }
+
+    @Test func record_isMadeOncePerInterval_beforeTheUpload() throws {
+        let bench = try HealthBench()
+        let recorder = bench.recorder(settling: .seconds(15))
+        let report = bench.report()
+        var made: [BootInstant] = []
+        for _ in 0..<240 {
+            let before = try bench.records().count
+            recorder.check(report, every: .seconds(300))
+            if try bench.records().count > before { made.append(bench.clock.now()) }
+            bench.clock.advance(by: .seconds(5))
+        }
+        let start = bench.clock.now() - .seconds(1200)
+        #expect(made.first == start + .seconds(15))
+        let uploads = TimerGrid(interval: .seconds(300), device: "device")
+        #expect(made.count == 5)
+        for time in made.dropFirst() {
+            let lead = uploads.next(after: time) - time
+            #expect(lead > .seconds(20) && lead <= .seconds(30), "\(lead) before the upload")
+        }
+    }
+
+    @Test func timesAreCorrected_withTheClock() throws {
+        let bench = try HealthBench()
+        bench.nextSync = bench.clock.now() + .seconds(40)
+        bench.queue.accept(Event(.started, source: "test", stamp: bench.clock.stamp()))
+        try bench.queue.flushed()
+        bench.recorder().check(bench.report(), every: Self.minute)
+        let before = try #require(try bench.records().first)
+        let year = Duration.seconds(365 * 86_400)
+        let now = bench.clock.stamp()
+        let right = Stamp(boot: now.boot, wall: now.wall + year)
+        try bench.queue.perform { writer in
+            _ = try writer.noteClock(right, synced: true, by: .gpsd)
+        }
+        let after = try #require(try bench.records().first)
+        for key in ["timestamp", "oldest_pending_at", "next_sync_at"] {
+            let old = try #require((before[key] as? String).flatMap { WallTime(rfc3339: $0) })
+            let new = try #require((after[key] as? String).flatMap { WallTime(rfc3339: $0) })
+            #expect(new.milliseconds - old.milliseconds == year.milliseconds, "\(key)")
+        }
+    }
+
+    /// The supply was too low between two records, and is right again.
+    @Test func undervoltage_isReported_ifItWasSeenSinceTheLastRecord() throws {
+        let bench = try HealthBench()
+        try bench.put("/sys/class/hwmon/hwmon3/name", "rpi_volt\n")
+        let recorder = bench.recorder()
+        for alarm in ["0\n", "1\n", "0\n", "0\n"] {
+            try bench.put("/sys/class/hwmon/hwmon3/in0_lcrit_alarm", alarm)
+            recorder.check(bench.report(), every: .seconds(120))
+            bench.clock.advance(by: .seconds(60))
+        }
+        recorder.check(bench.report(), every: .seconds(120))
+        let found = try bench.records().map { $0["undervoltage"] as? Bool }
+        #expect(found == [false, true, false])
+    }
+
+    @Test func losses_areThoseOfTheLastDay_acrossARestart() throws {
+        let bench = try HealthBench()
+        func lose(_ records: Int64) throws {
+            let now = bench.clock.stamp()
+            bench.queue.note(Loss(.missed, .beacons, records: records, from: now, to: now))
+            try bench.queue.flushed()
+        }
+        func lost() throws -> Int? {
+            bench.recorder().check(bench.report(), every: Self.minute)
+            let record = try #require(try bench.records().last)
+            return (record["lost_24h"] as? [String: Int])?["linux_bluez_beacons"]
+        }
+        #expect(try lost() == nil)
+        try lose(5)
+        #expect(try lost() == 5)
+        for _ in 0..<10 {
+            bench.clock.advance(by: .seconds(3600))
+            #expect(try lost() == 5)
+        }
+        try lose(2)
+        #expect(try lost() == 7)
+        // A new recorder for each record: it remembers in the database only.
+        for _ in 0..<15 { bench.clock.advance(by: .seconds(3600)); _ = try lost() }
+        #expect(try lost() == 2)
+        bench.clock.advance(by: .seconds(11 * 3600))
+        #expect(try lost() == nil)
+        #expect(bench.report().losses.map(\.records) == [7])
+    }
+
+    // MARK: In a gateway
+
+    /// The number of health records that the snapshot shows.
+    private func pending(_ bench: GatewayBench) -> Int {
+        let streams = bench.status["streams"] as? [String: [String: Any]]
+        return streams?["waypost_health"]?["pending"] as? Int ?? 0
+    }
+
+    @Test func gateway_recordsItsHealth() throws {
+        let bench = try GatewayBench()
+        try waitUntil("a record") { pending(bench) > 0 }
+        bench.stop()
+        #expect(pending(bench) == 1)
+    }
+
+    @Test func gatewayThatIsNotEnrolled_collectsNoHealth() throws {
+        let bench = try GatewayBench(change: { configuration in
+            configuration.upload.isRequired = true
+            configuration.upload.endpoint = "http://127.0.0.1:1/api/ingest"
+        })
+        try waitUntil("a start") { bench.readies.value >= 1 }
+        #expect(bench.fiveTicksPass())
+        #expect(bench.reasons.contains { $0.hasPrefix("nothing is collected") })
+        bench.stop()
+        #expect(pending(bench) == 0)
+    }
+}
+
+extension WallTime {
+    fileprivate func advanced(by seconds: Int64) -> Self {
+        Self(milliseconds: milliseconds + seconds * 1000)
+    }
+}
