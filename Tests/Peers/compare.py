@@ -37,7 +37,8 @@ def accepted(database, stream):
 
 def received(directory, stream):
     records = []
-    for path in sorted(directory.glob(f"stream={stream}/**/*.ndjson")):
+    # Other devices may have sent theirs, too (week.py).
+    for path in sorted(directory.glob(f"stream={stream}/date=*/device=demo/*.ndjson")):
         for line in path.read_text().splitlines():
             record = json.loads(line)
             record["_folder"] = path.parent
@@ -130,10 +131,11 @@ def main():
     if arrived["linux_alsa_audio"]:
         longest = max(arrived["linux_alsa_audio"], key=lambda chunk: chunk["duration"])
         shutil.copy(longest["_folder"] / longest["audio_file"], keep / "sound.ogg")
-        print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; play it with opusdec, ffplay, vlc:")
+        print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; plays in opusdec, ffplay, VLC:")
         print(f"  opusdec '{keep / 'sound.ogg'}'")
     daemon = json.loads((demo / "running.json").read_text())["daemon"]
-    print(f"\ngateway: {daemon['private_bytes'] / 1e6:.1f} MB of its own, {daemon['rss_bytes'] / 1e6:.1f} resident, {daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
+    print(f"\ngateway: {daemon['rss_bytes'] / 1e6:.1f} MB memory ({daemon['private_bytes'] / 1e6:.1f} MB private), "
+          f"{daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
     for problem in problems:
         print(f"PROBLEM: {problem}")
     return 1 if problems else 0
