@@ -189,6 +189,8 @@ def live(server):
         now = time.time()
         for device in ("reed-bed", "oak-edge"):
             server.send(device, "linux_bluez_beacons", [sighting(device, tag, now) for tag in (0, 1)])
+            for stream, make in (("linux_gpsd_location", fix), ("power", power)):
+                server.send(device, stream, [make(device, now)])
             server.send(device, "waypost_health", [health(device, now, start)])
 
 

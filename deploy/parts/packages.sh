@@ -43,7 +43,7 @@ has_package() {
 find_missing() {
     local package
     missing=()
-    for package in "$@"; do has_package "$package" || missing+=("$package"); done
+    for package in $(printf '%s\n' "$@" | sort -u); do has_package "$package" || missing+=("$package"); done
 }
 
 # Sets `absent` to those of the programs that are neither installed nor unpacked.
@@ -82,7 +82,7 @@ install_packages() {
     [ ${#missing[@]} -gt 0 ] || return 0
     command -v apt-get >/dev/null || fail "these packages are needed: ${missing[*]}"
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || fail "sudo is missing; run as root: apt-get install ${missing[*]}"
+        command -v sudo >/dev/null || fail "sudo is missing; run as root: apt-get install --no-install-recommends ${missing[*]}"
         root=(sudo)
     fi
     say "installing ${missing[*]} (a minute or two)"
@@ -126,6 +126,11 @@ unpack_servers() {
     (cd "$servers/archives" && own_apt download "${names[@]}") || fail "cannot fetch ${names[*]}; is there a network?"
     for path in "$servers"/archives/*.deb; do dpkg-deb -x "$path" "$servers/root"; done
     rm -rf "$servers/archives" "$servers/apt"
+    # The Python module of gpsfake looks for its library beside itself.
+    mkdir -p "$servers/root/usr/lib/python3/dist-packages"
+    for path in "$servers"/root/usr/lib/*-linux-gnu*/libgpsdpacket.so.*.*; do
+        [ ! -e "$path" ] || cp "$path" "$servers/root/usr/lib/python3/dist-packages/"
+    done
     for program in "${absent[@]}"; do
         path=$(cd "$servers/root" && find usr/sbin usr/bin -name "$program" 2>/dev/null | head -n 1)
         [ -n "$path" ] || fail "the packages of $program came without it"
@@ -153,8 +158,7 @@ approve() {
     [ $((${#missing[@]} + ${#absent[@]})) -gt 0 ] || return 0
     command -v apt-get >/dev/null || fail "this needs Debian's apt-get, or these packages: ${missing[*]} ${absent[*]}"
     if [ "$yes" != yes ] && { [ ! -t 0 ] || [ ! -t 1 ]; }; then
-        fail "packages are missing: ${missing[*]} $(packages_of "${absent[@]}" | tr -d '!' | tr '\n' ' ')" \
-            $'\n'"run it in a terminal, or with --yes to get them without a question"
+        fail "missing: ${missing[*]} ${absent[*]}; to install them without a question, add --yes"
     fi
     say "asking apt-get what is missing"
     # Its hooks may need root; the lists count.
