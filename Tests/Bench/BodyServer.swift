@@ -11,7 +11,9 @@ struct BodyServer {
     static func findNginx() throws -> String {
         let places = ["/usr/sbin/nginx", ".build/servers/bin/nginx"]
         guard let found = places.first(where: { access($0, X_OK) == 0 }) else {
-            throw BenchFailure("nginx, to compare with, is missing; run deploy/test, which unpacks it")
+            throw BenchFailure(
+                "nginx, to compare with, is missing; run deploy/test, which unpacks it"
+            )
         }
         return found
     }
