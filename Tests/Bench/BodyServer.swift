@@ -7,16 +7,15 @@ struct BodyServer {
     let port: UInt16
     private let process: pid_t
 
-    private static let nginx = "/usr/sbin/nginx"
-
-    /// Installs Debian's nginx if it is missing.
-    static func installNginx() throws {
-        guard access(nginx, X_OK) != 0 else { return }
-        Output.progress("installing nginx-light")
-        try run(["apt-get", "install", "-y", "-qq", "nginx-light"])
-        guard access(nginx, X_OK) == 0 else {
-            throw BenchFailure("install nginx-light, to compare with")
+    /// Returns the path of nginx, installed or unpacked by `deploy/test`.
+    static func findNginx() throws -> String {
+        let places = ["/usr/sbin/nginx", ".build/servers/bin/nginx"]
+        guard let found = places.first(where: { access($0, X_OK) == 0 }) else {
+            throw BenchFailure(
+                "nginx, to compare with, is missing; run deploy/test, which unpacks it"
+            )
         }
+        return found
     }
 
     /// Removes a folder and what a server left in it.
@@ -86,7 +85,7 @@ struct BodyServer {
         let server = BodyServer(
             port: port,
             process: try spawn(
-                [nginx, "-p", folder, "-c", path, "-e", "stderr"],
+                [try findNginx(), "-p", folder, "-c", path, "-e", "stderr"],
                 output: STDERR_FILENO
             )
         )

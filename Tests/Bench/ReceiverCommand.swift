@@ -41,7 +41,7 @@ struct ReceiverCommand: ParsableCommand {
 
     mutating func run() throws {
         signal(SIGPIPE, SIG_IGN)
-        try BodyServer.installNginx()
+        _ = try BodyServer.findNginx()
         let scratch = try ScratchFolder(in: directory)
         Output.progress("making \(gateways * rounds) bodies")
         let load = try ReceiverLoad(gateways: gateways, rounds: rounds, records: records)

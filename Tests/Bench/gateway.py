@@ -91,7 +91,7 @@ class Bench:
 
     def start_all(self):
         gps = free_port()
-        self.start("gpsd", shutil.which("gpsd") or "/usr/sbin/gpsd", "-N", "-n", "-F", self.folder / "gpsd.sock", "-S", gps)
+        self.start("gpsd", shutil.which("gpsd", path=os.environ["PATH"] + f":/usr/sbin:{ROOT}/.build/servers/bin") or "gpsd", "-N", "-n", "-F", self.folder / "gpsd.sock", "-S", gps)
         python = ROOT / ".build/tools/bin/python3"
         self.start("beacons", python, ROOT / "Tests/Peers/beacons.py", "--quiet")
         (self.folder / "tokens").write_text(TOKEN + "\n")

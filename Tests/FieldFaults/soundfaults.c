@@ -8,6 +8,7 @@
 // control   a file of 8 little-endian signed 64-bit numbers, see `struct control`; writing it (pwrite) acts at once.
 // rates, formats, channels, buffer   what the "hardware" can do; buffer: most bytes, 1 MiB if absent.
 // tone      Hz of a sine at half of full scale; absent: a ramp, frame n since `epoch` is n modulo 65536.
+// file      raw S16_LE samples of one channel, played in a loop instead.
 //
 // The world goes on while the microphone does not listen: after a gap the ramp stands where it would have been.
 // Channels after the first carry the signal upside down.
@@ -19,6 +20,8 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -41,6 +44,9 @@ struct mic {
     struct control control;
     int control_file, events, timer, notes;
     double tone;
+    // The samples of `file`; NULL without one.
+    const int16_t *samples;
+    int64_t count;
     int64_t opened;
     // Frames since the start at `since`, and the ramp's number of the frame 0.
     int64_t frames, since, origin;
@@ -153,6 +159,7 @@ static double value(const struct mic *mic, int64_t frame) {
         noise = (noise ^ noise >> 13) * 3266489917u;
         return noise >> 30 ? 0 : noise >> 29 ? 1 : -1;
     }
+    if (mic->samples) return mic->samples[frame % mic->count];
     if (mic->tone > 0) return 16384 * sin(2 * M_PI * mic->tone * (double)frame / mic->io.rate);
     return (int16_t)(frame & 0xFFFF);
 }
@@ -218,6 +225,7 @@ static int close_mic(snd_pcm_ioplug_t *io) {
     int owned[] = {mic->control_file, mic->events, mic->timer, mic->notes};
     for (unsigned n = 0; n < 4; n++)
         if (owned[n] >= 0) close(owned[n]);
+    if (mic->samples) munmap((void *)mic->samples, (size_t)mic->count * 2);
     free(mic);
     return 0;
 }
@@ -237,6 +245,19 @@ static int listen_to(struct mic *mic, const char *path) {
     epoll_ctl(mic->events, EPOLL_CTL_ADD, mic->timer, &readable);
     epoll_ctl(mic->events, EPOLL_CTL_ADD, mic->notes, &readable);
     look(mic);
+    return 0;
+}
+
+static int load(struct mic *mic, const char *path) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -errno;
+    struct stat info;
+    if (fstat(file, &info) || info.st_size < 2) info.st_size = 0;
+    void *samples = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (samples == MAP_FAILED) return -EINVAL;
+    mic->samples = samples;
+    mic->count = info.st_size / 2;
     return 0;
 }
 
@@ -262,7 +283,7 @@ static int limit(snd_pcm_ioplug_t *io, const char *rates, const char *formats, l
 }
 
 SND_PCM_PLUGIN_DEFINE_FUNC(waypost_mic) {
-    const char *path = NULL, *rates = "16000", *formats = "S16_LE";
+    const char *path = NULL, *file = NULL, *rates = "16000", *formats = "S16_LE";
     long channels = 1, buffer = 1 << 20, tone = 0;
     snd_config_iterator_t at, next;
     (void)root;
@@ -271,6 +292,7 @@ SND_PCM_PLUGIN_DEFINE_FUNC(waypost_mic) {
         const char *key;
         if (snd_config_get_id(entry, &key) < 0) continue;
         if (!strcmp(key, "control")) snd_config_get_string(entry, &path);
+        if (!strcmp(key, "file")) snd_config_get_string(entry, &file);
         if (!strcmp(key, "rates")) snd_config_get_string(entry, &rates);
         if (!strcmp(key, "formats")) snd_config_get_string(entry, &formats);
         if (!strcmp(key, "channels")) snd_config_get_integer(entry, &channels);
@@ -284,6 +306,7 @@ SND_PCM_PLUGIN_DEFINE_FUNC(waypost_mic) {
     mic->opened = now_ns();
     mic->enough = 1;
     int code = listen_to(mic, path);
+    if (!code && file) code = load(mic, file);
     if (!code && mic->control.mode == UNPLUGGED) code = -ENODEV;
     if (!code && mic->control.mode == BUSY) code = -EBUSY;
     if (!code && mic->control.mode == DENIED) code = -EACCES;

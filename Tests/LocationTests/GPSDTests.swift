@@ -58,7 +58,7 @@ import Testing
         )
         let port = freePort()
         let gpsfake = Process()
-        gpsfake.executableURL = URL(fileURLWithPath: "/usr/bin/gpsfake")
+        gpsfake.executableURL = URL(fileURLWithPath: Tree.tool("gpsfake"))
         gpsfake.arguments = ["-q", "-P", "\(port)", "-c", "0.02", route]
         gpsfake.standardOutput = FileHandle.nullDevice
         gpsfake.standardError = FileHandle.nullDevice

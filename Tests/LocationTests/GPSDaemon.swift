@@ -37,7 +37,7 @@ final class GPSDaemon: Sendable {
     /// Starts gpsd, with the receiver if one is plugged in.
     func start() throws {
         let gpsd = Process()
-        gpsd.executableURL = URL(fileURLWithPath: "/usr/sbin/gpsd")
+        gpsd.executableURL = URL(fileURLWithPath: Tree.tool("gpsd"))
         gpsd.arguments = ["-N", "-F", control, "-S", "\(port)"]
         if let line = line.value { gpsd.arguments?.append(line.path) }
         gpsd.standardOutput = FileHandle.nullDevice
@@ -96,7 +96,7 @@ final class GPSDaemon: Sendable {
 
     private func tell(_ action: String, _ path: String) throws {
         let gpsdctl = Process()
-        gpsdctl.executableURL = URL(fileURLWithPath: "/usr/sbin/gpsdctl")
+        gpsdctl.executableURL = URL(fileURLWithPath: Tree.tool("gpsdctl"))
         gpsdctl.arguments = [action, path]
         gpsdctl.environment = ["GPSD_SOCKET": control, "PATH": "/usr/sbin:/usr/bin:/bin"]
         gpsdctl.standardOutput = FileHandle.nullDevice

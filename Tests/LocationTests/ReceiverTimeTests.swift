@@ -172,7 +172,7 @@ import Testing
                 ["-c", "python3 '\(script)' --start \(start) --minutes 2 > '\(route)'"]
             )
             let port = freePort()
-            gpsfake.executableURL = URL(fileURLWithPath: "/usr/bin/gpsfake")
+            gpsfake.executableURL = URL(fileURLWithPath: Tree.tool("gpsfake"))
             gpsfake.arguments = ["-q", "-P", "\(port)", "-c", "\(cycle)", route]
             gpsfake.standardOutput = FileHandle.nullDevice
             gpsfake.standardError = FileHandle.nullDevice

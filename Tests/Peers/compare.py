@@ -37,7 +37,8 @@ def accepted(database, stream):
 
 def received(directory, stream):
     records = []
-    for path in sorted(directory.glob(f"stream={stream}/**/*.ndjson")):
+    # Other devices may have sent theirs, too (week.py).
+    for path in sorted(directory.glob(f"stream={stream}/date=*/device=demo/*.ndjson")):
         for line in path.read_text().splitlines():
             record = json.loads(line)
             record["_folder"] = path.parent
@@ -75,12 +76,12 @@ def drawing(fixes):
 def check(database, directory):
     problems = []
     arrived = {}
-    print(f"{'STREAM':<22} {'ACCEPTED':>9} {'RECEIVED':>9}")
+    table = [f"{'STREAM':<22} {'ACCEPTED':>9} {'RECEIVED':>9}"]
     for stream in TABLES:
         highest, ids, uploaded = accepted(database, stream)
         records = arrived[stream] = received(directory, stream)
         got = {record["id"]: queue.row_of(record) for record in records}
-        print(f"{stream:<22} {highest:>9} {len(records):>9}")
+        table.append(f"{stream:<22} {highest:>9} {len(records):>9}")
         if len(records) != len(got):
             problems.append(f"{stream}: {len(records) - len(got)} records arrived twice")
         # All of them have come by the end of the sync; those that were purged since have no row.
@@ -94,7 +95,7 @@ def check(database, directory):
             problems.append(f"{stream}: the queue says {uploaded} were uploaded, {len(got)} arrived")
         if not records:
             problems.append(f"{stream}: nothing arrived")
-    return arrived, problems
+    return arrived, problems, table
 
 
 def check_sound(chunks):
@@ -114,13 +115,13 @@ def main():
     demo, keep = map(pathlib.Path, sys.argv[1:3])
     keep.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(f"file:{demo}/state/queue.sqlite?mode=ro", uri=True)
-    arrived, problems = check(database, demo / "received")
+    arrived, problems, table = check(database, demo / "received")
     problems += check_sound(arrived["linux_alsa_audio"])
     fixes = arrived["linux_gpsd_location"]
     if fixes:
         last = fixes[-1]
         where = f"{last['latitude']}/{last['longitude']}"
-        print(f"\nthe walk, {len(fixes)} fixes, north up:")
+        print(f"the walk, {len(fixes)} fixes, north up:")
         print("\n".join(picture(fixes)))
         print(f"https://www.openstreetmap.org/?mlat={last['latitude']}&mlon={last['longitude']}#map=17/{where}")
         (keep / "track.svg").write_text(drawing(fixes))
@@ -130,10 +131,13 @@ def main():
     if arrived["linux_alsa_audio"]:
         longest = max(arrived["linux_alsa_audio"], key=lambda chunk: chunk["duration"])
         shutil.copy(longest["_folder"] / longest["audio_file"], keep / "sound.ogg")
-        print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; play it with opusdec, ffplay, vlc:")
+        print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; plays in opusdec, ffplay, VLC:")
         print(f"  opusdec '{keep / 'sound.ogg'}'")
     daemon = json.loads((demo / "running.json").read_text())["daemon"]
-    print(f"\ngateway: {daemon['private_bytes'] / 1e6:.1f} MB of its own, {daemon['rss_bytes'] / 1e6:.1f} resident, {daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
+    print(f"\ngateway: {daemon['rss_bytes'] / 1e6:.1f} MB memory ({daemon['private_bytes'] / 1e6:.1f} MB private), "
+          f"{daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
+    # Last, where it stays on a small screen.
+    print("", *table, sep="\n")
     for problem in problems:
         print(f"PROBLEM: {problem}")
     return 1 if problems else 0

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""A walk as NMEA sentences, for gpsfake: GGA, RMC, GSA and GSV once a second.
+"""A walk as NMEA sentences: RMC, GGA, GSA and GSV once a second.
 
-Replayed with `gpsfake -c 0.25 FILE` (four sentences a second) it goes in real time. The path is invented:
+Replayed with `gpsfake -c 0.25 FILE` (four sentences a second) it goes in real time. With --udp PORT it is sent
+to 127.0.0.1 in real time and does not end, for `gpsd udp://127.0.0.1:PORT`. The path is invented:
 a loop of some 900 m by a lake shore, at a walker's pace.
 """
 import argparse
+import itertools
 import math
+import socket
 import sys
+import time
 from datetime import datetime, timedelta, timezone
 
 LATITUDE, LONGITUDE = 46.4603, 6.8430
@@ -49,12 +53,25 @@ def epoch(start, second):
     yield "GPGSV,1,1,04,04,71,120,42,05,38,210,38,09,25,300,35,12,60,055,44"
 
 
+def send(start, port):
+    """Sends each second's sentences when they are due."""
+    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    began = time.monotonic()
+    for second in itertools.count():
+        time.sleep(max(0.0, began + second - time.monotonic()))
+        for body in epoch(start, second):
+            out.sendto(sentence(body).encode(), ("127.0.0.1", port))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--start", help="time of the first fix, ISO 8601 (default: now)")
     parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--udp", type=int, metavar="PORT", help="send it there in real time, without an end")
     options = parser.parse_args()
     start = datetime.fromisoformat(options.start) if options.start else datetime.now(timezone.utc)
+    if options.udp:
+        return send(start, options.udp)
     for second in range(int(options.minutes * 60)):
         for body in epoch(start, second):
             sys.stdout.write(sentence(body))

@@ -6,9 +6,6 @@ import Testing
 
 /// An InfluxDB for one test, with a user and a password.
 private final class InfluxServer {
-    /// Unpacked by `deploy/test`.
-    static let program = Tree.path(".build/tools/influx/usr/bin/influxd")
-
     private let folder = TemporaryFolder()
     private let port = freePort()
     private let user = "anna:s3 cr=et"
@@ -38,7 +35,7 @@ private final class InfluxServer {
     }
 
     func start() throws {
-        process = try .started(Self.program, ["-config", folder.path + "/conf"])
+        process = try .started(Tree.tool("influxd"), ["-config", folder.path + "/conf"])
         // Any answer will do.
         try waitUntil("influxd") { try run("SHOW DATABASES").status == 0 }
     }
@@ -81,7 +78,7 @@ private final class InfluxServer {
     }
 }
 
-@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: InfluxServer.program)))
+@Suite(.enabled(if: Tree.hasTool("influxd")))
 struct InfluxServerTests {
     private static let day = "2026-11-21"
 

@@ -6,8 +6,9 @@ import Testing
 
 @Suite struct ProxyTests {
     enum Proxy: String, CaseIterable {
-        case nginx = "/usr/sbin/nginx"
-        case caddy = "/usr/bin/caddy"
+        case nginx, caddy
+
+        var path: String { Tree.tool(rawValue) }
     }
 
     /// A proxy with its own certificate, in front of a receiver.
@@ -70,7 +71,7 @@ import Testing
                 """
             try folder.write(text, to: "nginx.conf")
             let arguments = ["-p", folder.path, "-c", folder.path + "/nginx.conf", "-e", "stderr"]
-            process = try .started(Proxy.nginx.rawValue, arguments)
+            process = try .started(Proxy.nginx.path, arguments)
         }
 
         private func startCaddy() throws {
@@ -85,7 +86,7 @@ import Testing
             )
             try folder.write(text, to: "Caddyfile")
             process = try .started(
-                Proxy.caddy.rawValue,
+                Proxy.caddy.path,
                 ["run", "--config", folder.path + "/Caddyfile"],
                 environment: ["XDG_DATA_HOME": folder.path, "XDG_CONFIG_HOME": folder.path]
             )
@@ -115,9 +116,7 @@ import Testing
         }
     }
 
-    private static let installed = Proxy.allCases.filter {
-        FileManager.default.isExecutableFile(atPath: $0.rawValue)
-    }
+    private static let installed = Proxy.allCases.filter { Tree.hasTool($0.rawValue) }
 
     /// Neither proxy buffers a live page.
     @Test(arguments: installed)

@@ -87,6 +87,23 @@ extension Tree {
     }
 }
 
+extension Tree {
+    /// Returns the path of another project's program: on the PATH, in /usr/sbin, or unpacked by
+    /// `deploy/test`; its bare name if it is in none of them.
+    package static func tool(_ name: String) -> String {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let folders = path.split(separator: ":").map(String.init) + ["/usr/sbin", servers]
+        let places = folders.map { "\($0)/\(name)" }
+        return places.first { FileManager.default.isExecutableFile(atPath: $0) } ?? name
+    }
+
+    /// True if `tool` finds the program.
+    package static func hasTool(_ name: String) -> Bool { tool(name) != name }
+
+    /// The programs that `deploy/test` unpacks instead of installing them.
+    private static let servers = path(".build/servers/bin")
+}
+
 /// A server in Python that prints its port in its first line.
 package final class StubServer {
     package let port: String

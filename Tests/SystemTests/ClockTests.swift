@@ -41,7 +41,7 @@ import Daemon
         func startReceiver() throws {
             // Four sentences per second, the pace of the recording.
             let arguments = ["-q", "-P", "\(port)", "-c", "0.25", folder + "/route.nmea"]
-            children.append(try .started("/usr/bin/gpsfake", arguments))
+            children.append(try .started(Tree.tool("gpsfake"), arguments))
         }
 
         func clockState() throws -> String {

@@ -108,7 +108,7 @@ final class Site {
         try data.write(to: URL(fileURLWithPath: folder + "/route.nmea"))
         gpsPort = "\(freePort())"
         try start(
-            "/usr/bin/gpsfake",
+            Tree.tool("gpsfake"),
             ["-q", "-P", gpsPort, "-c", "0.25", folder + "/route.nmea"],
             FileHandle.nullDevice
         )

@@ -59,7 +59,7 @@ import Testing
 
         func startGPSD() throws {
             let process = try Process.started(
-                "/usr/sbin/gpsd",
+                Tree.tool("gpsd"),
                 ["-N", "-n", "-b", "-S", "\(ports.gpsd)", "udp://127.0.0.1:\(ports.receiver)"]
             )
             children.append(process)

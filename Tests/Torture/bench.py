@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 
+from microphone import Microphone
+
 TOKEN = "torture-token"
 # Child processes end with us, however we end.
 ENDS_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
@@ -49,32 +51,6 @@ def capture(path, count, per_second=0, burst=1, first=0):
         at = (number - first) // burst * burst * 1_000_000 // per_second if per_second else 0
         parts.append(struct.pack(">IIIIQ", len(packet), len(packet), 3, 0, at) + packet)
     pathlib.Path(path).write_bytes(b"".join(parts))
-
-
-class Sound:
-    """A sound server with a microphone that hums, for ALSA's pulse plugin."""
-
-    def __init__(self, folder):
-        home = folder / "pulse"
-        home.mkdir(mode=0o700)
-        address = f"unix:{home}/native"
-        (folder / "asound.conf").write_text(
-            f'</usr/share/alsa/alsa.conf>\npcm.field {{ type pulse server "{address}" device "field" }}\n')
-        environment = dict(os.environ, XDG_RUNTIME_DIR=str(home), HOME=str(home))
-        quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        server = subprocess.Popen(
-            [*ENDS_WITH_US, "pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no",
-             f"--load=module-pipe-source source_name=field file={home}/pipe rate=16000 channels=1 format=s16le",
-             f"--load=module-native-protocol-unix socket={home}/native auth-anonymous=1"], env=environment, **quiet)
-        self.processes = [server]
-        wait("the sound server", lambda: (home / "native").exists() and (home / "pipe").exists())
-        hum = pathlib.Path(__file__).with_name("hum.py")
-        self.processes.append(subprocess.Popen([*ENDS_WITH_US, sys.executable, hum, home / "pipe"], **quiet))
-
-    def end(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
 
 
 def wait(what, condition, limit=60.0):
@@ -131,6 +107,10 @@ class Bench:
     def configure(self, text):
         """`text`: as `configuration` takes it."""
         self.file.write_text(configuration(self.state, self.run, text))
+
+    def microphone(self, tone=440):
+        """Its microphone, which gives a hum, or a ramp for tone=0."""
+        return Microphone(self.folder, pathlib.Path(self.settings.faults).with_name("libsoundfaults.so"), tone)
 
     def upload(self, address, interval="300ms"):
         return upload(address, self.folder, interval)

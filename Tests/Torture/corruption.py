@@ -6,7 +6,7 @@ import shutil
 import time
 
 import records
-from bench import Bench, NeverStarted, Sound, capture
+from bench import Bench, NeverStarted, capture
 from gpsd import Walk
 from report import Row
 from server import Receiver
@@ -133,12 +133,13 @@ class Corruption:
 
     def template(self, bench, stops):
         """A folder with the records of two starts in it: in the database alone, or half of them in the journal."""
-        sound, walk = Sound(bench.folder), Walk()
+        walk = Walk()
+        bench.microphone()
         capture(bench.folder / "capture", 30_000, per_second=3000, burst=30)
         bench.configure(
             f'[beacons]\nsource = "btsnoop:{bench.folder}/capture"\nreplay_speed = 1.0\nmax_rate = 1000\n'
             f'[location]\ngpsd = "{walk.address}"\ninterval = "0s"\n'
-            '[audio]\ndevice = "field"\nchunk = "2s"\noverlap = "200ms"\n')
+            '[audio]\ndevice = "mic"\nchunk = "2s"\noverlap = "200ms"\n')
         try:
             bench.start()
             time.sleep(2)
@@ -147,7 +148,6 @@ class Corruption:
             time.sleep(2)
             bench.stop() if stops else bench.kill()
         finally:
-            sound.end()
             walk.end()
 
     def round(self, name, damage, truth):

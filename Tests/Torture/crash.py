@@ -2,12 +2,12 @@
 import time
 
 import records
-from bench import Bench, NeverStarted, Sound, capture
+from bench import Bench, NeverStarted, capture
 from report import Row, spread
 from server import Network, Receiver
 
 BEACONS = '[beacons]\nsource = "btsnoop:{path}"\nreplay_speed = {speed}\nmax_rate = 1000\n'
-AUDIO = '[audio]\ndevice = "field"\nchunk = "2s"\noverlap = "200ms"\n'
+AUDIO = '[audio]\ndevice = "mic"\nchunk = "2s"\noverlap = "200ms"\n'
 STORAGE = '[storage]\ncommit_interval = "100ms"\n'
 
 
@@ -19,7 +19,7 @@ class Crashes:
         self.receiver = Receiver(settings, self.bench.folder)
         self.network = Network(
             self.receiver.address, settings.random.random(), answers=0.15, requests=0.05, delay=0.02)
-        self.sound = Sound(self.bench.folder)
+        self.bench.microphone()
         # Both last longer than any life of the gateway here.
         capture(self.bench.folder / "flood", 40_000)
         capture(self.bench.folder / "bursts", 40_000, per_second=1500, burst=300)
@@ -141,7 +141,6 @@ class Crashes:
             self.drain()
             self.compare()
         finally:
-            self.sound.end()
             self.network.end()
             self.receiver.end()
             self.bench.end(keep=not self.row.is_good)

@@ -4,7 +4,7 @@ import struct
 import time
 
 from accounts import check_admitted, check_status, settle
-from bench import Bench, NeverStarted, Sound, capture, wait
+from bench import Bench, NeverStarted, capture, wait
 from report import Row
 
 # Places in `struct control` of fieldfaults.c.
@@ -26,11 +26,11 @@ class FailingDisk:
         self.row = Row("failing disk")
         self.bench = Bench(settings)
         self.control = self.bench.folder / "control"
-        self.sound = Sound(self.bench.folder)
+        self.bench.microphone()
         capture(self.bench.folder / "capture", 100_000, per_second=1000, burst=10)
         self.bench.configure(
             f'[beacons]\nsource = "btsnoop:{self.bench.folder}/capture"\nreplay_speed = 1.0\nmax_rate = 1000\n'
-            '[audio]\ndevice = "field"\nchunk = "2s"\noverlap = "200ms"\n')
+            '[audio]\ndevice = "mic"\nchunk = "2s"\noverlap = "200ms"\n')
 
     def set(self, values):
         """Acts at once: the gateway has the file mapped."""
@@ -114,7 +114,6 @@ class FailingDisk:
                     break
             self.row.note(f"well again after at most {max(self.recoveries, default=0):.1f} s")
         finally:
-            self.sound.end()
             self.bench.end(keep=not self.row.is_good)
             if not self.row.is_good:
                 self.row.note(f"kept in {self.bench.folder}")

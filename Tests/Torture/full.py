@@ -6,12 +6,12 @@ import time
 
 import records
 from accounts import check_admitted, check_status, settle
-from bench import ENDS_WITH_US, Bench, NeverStarted, Sound, capture, wait
+from bench import ENDS_WITH_US, Bench, NeverStarted, capture, wait
 from report import Row
 from server import Network, Receiver
 
 BEACONS = '[beacons]\nsource = "btsnoop:{path}"\nreplay_speed = {speed}\nmax_rate = 1000\n'
-AUDIO = '[audio]\ndevice = "field"\nchunk = "2s"\noverlap = "200ms"\n'
+AUDIO = '[audio]\ndevice = "mic"\nchunk = "2s"\noverlap = "200ms"\n'
 LIMITS = '[storage]\nmax_size = "40MB"\nwarn_free = "16MB"\ncritical_free = "8MB"\n'
 # Takes every byte that becomes free, for as long as it runs.
 FILL = 'while :; do head -c 1000000 /dev/zero >>"$0" 2>/dev/null || { head -c 4096 /dev/zero >>"$0"; sleep 0.02; } 2>/dev/null; done'
@@ -28,7 +28,7 @@ class FullDisk:
         self.small.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", self.small], check=True, capture_output=True)
         self.bench.state = self.small / "state"
-        self.sound = Sound(self.bench.folder)
+        self.bench.microphone()
         capture(self.bench.folder / "capture", 200_000, per_second=2000, burst=20)
         self.bench.configure(BEACONS.format(path=self.bench.folder / "capture", speed="1.0") + AUDIO + LIMITS)
 
@@ -132,7 +132,6 @@ class FullDisk:
             self.row.start_failures += 1
             self.row.problem(str(error))
         finally:
-            self.sound.end()
             self.bench.kill()
             subprocess.run(["umount", "-l", self.small], check=False)
             self.bench.end(keep=not self.row.is_good)

@@ -75,7 +75,7 @@ class Daemon:
     def start(self):
         path = [self.receiver.path] if self.receiver else []
         self.process = subprocess.Popen(
-            [*ENDS_WITH_US, "/usr/sbin/gpsd", "-N", "-F", self.control, "-S", str(self.port), *path],
+            [*ENDS_WITH_US, "gpsd", "-N", "-F", self.control, "-S", str(self.port), *path],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill(self):
@@ -89,7 +89,7 @@ class Daemon:
 
     def tell(self, action, path):
         """Does what udev does when a GNSS receiver comes or goes."""
-        subprocess.run(["/usr/sbin/gpsdctl", action, path], env={"GPSD_SOCKET": self.control, "PATH": "/usr/sbin:/usr/bin"},
+        subprocess.run(["gpsdctl", action, path], env={**os.environ, "GPSD_SOCKET": self.control},
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=20)
 
     def unplug(self):

@@ -14,7 +14,7 @@ from bench import Bench, capture, wait
 from bystanders import Manager, Putter
 from gpsd import Walk
 from hanging import CASES, TRANSIENT, WATCHED, table
-from microphone import RATE, Microphone
+from microphone import RATE
 from radio import Air
 from report import Row
 from server import Receiver
@@ -57,7 +57,7 @@ class Hang:
         if self.heard:
             capture(bench.folder / "capture", SIGHTINGS, per_second=PACE)
         if case.part == "audio":
-            self.microphone = Microphone(bench.folder, pathlib.Path(self.settings.faults).with_name("libsoundfaults.so"))
+            self.microphone = bench.microphone(tone=0)
         self.air = Air() if case.call == "h4" else None
         bench.configure(self.configuration())
 

@@ -1,4 +1,4 @@
-"""A microphone for ALSA that gives a ramp in real time and misbehaves on demand (Tests/FieldFaults/soundfaults.c)."""
+"""A microphone for ALSA that gives a ramp or a tone in real time and misbehaves on demand (Tests/FieldFaults/soundfaults.c)."""
 import array
 import struct
 import time
@@ -13,7 +13,7 @@ MODE, OVERRUNS, SUSPENDS, PPM, EPOCH = range(5)
 class Microphone:
     """The PCM `mic` of the ALSA configuration in `folder`."""
 
-    def __init__(self, folder, library):
+    def __init__(self, folder, library, tone=0):
         self.path = folder / "microphone"
         self.values = [0] * 8
         self.values[EPOCH] = time.monotonic_ns()
@@ -21,7 +21,7 @@ class Microphone:
         self.write()
         (folder / "asound.conf").write_text(
             f'</usr/share/alsa/alsa.conf>\npcm_type.waypost_mic {{ lib "{library}" }}\n'
-            f'pcm.mic {{ type waypost_mic control "{self.path}" rates "{RATE}" }}\n')
+            f'pcm.mic {{ type waypost_mic control "{self.path}" rates "{RATE}" tone {tone} }}\n')
 
     def write(self):
         with open(self.path, "r+b", buffering=0) as file:

@@ -7,7 +7,7 @@ import time
 
 import diskimage
 import records
-from bench import Bench, NeverStarted, Sound, capture
+from bench import Bench, NeverStarted, capture
 from gpsd import Walk
 from report import Row, spread
 from server import Network, Receiver
@@ -55,14 +55,15 @@ class PowerCuts:
         folder = self.bench.folder
         receiver = Receiver(self.settings, folder)
         network = Network(receiver.address, delay=0.005)
-        sound, walk = Sound(folder), Walk()
+        walk = Walk()
+        self.bench.microphone()
         # Enough for a checkpoint (1000 pages) every few seconds.
         capture(folder / "capture", int(seconds + 20) * 8000, per_second=8000, burst=40)
         self.bench.configure(
             self.bench.upload(network.address, "700ms")
             + f'[beacons]\nsource = "btsnoop:{folder}/capture"\nreplay_speed = 1.0\nmax_rate = 1000\n'
             + f'[location]\ngpsd = "{walk.address}"\ninterval = "0s"\n'
-            + '[audio]\ndevice = "field"\nchunk = "6s"\n'
+            + '[audio]\ndevice = "mic"\nchunk = "6s"\n'
             + f'[storage]\ncommit_interval = "{COMMIT}ms"\n')
         try:
             self.bench.start(faults=True, log=self.log)
@@ -73,7 +74,7 @@ class PowerCuts:
             if self.bench.stop() != 0:
                 self.row.problem("SIGTERM did not end it with 0")
         finally:
-            for part in (sound, walk, network, receiver):
+            for part in (walk, network, receiver):
                 part.end()
         self.batches = network.batches
 

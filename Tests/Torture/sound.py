@@ -7,7 +7,7 @@ import time
 import records
 from accounts import settle
 from bench import Bench, wait
-from microphone import FAILING, FINE, MODE, OVERRUNS, PPM, RATE, STALLED, SUSPENDS, UNPLUGGED, ZEROS, Microphone, ramp
+from microphone import FAILING, FINE, MODE, OVERRUNS, PPM, RATE, STALLED, SUSPENDS, UNPLUGGED, ZEROS, ramp
 from report import Row
 from server import Receiver
 
@@ -33,8 +33,7 @@ class Sounds:
         self.row = Row("sound")
         self.bench = Bench(settings)
         self.receiver = Receiver(settings, self.bench.folder)
-        self.microphone = Microphone(
-            self.bench.folder, pathlib.Path(settings.faults).with_name("libsoundfaults.so"))
+        self.microphone = self.bench.microphone(tone=0)
         self.bench.configure(
             self.bench.upload("%s:%d" % self.receiver.address, interval="1s")
             + '[audio]\ndevice = "mic"\ncodec = "wav"\nchunk = "4s"\noverlap = "1s"\n')

@@ -9,7 +9,7 @@ final class TLSBench {
         case good, expired, future, otherHost, selfSigned, oldTLS, small
     }
 
-    static let program = "/usr/sbin/nginx"
+    static let isPossible = Tree.hasTool("nginx")
 
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
@@ -108,7 +108,7 @@ final class TLSBench {
         for _ in 0..<5 {
             try configure()
             let process = nginx
-            process.executableURL = URL(fileURLWithPath: Self.program)
+            process.executableURL = URL(fileURLWithPath: Tree.tool("nginx"))
             process.arguments = [
                 "-p", folder, "-c", folder + "/nginx.conf", "-e", folder + "/error.log",
             ]

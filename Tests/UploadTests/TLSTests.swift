@@ -8,7 +8,7 @@ import StatusBoard
 import Testing
 import Upload
 
-@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: TLSBench.program)))
+@Suite(.enabled(if: TLSBench.isPossible))
 struct TLSTests {
     /// Syncs five records; returns the failure, nil if all were accepted.
     private func sync(

@@ -1,24 +1,9 @@
-# Shared by the scripts of deploy/: messages, packages, tools. Sourced, not run.
+# Shared by the scripts of deploy/: messages, Python packages, tools. Sourced, not run.
 # shellcheck shell=bash
 
-# Debian packages to build, and those that the tests and the demo use beside them.
-# shellcheck disable=SC2034  # used by the scripts that source this
-build_packages=(
-    g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
-    libcurl4-openssl-dev libssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev zlib1g-dev libzstd-dev
-    libtomlplusplus-dev libmicrohttpd-dev scdoc
-)
-# shellcheck disable=SC2034
-tool_packages=(
-    gpsd gpsd-clients gpsd-tools espeak-ng opus-tools flac ffmpeg pulseaudio pulseaudio-utils libasound2-plugins
-    python3 python3-venv nginx-light caddy openssl curl mandoc gpsbabel python3-prometheus-client e2fsprogs git
-)
-# Packages for a kernel in QEMU, and for tests of its Bluetooth and sound.
-# shellcheck disable=SC2034
-emulator_packages=(
-    qemu-system-x86 busybox-static kmod python3 python3-venv
-    bluez dbus rfkill alsa-utils libcap2-bin systemd udev gpsd gpsd-clients dosfstools mtools
-)
+# shellcheck source=deploy/parts/packages.sh
+. deploy/parts/packages.sh
+
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
 store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0)
@@ -37,34 +22,6 @@ fail() {
     exit 1
 }
 
-# True if a package is installed, under its own name or as one that another provides (libasound2 and a few others
-# were renamed on newer Debians). No pipe into grep -q: that ends the writer early, and pipefail calls it an error.
-has_package() {
-    local provided
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" != installed ] || return 0
-    provided=$(dpkg-query -W -f '${db:Status-Status}, ${Provides}\n' | sed -n 's/^installed, //p' |
-        tr ',' '\n' | sed 's/^ *//; s/[ :(].*//' | sort -u)
-    [[ $'\n'$provided$'\n' == *$'\n'"$1"$'\n'* ]]
-}
-
-# Installs those of the packages that are missing; needs no rights if none is.
-install_packages() {
-    local missing=() package
-    for package in "$@"; do has_package "$package" || missing+=("$package"); done
-    [ ${#missing[@]} -gt 0 ] || return 0
-    command -v apt-get >/dev/null || fail "these packages are needed: ${missing[*]}"
-    local root=()
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || fail "sudo is missing; run as root once, or install: ${missing[*]}"
-        root=(sudo)
-    fi
-    say "installing ${missing[*]} (a minute or two)"
-    "${root[@]}" apt-get update -qq
-    # With env, behind sudo, because sudo drops variables.
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        "${missing[@]}" >/dev/null
-}
-
 # Installs a Python with Bumble beside the build.
 install_bumble() {
     .build/tools/bin/python3 -c 'import bumble' 2>/dev/null && return 0
@@ -80,16 +37,6 @@ install_store() {
     .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb' 2>/dev/null && return 0
     say "installing ${store[*]} into .build/tools (a minute)"
     .build/tools/bin/python3 -m pip install -q "${store[@]}"
-}
-
-# Unpacks Debian's InfluxDB without installing it, because its package would start a service.
-install_influx() {
-    local folder=$PWD/.build/tools/influx
-    [ ! -x "$folder/usr/bin/influxd" ] || return 0
-    say "fetching influxdb into .build/tools"
-    mkdir -p "$folder"
-    (cd "$folder" && apt-get download -qq -o APT::Sandbox::User=root influxdb && dpkg -x ./influxdb_*.deb . &&
-        rm ./influxdb_*.deb) || say "influxdb cannot be fetched; its tests are skipped"
 }
 
 # Installs the accessibility checker for the page into the same place.

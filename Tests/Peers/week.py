@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""A made-up week of three devices, sent to a receiver as gateways send it (waypost-protocol(7)).
+
+week.py load URL TOKEN    sends the last seven days: sensors, positions, sound, events, health
+week.py late DATA         makes `boat` silent since five hours, in the data of a receiver that is stopped
+week.py live URL TOKEN    sends the present of the other two, once a minute, until it is killed
+
+`reed-bed` is well. `oak-edge` has lost records, some of them today. `boat` is late: it was last heard five hours ago.
+"""
+import array
+import base64
+import io
+import json
+import math
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+import wave
+from collections import defaultdict
+from datetime import datetime, timezone
+
+RATE, SECONDS = 16000, 6
+HOUR, DAY = 3600, 86400
+LATE = 5 * HOUR
+DEVICES = {"reed-bed": (46.4639, 6.8457), "oak-edge": (46.4571, 6.8502), "boat": (46.4652, 6.8361)}
+# Two tags of each device: where they are, and their mean temperature and humidity.
+TAGS = {"reed-bed": (("c1:a0:52:10:00:01", 9, 88), ("c1:a0:52:10:00:02", 6, 95)),
+        "oak-edge": (("c1:a0:52:10:00:03", 8, 71), ("c1:a0:52:10:00:04", 10, 64)),
+        "boat": (("c1:a0:52:10:00:05", 11, 78), ("c1:a0:52:10:00:06", 9, 83))}
+# Each sound is a list of notes: from Hz, to Hz, seconds, and the pause after it.
+SOUNDS = {"cuckoo": [(667, 660, .25, .1), (556, 550, .45, .9)] * 3, "warbler": [(3200, 4700, .12, .05)] * 9 + [(0, 0, 0, 1.2)],
+          "owl": [(390, 380, .8, 2.2), (400, 370, 1.4, 1.0)]}
+
+
+def stamp(second):
+    return datetime.fromtimestamp(second, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def record(second, **members):
+    return {"id": str(uuid.uuid4()), "timestamp": stamp(second), **members, "clock": "synced"}
+
+
+def warmth(second):
+    """-1 in the coldest hour of the day, 1 in the warmest."""
+    return math.cos((second % DAY - 14 * HOUR) / DAY * 2 * math.pi)
+
+
+def sighting(device, tag, second):
+    address, mean, humidity = TAGS[device][tag]
+    drift = math.sin(second / DAY * 1.3 + tag)
+    telemetry = {"temperature_c": round(mean + 4 * warmth(second) + 2 * drift + random.gauss(0, .1), 2),
+                 "humidity_percent": round(min(100, humidity - 9 * warmth(second) + 3 * drift), 2),
+                 "pressure_pa": round(97600 + 500 * math.sin(second / DAY * .9)), "battery_mv": 2950 - tag * 140}
+    return record(second, kind="ruuvi", beacon_id=address, address=address, address_type="random_static",
+                  rssi=round(random.gauss(-68 - 9 * tag, 3)), telemetry=telemetry)
+
+
+def fix(device, second):
+    latitude, longitude = DEVICES[device]
+    if device == "boat":
+        # A round on the lake in the daytime, at its buoy by night.
+        angle = max(0.0, min(1.0, (second % DAY - 7 * HOUR) / (9 * HOUR))) * 2 * math.pi
+        latitude += .011 * math.sin(angle)
+        longitude -= .018 * (1 - math.cos(angle)) + .003 * math.sin(2 * angle)
+    shake = random.gauss(0, 1e-5)
+    return record(second, latitude=round(latitude + shake, 7), longitude=round(longitude - shake, 7), altitude=373.2,
+                  horizontal_accuracy=2.4, fix="3d", satellites=11)
+
+
+def power(device, second):
+    percent = {"reed-bed": 84, "oak-edge": 63, "boat": 47}[device] + 9 * warmth(second - 3 * HOUR)
+    return record(second, battery_percent=round(percent), battery_v=round(3.5 + percent / 150, 2))
+
+
+def health(device, second, start):
+    is_losing = device == "oak-edge" and second > time.time() - DAY / 2
+    return record(
+        second, state="degraded" if is_losing else "healthy",
+        reasons=["62 records lost in the last day"] if is_losing else [], version="0.1.0",
+        uptime_s=int(second - start), free_bytes=22_400_000_000 - int(second - start) * 900, database_bytes=6_300_000,
+        pending={"linux_bluez_beacons": 6, "linux_gpsd_location": 1}, lost_24h={"linux_alsa_audio": 62} if is_losing else {},
+        sources={"beacons": "loaded", "location": "loaded", "audio": "loaded"},
+        cpu_temperature_c=round(41 + 6 * warmth(second), 1), undervoltage=False, load_1m=.07,
+        memory_available_bytes=312_000_000, wifi_rssi_dbm=-61)
+
+
+def event(second, kind, source, **detail):
+    return record(second, kind=kind, source=source, detail=detail)
+
+
+def events(device, start, end):
+    yield event(start, "started", "gateway")
+    if device == "oak-edge":
+        # A microphone that came loose two days ago, and one hour of sound that found no room today.
+        yield event(end - 50 * HOUR, "source_lost", "audio", since=stamp(end - 50 * HOUR), reason="the USB microphone is not there")
+        yield event(end - 47 * HOUR, "source_recovered", "audio", since=stamp(end - 50 * HOUR), until=stamp(end - 47 * HOUR))
+        yield event(end - 4 * HOUR, "evicted", "storage", stream="linux_alsa_audio", records=62, code="E004",
+                    **{"from": stamp(end - 5 * HOUR), "to": stamp(end - 4 * HOUR)})
+    if device == "boat":
+        yield event(end - 30 * HOUR, "gap", "gateway", stream="linux_bluez_beacons", reason="power cut", records=12,
+                    **{"from": stamp(end - 31 * HOUR), "to": stamp(end - 30 * HOUR)})
+
+
+def encoded(notes):
+    """A sound as Ogg Opus in base64, with the hiss of a quiet night behind it."""
+    frames = array.array("h", (int(random.gauss(0, 40)) for _ in range(RATE * SECONDS)))
+    place = RATE // 2
+    for low, high, seconds, pause in notes:
+        phase, count = 0.0, int(seconds * RATE)
+        for n in range(min(count, len(frames) - place)):
+            phase += 2 * math.pi * (low + (high - low) * n / count) / RATE
+            frames[place + n] += int(7000 * math.sin(phase) * math.sin(math.pi * n / count))
+        place = min(len(frames), place + count + int(pause * RATE))
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((1, 2, RATE, 0, "NONE", ""))
+        sound.writeframes(frames.tobytes())
+    made = subprocess.run(["opusenc", "--quiet", "--bitrate", "24", "-", "-"], input=file.getvalue(), capture_output=True, check=True)
+    return base64.b64encode(made.stdout).decode()
+
+
+def sound(second, data):
+    made = record(second, duration=SECONDS, audio_data=data, audio_format="ogg", sample_rate=RATE, overlap_duration=0,
+                  average_db_level=round(random.gauss(-31, 2), 1), device="default")
+    made["timestamp_start"], made["timestamp_end"] = made.pop("timestamp"), stamp(second + SECONDS)
+    return made
+
+
+def week(device, start, end, sounds):
+    """Yields each stream with its records, in order of time."""
+    def every(step, make):
+        return [make(second) for second in range(start, end, step)]
+
+    yield "linux_bluez_beacons", [sighting(device, tag, second) for second in range(start, end, 600) for tag in (0, 1)]
+    yield "linux_gpsd_location", every(600, lambda second: fix(device, second))
+    yield "linux_alsa_audio", [
+        sound(second + 20 * number, data) for second in range(start + 2 * HOUR, end, 6 * HOUR) for number, data in enumerate(sounds)]
+    yield "power", every(HOUR, lambda second: power(device, second))
+    yield "waypost_health", every(1800, lambda second: health(device, second, start))
+    yield "waypost_events", list(events(device, start, end))
+
+
+class Server:
+    """A receiver, and the numbers that its devices' records have had."""
+
+    def __init__(self, url, token):
+        self.url, self.token, self.numbers = url, token, defaultdict(lambda: 1)
+
+    def send(self, device, stream, records):
+        first, key = self.numbers[device, stream], str(uuid.uuid4())
+        self.numbers[device, stream] += len(records)
+        body = {"stream_name": stream, "device_id": device, "data": records, "batch_metadata": {
+            "total_records": len(records), "app_version": "0.1.0", "batch_id": key, "first_sequence": first,
+            "last_sequence": first + len(records) - 1, "sent_at": stamp(time.time()), "clock": "synced"}}
+        request = urllib.request.Request(self.url + "/api/ingest", json.dumps(body).encode(), {
+            "Content-Type": "application/json", "Idempotency-Key": f'"{key}"', "X-Device-Token": self.token})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            if (stored := json.load(answer))["accepted"] != len(records):
+                raise SystemExit(f"week.py: the server did not accept all records of {device}: {stored}")
+
+
+def load(server):
+    sounds = [encoded(notes) for notes in SOUNDS.values()]
+    now, total = int(time.time()), 0
+    for device in DEVICES:
+        end = now - LATE if device == "boat" else now
+        for stream, records in week(device, now - 7 * DAY, end, sounds):
+            server.send(device, stream, records)
+            total += len(records)
+    print(f"{total} records of {len(DEVICES)} devices")
+
+
+def make_late(data):
+    """A server dates a contact itself, so a contact in the past has to be written into its index."""
+    with sqlite3.connect(f"{data}/.receiver.sqlite") as index:
+        changed = index.execute("UPDATE devices SET last_seen=last_seen-? WHERE device='boat'", (LATE * 1000,)).rowcount
+    if changed != 1:
+        raise SystemExit("week.py: the server's index does not know boat")
+
+
+def live(server):
+    start = time.time() - 7 * DAY
+    while True:
+        time.sleep(60)
+        now = time.time()
+        for device in ("reed-bed", "oak-edge"):
+            server.send(device, "linux_bluez_beacons", [sighting(device, tag, now) for tag in (0, 1)])
+            for stream, make in (("linux_gpsd_location", fix), ("power", power)):
+                server.send(device, stream, [make(device, now)])
+            server.send(device, "waypost_health", [health(device, now, start)])
+
+
+def main():
+    match sys.argv[1:]:
+        case ["load", url, token]:
+            load(Server(url, token))
+        case ["late", data]:
+            make_late(data)
+        case ["live", url, token]:
+            live(Server(url, token))
+        case _:
+            raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
