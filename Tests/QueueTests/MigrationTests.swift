@@ -134,7 +134,10 @@ import Records
 
     /// apt goes back to an older package only if its program can read the database (deploy/debian/waypost.preinst).
     @Test func theSchemasVersion_isThePackages() throws {
-        let control = try String(contentsOfFile: Tree.path("deploy/debian/control"), encoding: .utf8)
+        let control = try String(
+            contentsOfFile: Tree.path("deploy/debian/control"),
+            encoding: .utf8
+        )
         #expect(control.contains("\nXB-Waypost-Data: \(Schema.newest)\n"))
     }
 }
