@@ -252,6 +252,7 @@ class Check:
         connection.close()
         newer = hashlib.sha256(database.read_bytes()).digest()
         install("now", "--allow-downgrades", environment={"WAYPOST_DOWNGRADE": "yes"})
+        run("systemctl", "start", "waypost", is_good=False)
         wait("its words", lambda: "install the newer Waypost again" in run("journalctl", "-u", "waypost", "-n", "20"), LIMIT)
         words = run("journalctl", "-u", "waypost", "-n", "20", "-o", "cat")
         run("systemctl", "stop", "waypost")
