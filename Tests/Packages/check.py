@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
 """Inside a Debian 13 under systemd: what the packages do to a gateway that collects.
 
-Started by deploy/parts/check-package. /packages/now and /packages/before hold the packages of two versions.
+Started by deploy/parts/check-package. /packages/now and /packages/before hold the packages of two versions, /release an
+apt repository with both (a trial of deploy/release), /other the same signed by another key.
 """
+import functools
 import grp
+import hashlib
+import http.server
 import json
 import os
 import pathlib
 import pwd
+import shutil
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -41,9 +48,9 @@ def version(which):
     return run("dpkg-deb", "-f", package("waypost", which), "Version").strip()
 
 
-def install(which, *options, environment=(), is_good=True):
+def install(which, *options, environment=(), is_good=True, name="waypost"):
     # Asks nothing, as an unattended upgrade would: a question fails it.
-    return run("apt-get", "install", "-y", "-q", "--no-install-recommends", *options, package("waypost", which),
+    return run("apt-get", "install", "-y", "-q", "--no-install-recommends", *options, f"{name}={version(which)}",
                environment={"DEBIAN_FRONTEND": "noninteractive", **dict(environment)}, is_good=is_good)
 
 
@@ -65,6 +72,30 @@ def collects():
     """Waits until places come that were not there before."""
     before = status().get("sources", {}).get("location", {}).get("records", 0)
     wait("the next places", lambda: status().get("sources", {}).get("location", {}).get("records", 0) > before, LIMIT)
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class Repository:
+    """The repository's site on loopback, at the address in waypost.sources."""
+
+    SOURCES = pathlib.Path("/etc/apt/sources.list.d/waypost.sources")
+
+    def serve(self, folder):
+        """Serves a folder at the address of /release, in place of the folder before."""
+        if hasattr(self, "server"):
+            self.server.shutdown()
+            self.server.server_close()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 8090), functools.partial(Handler, directory=folder))
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def update(self, is_good=True):
+        # Not Debian's own: there is no network here, and its packages were fetched before.
+        return run("apt-get", "update", "-o", f"Dir::Etc::sourcelist={self.SOURCES}", "-o", "Dir::Etc::sourceparts=-",
+                   "-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", is_good=is_good)
 
 
 class Server:
@@ -91,16 +122,27 @@ class Server:
 
 class Check:
     def __init__(self):
-        self.server, self.walk = Server(), Walk()
+        self.server, self.walk, self.repository = Server(), Walk(), Repository()
         self.before = set()
 
     def all(self):
-        return [self.installed, self.enrolled, self.upgraded, self.downgrade_refused, self.downgrade_permitted,
-                self.wrong_configuration, self.disabled, self.removed, self.purged]
+        return [self.other_key, self.installed, self.enrolled, self.upgraded, self.rolled_back, self.newer_data,
+                self.newer_database, self.wrong_configuration, self.disabled, self.removed, self.purged]
+
+    def other_key(self):
+        """a repository that another key signed: refused, nothing can be installed; the right one is accepted"""
+        shutil.copy("/release/apt/waypost.sources", Repository.SOURCES)
+        self.repository.serve("/other")
+        words = self.repository.update(is_good=False)
+        assert "not signed" in words or "Missing key" in words, words
+        run("apt-get", "install", "-y", "waypost", is_good=False)
+        self.repository.serve("/release")
+        self.repository.update()
+        return next(line.strip() for line in words.splitlines() if "sign" in line)[:200]
 
     def installed(self):
         """apt install on a fresh system: running, no failure, and words on what comes next"""
-        run("apt-get", "install", "-y", "-q", "--no-install-recommends", package("waypost-receiver", "now"))
+        install("now", name="waypost-receiver")
         self.before = files()
         words = install("before")
         assert "waypost enroll" in words, words
@@ -146,38 +188,81 @@ class Check:
         collects()
         self.server.start()
         wait("an empty queue", lambda: count("pending") == 0 and count("uploaded"), LIMIT)
+        self.check_all_arrived()
+        return f"{pending} were pending; {took:.1f} s in all; {len(self.server.places())} arrived, none twice, none missing"
+
+    def check_all_arrived(self):
+        """Fails unless the server has every place exactly once."""
         places = self.server.places()
         same_id, same_content = records.twice(places)
         assert not same_id and not same_content, f"{same_id} ids and {same_content} places twice"
         rows = sorted(map(records.row_of, places))
         assert rows == list(range(1, len(rows) + 1)), f"rows with holes: {rows}"
-        return f"{pending} were pending; {took:.1f} s in all; {len(places)} arrived, none twice, none missing"
 
     def kept(self):
         """Returns what no upgrade may change."""
         return [path.read_bytes() for path in
                 (CONFIGURATION / "waypost.toml", CONFIGURATION / "token", STATE / "device_id")]
 
-    def downgrade_refused(self):
-        """an older version: refused in words, the newer one goes on collecting"""
-        pid = service("MainPID")
-        words = install("before", "--allow-downgrades", is_good=False)
-        assert "its data may be in a form" in words, words
-        assert run("dpkg-query", "-W", "-f", "${Version} ${db:Status-Status}", "waypost") == f"{version('now')} installed"
-        assert run("dpkg", "--audit") == ""
-        collects()
-        return "collecting, " + ("the same process" if service("MainPID") == pid else "started again")
-
-    def downgrade_permitted(self):
-        """WAYPOST_DOWNGRADE=yes: the older one, and back"""
-        kept = self.kept()
-        install("before", "--allow-downgrades", environment={"WAYPOST_DOWNGRADE": "yes"})
-        assert status()["version"] == version("before")
-        collects()
+    def rolled_back(self):
+        """apt install waypost=OLD while it collects and the server is away: as an upgrade, back and forth"""
+        self.server.stop()
+        wait("pending places", lambda: count("pending") >= 10, LIMIT)
+        kept, pending = self.kept(), count("pending")
+        for which in ("before", "now", "before"):
+            install(which, "--allow-downgrades")
+            assert status()["version"] == version(which)
+            assert self.kept() == kept, "configuration, token or device id changed"
+            assert count("pending") >= pending, f"{count('pending')} places are pending, {pending} were"
+            collects()
         install("now")
         collects()
-        assert self.kept() == kept
-        return "collecting with each"
+        self.server.start()
+        wait("an empty queue", lambda: count("pending") == 0 and count("uploaded"), LIMIT)
+        self.check_all_arrived()
+        return f"{pending} were pending; {len(self.server.places())} arrived, none twice, none missing"
+
+    def newer_data(self):
+        """a version that stores other data, then apt install waypost=OLD: refused with the way back, it goes on collecting"""
+        tree, newer = "/root/newer", "/root/newer.deb"
+        run("dpkg-deb", "-R", package("waypost", "now"), tree)
+        control = pathlib.Path(tree, "DEBIAN/control")
+        words = control.read_text().replace("Waypost-Data: 1\n", "Waypost-Data: 2\n")
+        assert "Waypost-Data: 2" in words, words
+        control.write_text(words.replace(f"Version: {version('now')}\n", f"Version: {version('now')}+newer\n"))
+        run("dpkg-deb", "-b", tree, newer)
+        run("apt-get", "install", "-y", "-q", newer)
+        collects()
+        pid = service("MainPID")
+        words = install("now", "--allow-downgrades", is_good=False)
+        assert f"WAYPOST_DOWNGRADE=yes apt install waypost={version('now')}" in words, words
+        assert run("dpkg-query", "-W", "-f", "${Version} ${db:Status-Status}", "waypost") == f"{version('now')}+newer installed"
+        assert run("dpkg", "--audit") == ""
+        collects()
+        return next(line.strip() for line in words.splitlines() if "stores data" in line) + \
+            ("; the same process" if service("MainPID") == pid else "; started again")
+
+    def newer_database(self):
+        """WAYPOST_DOWNGRADE=yes over a newer database: the older program names it, changes nothing, and goes on once it is back"""
+        database, copy = STATE / "queue.sqlite", pathlib.Path("/root/queue.sqlite")
+        run("systemctl", "stop", "waypost")
+        run("cp", "-a", database, copy)
+        connection = sqlite3.connect(database)
+        connection.executescript("PRAGMA user_version=2; ALTER TABLE boots ADD COLUMN more TEXT")
+        connection.close()
+        newer = hashlib.sha256(database.read_bytes()).digest()
+        install("now", "--allow-downgrades", environment={"WAYPOST_DOWNGRADE": "yes"})
+        run("systemctl", "start", "waypost", is_good=False)
+        wait("its words", lambda: "install the newer Waypost again" in run("journalctl", "-u", "waypost", "-n", "20"), LIMIT)
+        words = run("journalctl", "-u", "waypost", "-n", "20", "-o", "cat")
+        run("systemctl", "stop", "waypost")
+        assert hashlib.sha256(database.read_bytes()).digest() == newer, "the database was changed"
+        run("cp", "-a", copy, database)
+        run("systemctl", "start", "waypost")
+        collects()
+        wait("an empty queue", lambda: count("pending") == 0, LIMIT)
+        self.check_all_arrived()
+        return next(line.strip() for line in words.splitlines() if "newer Waypost" in line)
 
     def wrong_configuration(self):
         """upgrade with a wrong configuration: the upgrade is done, the service stays down and is not tried again"""

@@ -131,4 +131,13 @@ import Records
         #expect(try version(folder) == Schema.newest)
         queue.close()
     }
+
+    /// apt goes back to an older package only if its program can read the database (deploy/debian/waypost.preinst).
+    @Test func theSchemasVersion_isThePackages() throws {
+        let control = try String(
+            contentsOfFile: Tree.path("deploy/debian/control"),
+            encoding: .utf8
+        )
+        #expect(control.contains("\nXB-Waypost-Data: \(Schema.newest)\n"))
+    }
 }
