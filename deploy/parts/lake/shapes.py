@@ -17,11 +17,11 @@ class Column:
     type: str
     # The member that it is read from; None: `made` makes it of other columns.
     member: str | None = None
-    # The member's name in a bucket, if it is another.
-    in_bucket: str | None = None
     # The type it is read as before it becomes `type`: an integer is checked for a fraction first.
     read: str = "VARCHAR"
     made: str = ""
+    # The member's name in a bucket, if it is another.
+    in_bucket: str | None = None
 
     @property
     def members(self):
