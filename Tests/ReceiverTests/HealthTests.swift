@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func plannedRestart_isNoLoss() throws {
-        let off = #""stream":"audio","kind":"off","records":3,"from":"2026-11-21T10:00:00.000Z""#
+        let off = #""stream":"audio","state":"off","records":3,"from":"2026-11-21T10:00:00.000Z""#
         try send(event("gap", "audio", off), stream: "waypost_events")
         try send(event("gap", "audio", #""records":4"#), device: "d2", stream: "waypost_events")
         let row = try row(with: "4 lost in the last day")

@@ -103,7 +103,7 @@ struct IndexedPart {
     /// Returns the member `records` of an event's detail; nil if it is missing or not positive, and
     /// while the gateway was off as planned, which loses nothing.
     private static func lost(_ line: RecordLine, _ detail: Range<Int>) -> Int64? {
-        guard let detail = line.object(detail), detail.text("kind") != "off" else { return nil }
+        guard let detail = line.object(detail), detail.text("state") != "off" else { return nil }
         return detail.integer("records").flatMap { $0 > 0 ? $0 : nil }
     }
 
