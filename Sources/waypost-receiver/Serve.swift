@@ -9,8 +9,8 @@ struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Receive until SIGTERM or SIGINT.",
         discussion: """
-            Files: DIR/stream=NAME/date=YYYY-MM-DD/device=ID/records.ndjson, with audio files next to it. DuckDB reads \
-            them with read_json_auto('DIR/stream=NAME/**/*.ndjson', hive_partitioning=1).
+            Files: DIR/stream=NAME/date=YYYY-MM-DD/device=ID/records.ndjson; audio: DIR/audio/NAME/YYYY-MM-DD/ID. DuckDB \
+            reads records with read_json_auto('DIR/stream=NAME/**/*.ndjson', hive_partitioning=1).
             """
     )
 

@@ -21,19 +21,20 @@ struct Summary {
     init(directory: String) throws {
         guard let names = FileManager.default.enumerator(atPath: directory) else { return }
         for case let name as String in names where name.hasSuffix(".ndjson") {
-            guard let folder = name.split(separator: "/").first, folder.hasPrefix("stream=") else {
-                continue
-            }
-            let path = URL(fileURLWithPath: directory).appendingPathComponent(name)
+            let folders = name.split(separator: "/").dropLast()
+            guard let stream = folders.first, stream.hasPrefix("stream=") else { continue }
+            let root = URL(fileURLWithPath: directory)
+            // `audio/NAME/DATE/ID` has the audio of `stream=NAME/date=DATE/device=ID`.
+            let audio = folders.map { $0.drop { $0 != "=" }.dropFirst() }.joined(separator: "/")
             add(
-                try Data(contentsOf: path),
-                to: String(folder.dropFirst(7)),
-                folder: path.deletingLastPathComponent()
+                try Data(contentsOf: root.appendingPathComponent(name)),
+                to: String(stream.dropFirst(7)),
+                audio: root.appendingPathComponent("audio/\(audio)")
             )
         }
     }
 
-    private mutating func add(_ data: Data, to name: String, folder: URL) {
+    private mutating func add(_ data: Data, to name: String, audio folder: URL) {
         var stream = streams[name] ?? Stream()
         for line in data.split(separator: 10) {
             guard let record = try? JSONSerialization.jsonObject(with: line) as? [String: Any]

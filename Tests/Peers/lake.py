@@ -47,7 +47,11 @@ def main():
     named = [os.path.join(folder, key) for key in objects if "audio" in key and ".ndjson" in key]
     if named:
         for records, name in duckdb.sql(SOUND.format(named)).fetchall():
-            with open(os.path.join(os.path.dirname(records), name), "rb") as file:
+            parts = os.path.relpath(os.path.dirname(records), folder).split(os.sep)
+            # `stream=NAME/date=DATE/device=ID` of a bucket's folder has its audio in `audio/NAME/DATE/ID`.
+            start = next(number for number, part in enumerate(parts) if part.startswith("stream="))
+            audio = [*parts[:start], "audio", *(part.partition("=")[2] for part in parts[start:])]
+            with open(os.path.join(folder, *audio, name), "rb") as file:
                 sound[name] = file.read(4).decode("latin-1")
     print(json.dumps({"rows": rows, "objects": objects, "digests": digests, "sound": sound}))
 

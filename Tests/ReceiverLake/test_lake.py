@@ -113,10 +113,47 @@ class LakeTests(unittest.TestCase):
                 for line in told.splitlines() if "2026-" in line}
         self.assertEqual({key: set(cells) for key, cells in seen.items()}, {key: {count} for key, count in expected.items()})
         self.assertEqual(self.convert().strip(), "nothing has changed")
+        self.assertEqual(self.parquet("SELECT DISTINCT capture_device, count(record) FROM {} GROUP BY 1", site.SOUND), [("hw:1", 0)])
         self.assertEqual(self.parquet("SELECT DISTINCT numbers['temperature_c'], numbers['raining'], record LIKE '%21.50%' FROM {}",
                                       "weather"), [(21.5, 1.0, True)])
         if not has_spark():
             self.skipTest("Spark is left out: pyspark or Java are missing; deploy/lake --check-self has both")
+
+    @unittest.skipUnless(built("waypost-receiver"), "waypost-receiver is not built")
+    @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "pyarrow is missing")
+    def test_everyStream_isAHiveDatasetAsItStands(self):
+        """Arrow and DuckDB read the folder of each stream; `device` is the partition's, and no file is foreign."""
+        import pyarrow.dataset
+
+        connection = self.start_receiver("--data", self.data)
+        own = '{"id":"%s-%d","timestamp":"%sT01:02:03.000Z","clock":"synced",%s}'
+        members = {
+            "weather": '"temperature_c":21.5',
+            "waypost_events": '"kind":"gap","source":"audio","detail":{"records":3}',
+            "waypost_health": '"state":"degraded","reasons":["storage is low"],"pending":{"weather":3},"sources":{"audio":"loaded"}',
+        }
+        devices = [site.Device(number, DAY) for number in range(2)]
+        sent = {}
+        for device in devices:
+            batches = device.sync(0) | {stream: [own % (stream, number, DAY, member) for number in range(3)]
+                                        for stream, member in members.items()}
+            for stream, lines in batches.items():
+                site.post(connection, device.name, stream, stream, lines)
+                sent[stream] = sent.get(stream, 0) + len(lines)
+        self.assertEqual({path.name for path in self.data.glob("stream=*/**/*") if path.is_file()}, {"records.ndjson"})
+        names = {device.name for device in devices}
+        for stream, records in sent.items():
+            folder = self.data / f"stream={stream}"
+            table = pyarrow.dataset.dataset(folder, format="json", partitioning="hive").to_table()
+            self.assertEqual((stream, table.num_rows), (stream, records))
+            self.assertEqual(set(table["device"].to_pylist()), names)
+            self.assertEqual(duckdb.sql(f"""
+                SELECT count(*), count(DISTINCT device), count(DISTINCT date)
+                FROM read_ndjson('{folder}/**/*', hive_partitioning=true)""").fetchall(), [(records, 2, 1)])
+        sound = pyarrow.dataset.dataset(self.data / f"stream={site.SOUND}", format="json", partitioning="hive").to_table()
+        self.assertEqual(set(sound["capture_device"].to_pylist()), {"hw:1"})
+        for row in sound.select(["device", "audio_file"]).to_pylist():
+            self.assertEqual((self.data / "audio" / site.SOUND / DAY / row["device"] / row["audio_file"]).read_bytes(), b"OggS")
 
     @unittest.skipUnless(built("waypost") and importlib.util.find_spec("moto"), "waypost is not built, or moto is missing")
     def test_bucket_asTheGatewayWritesIt(self):
@@ -169,7 +206,8 @@ class LakeTests(unittest.TestCase):
         self.convert()
         self.assertEqual(self.parquet("SELECT date::VARCHAR, count(*), count(DISTINCT id) FROM {} GROUP BY 1 ORDER BY 1", site.BEACONS),
                          [(DAY, 60, 60), (NEXT, 60, 60)])
-        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT audio_file) FROM {}", site.SOUND), [(11, 11)])
+        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT audio_file), any_value(capture_device), count(record) FROM {}",
+                                      site.SOUND), [(11, 11, "hw:1", 0)])
         self.assertIn("all agree", self.check())
 
     def test_overlappingObjects_brokenLines_emptyOnes_eachRecordOnceAndTold(self):

@@ -249,7 +249,9 @@ import Testing
             let batch = try IncomingBatch(checking: body)
             let files = BatchFiles(in: DurableFolders(folder.path), lengths: [place: 100])
             #expect(throws: Trouble.self) {
-                try batch.forEachRecord(of: body) { try files.append($0, to: place) }
+                try batch.forEachRecord(of: body) {
+                    try files.append($0, of: batch, isAhead: false)
+                }
                 try files.finish()
             }
             files.undo()

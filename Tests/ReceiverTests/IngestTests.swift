@@ -176,13 +176,21 @@ import Testing
 
     @Test func sound_becomesAPlayableFileThatTheRecordNames() async throws {
         let receiver = try ReceiverProcess()
-        let extra = #","audio_data":"T2dnUw==","audio_format":"ogg","duration":30.0"#
+        let extra =
+            #","audio_data":"T2dnUw==","audio_format":"ogg","duration":30.0,"device":"hw:1""#
         _ = try await post(receiver, Self.batch(["a"], stream: "sound", extra: extra))
         let record = try #require(try receiver.records("sound").first)
         #expect(record["audio_data"] == nil)
+        // In a partition `device` is the gateway.
+        #expect(record["device"] == nil)
+        #expect(record["capture_device"] as? String == "hw:1")
         let name = try #require(record["audio_file"] as? String)
-        let path = receiver.folder + "/stream=sound/date=2026-11-21/device=d1/" + name
+        let path = receiver.folder + "/audio/sound/2026-11-21/d1/" + name
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("OggS".utf8))
+        let partition = receiver.folder + "/stream=sound/date=2026-11-21/device=d1"
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: partition) == ["records.ndjson"]
+        )
     }
 
     @Test func gzipAndZstd_areUndone_andBrokenOnesRefused() async throws {

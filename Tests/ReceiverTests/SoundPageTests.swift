@@ -87,7 +87,7 @@ enum Sound {
     /// Sends one chunk and returns its folder and name.
     private func oneChunk(_ receiver: ReceiverProcess, length: Double) throws -> (String, String) {
         try Sound.send(receiver, [("d1", 3600, length)], on: Self.day)
-        let folder = receiver.folder + "/stream=sound/date=\(Self.day)/device=d1"
+        let folder = receiver.folder + "/audio/sound/\(Self.day)/d1"
         let names = try FileManager.default.contentsOfDirectory(atPath: folder)
         return (folder, try #require(names.first { $0.hasSuffix(".wav") }))
     }

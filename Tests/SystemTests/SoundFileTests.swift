@@ -30,6 +30,8 @@ import Testing
         }
         let record = try #require(records.first)
         #expect(record["audio_format"] as? String == suffix)
+        #expect(record["capture_device"] != nil)
+        #expect(record["device"] == nil)
         let path = try #require(record["path"] as? String)
         #expect(path.hasSuffix("." + suffix))
         let duration = try #require(record["duration"] as? Double)
@@ -53,12 +55,14 @@ import Testing
         var records: [[String: Any]] = []
         for case let name as String in FileManager.default.enumerator(atPath: folder) ?? .init()
         where name.hasPrefix("stream=linux_alsa_audio") && name.hasSuffix(".ndjson") {
-            let place = URL(fileURLWithPath: folder + "/" + name)
-            for line in try Data(contentsOf: place).split(separator: 10) {
+            let lines = try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
+            for line in lines.split(separator: 10) {
                 guard var record = try? JSONSerialization.jsonObject(with: line) as? [String: Any],
                     let file = record["audio_file"] as? String
                 else { continue }
-                record["path"] = place.deletingLastPathComponent().path + "/" + file
+                let parts = name.split(separator: "/").dropLast().map { $0.drop { $0 != "=" } }
+                let place = parts.map { $0.dropFirst() }.joined(separator: "/")
+                record["path"] = "\(folder)/audio/\(place)/\(file)"
                 records.append(record)
             }
         }

@@ -114,8 +114,14 @@ def query(path, sql, *values):
         connection.close()
 
 
+def audio_folder(directory, records):
+    """The folder of the audio files that the records in a folder name."""
+    parts = pathlib.Path(records).relative_to(directory).parts
+    return pathlib.Path(directory, "audio", *(part.partition("=")[2] for part in parts))
+
+
 def received(directory):
-    """Every record of our own streams at the receiver, by number, with the folder that its files are in."""
+    """Every record of our own streams at the receiver, by number, with the folder of its audio."""
     numbers = {name: number for number, name in NAMES.items()}
     records = collections.defaultdict(list)
     for path in pathlib.Path(directory).glob("stream=*/**/*.ndjson"):
@@ -124,7 +130,7 @@ def received(directory):
             continue
         for line in path.read_text().splitlines():
             record = json.loads(line)
-            record["_folder"] = path.parent
+            record["_folder"] = audio_folder(directory, path.parent)
             records[stream].append(record)
     return records
 

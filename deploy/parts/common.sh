@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 
 # shellcheck source=deploy/parts/packages.sh
-. deploy/parts/packages.sh
+. "${BASH_SOURCE[0]%/*}/packages.sh"
 
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
-store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0)
+store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0 pyarrow==25.0.1)
 # Python packages of deploy/lake, in their own environment; Spark only if it is needed.
 lake=(duckdb==2.0.0 boto3==1.44.5)
 spark=(pyspark==4.1.4)
@@ -34,7 +34,7 @@ install_bumble() {
 
 # Installs the object store of the tests into the same place.
 install_store() {
-    .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb' 2>/dev/null && return 0
+    .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb, pyarrow' 2>/dev/null && return 0
     say "installing ${store[*]} into .build/tools (a minute)"
     .build/tools/bin/python3 -m pip install -q "${store[@]}"
 }
@@ -53,13 +53,14 @@ install_decoders() {
     .build/tools/bin/python3 -m pip install -q "${decoders[@]}"
 }
 
-# Installs the lake's Python packages, with Spark if `--spark` is given.
+# Installs the lake's Python packages into the folder $1, with Spark if `--spark` follows.
 install_lake() {
-    local python=.build/lake/bin/python3 names=("${lake[@]}")
+    local folder=$1 python=$1/bin/python3 names=("${lake[@]}")
+    shift
     [ "${1:-}" != --spark ] || names+=("${spark[@]}")
     "$python" -c "import duckdb, boto3${1:+, pyspark}" 2>/dev/null && return 0
-    say "installing ${names[*]} into .build/lake (a minute; Spark is 450 MB)" >&2
-    [ -x "$python" ] || { mkdir -p .build && /usr/bin/python3 -m venv --clear .build/lake; }
+    say "installing ${names[*]} into $folder (a minute; Spark is 450 MB)" >&2
+    [ -x "$python" ] || { mkdir -p "$folder" && /usr/bin/python3 -m venv --clear "$folder"; }
     "$python" -m pip install -q "${names[@]}" ||
         fail "cannot install ${names[*]} from PyPI; run this once with a network"
 }

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034  # the lists are used by the scripts
 
 # Programs of others that were unpacked beside the build come after the installed ones.
-servers=$PWD/.build/servers
+servers=$(readlink -m "${BASH_SOURCE[0]%/*}/../..")/.build/servers
 export PATH=$PATH:/usr/sbin:/sbin:$servers/bin
 
 # To build; for the demo beside that; for the tests.

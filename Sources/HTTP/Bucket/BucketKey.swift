@@ -3,23 +3,29 @@ package import Host
 
 /// A folder in a bucket; its names are not percent-encoded.
 package struct BucketFolder: Sendable, Equatable {
-    /// `stream=…/date=…/device=…`.
-    package var path: String
+    private let stream: String
+    private let date: String
+    private let device: String
 
     /// `date` is any time within the folder's day (UTC).
     package init(stream: String, date: WallTime, device: String) {
-        path = "stream=\(stream)/date=\(date.rfc3339.prefix(10))/device=\(device)"
+        self.init(stream: stream, day: String(date.rfc3339.prefix(10)), device: device)
     }
 
-    package init(path: String) { self.path = path }
+    /// `day`: YYYY-MM-DD.
+    package init(stream: String, day: String, device: String) {
+        (self.stream, date, self.device) = (stream, day, device)
+    }
 
     /// Returns the object name of a batch: its id, so each retry writes the same object.
     package func key(_ batch: String, _ compression: Compression) -> String {
-        "\(path)/\(batch).ndjson\(compression.fileSuffix)"
+        "stream=\(stream)/date=\(date)/device=\(device)/\(batch).ndjson\(compression.fileSuffix)"
     }
 
     /// Returns the object name of an audio chunk.
-    package func key(sound name: String) -> String { "\(path)/\(name)" }
+    ///
+    /// Apart from the records, because Arrow, Spark and Trino read every object of a partition.
+    package func key(sound name: String) -> String { "audio/\(stream)/\(date)/\(device)/\(name)" }
 }
 
 /// URLs for signed requests to a bucket.

@@ -262,12 +262,8 @@ package final class Archive: @unchecked Sendable {
                 receipt.duplicates += 1
                 return
             }
-            let folder = one.batch.folder(record.time.date)
-            try files.append(
-                record,
-                to: folder,
-                isAhead: canMark && record.time.isAhead(of: now)
-            )
+            let isAhead = canMark && record.time.isAhead(of: now)
+            try files.append(record, of: one.batch, isAhead: isAhead)
             receipt.accepted += 1
             if record.audio != nil { sounds += 1 }
         }

@@ -16,6 +16,13 @@ struct ArchiveFile: Sendable, Equatable {
         "stream=\(stream)/date=\(date)/device=\(device)"
     }
 
+    /// Returns the folder of the audio files of a device's day in a stream.
+    ///
+    /// Apart from the records, because Arrow, Spark and Trino read every file of a partition.
+    static func audioFolder(_ stream: String, _ date: String, _ device: String) -> String {
+        "audio/\(stream)/\(date)/\(device)"
+    }
+
     /// Returns the path of a folder's record file.
     static func path(in folder: String) -> String { "\(folder)/records.ndjson" }
 

@@ -1,7 +1,7 @@
 // The files that one group of batches is written to.
 import Glibc
 
-/// Appends records to the file of each stream, day and device, and writes audio files next to it.
+/// Appends records to the file of each stream, day and device, and writes their audio files.
 ///
 /// Bounded: buffers at most a megabyte, and keeps no file open between two writes.
 final class BatchFiles {
@@ -40,18 +40,16 @@ final class BatchFiles {
         return lengths
     }
 
-    /// Appends a record's line; audio goes into a file that the line names.
+    /// Appends a batch's record as a line; audio goes into a file that the line names.
     ///
     /// `isAhead`: see `writeLine`.
-    func append(
-        _ record: IncomingRecord,
-        to folder: String,
-        isAhead: Bool = false
-    ) throws {
+    func append(_ record: IncomingRecord, of batch: IncomingBatch, isAhead: Bool) throws {
+        let date = record.time.date
         if let audio = record.audio, let name = record.soundName {
-            try writeSound(audio, to: name, folder, record.line.bytes)
+            try writeSound(audio, to: name, batch.audioFolder(date), record.line.bytes)
         }
-        try record.writeLine(isAhead: isAhead) { try add($0, folder) }
+        let folder = batch.folder(date)
+        try record.writeLine(for: .archive, isAhead: isAhead) { try add($0, folder) }
         try add([10], folder)
     }
 

@@ -1,6 +1,7 @@
 // Repairs the archive when the receiver starts, after a crash of the last process.
 import Foundation
 import Glibc
+import Host
 import SQLite
 
 enum Recovery {
@@ -18,12 +19,18 @@ enum Recovery {
         while try row.step() { try look(row.text(0), row.required(1), directory, &tails) }
         // Files of a first batch that was never committed.
         let known = try index.prepare("SELECT 1 FROM files WHERE path=?")
-        try forEachRecordFile(in: directory) { file in
+        var moved = 0
+        try forEachFile(in: directory) { file in
+            guard isRecordFile(file) else {
+                if try moveAudio(file, directory) { moved += 1 }
+                return true
+            }
             try known.bind(file, at: 1)
             if try !known.step() { try look(file, 0, directory, &tails) }
             known.reset()
             return true
         }
+        if moved > 0 { tell("\(moved) audio files of an earlier version were moved to audio/") }
         if !tails.isEmpty { tell(TruncatedFiles.keep(tails, in: directory)) }
         for tail in tails {
             let path = "\(directory)/\(tail.file)"
@@ -51,23 +58,45 @@ enum Recovery {
 
     static func hasRecords(_ directory: String) throws -> Bool {
         var isEmpty = true
-        try forEachRecordFile(in: directory) { _ in
-            isEmpty = false
-            return false
+        try forEachFile(in: directory) {
+            isEmpty = !isRecordFile($0)
+            return isEmpty
         }
         return !isEmpty
     }
 
-    /// Calls `body` with each record file's path in the directory, until it returns false.
-    private static func forEachRecordFile(
+    private static func isRecordFile(_ path: String) -> Bool { path.hasSuffix("/records.ndjson") }
+
+    /// Calls `body` with each path below the streams' folders, until it returns false.
+    private static func forEachFile(
         in directory: String,
         _ body: (String) throws -> Bool
     ) throws {
-        guard let names = FileManager.default.enumerator(atPath: directory) else { return }
-        for case let name as String in names
-        where name.hasPrefix("stream=") && name.hasSuffix("/records.ndjson") {
-            guard try body(name) else { return }
+        for stream in names(inFolder: directory) where stream.hasPrefix("stream=") {
+            guard let files = FileManager.default.enumerator(atPath: "\(directory)/\(stream)")
+            else { continue }
+            for case let name as String in files {
+                guard try body("\(stream)/\(name)") else { return }
+            }
         }
+    }
+
+    /// Moves an audio file that an earlier version stored beside the records; false if it is not
+    /// one.
+    ///
+    /// Not synced: the next start repeats what a power cut undoes.
+    private static func moveAudio(_ file: String, _ directory: String) throws -> Bool {
+        let records = ArchiveFile.path(in: folder(ofPath: file))
+        guard let name = file.split(separator: "/").last.map(String.init), SoundChunk.isFile(name),
+            let day = ArchiveFile(path: records, length: 0)
+        else { return false }
+        let target = ArchiveFile.audioFolder(day.stream, day.date, day.device)
+        try DurableFolders(directory).make(target)
+        let path = "\(directory)/\(file)"
+        guard rename(path, "\(directory)/\(target)/\(name)") == 0 else {
+            throw Trouble("rename", path)
+        }
+        return true
     }
 
     /// Deletes request bodies of a process that was killed before it could unlink them.

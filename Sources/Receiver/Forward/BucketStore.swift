@@ -62,7 +62,7 @@ final class BucketStore: @unchecked Sendable {
                 try batch.forEachRecord(of: body) { try storeSound(of: $0, batch, body, put) }
             }
             for (date, lines) in days.inOrder {
-                let name = BucketFolder(path: batch.folder(date)).key(key, Self.compression)
+                let name = batch.bucketFolder(date).key(key, Self.compression)
                 try put(BucketObject(key: name, type: Self.compression.objectType, lines))
             }
         } catch let refusal as HTTPRefusal {
@@ -105,7 +105,7 @@ final class BucketStore: @unchecked Sendable {
         let file = Spool(folder: folder, memory: 64 << 10)
         try Base64Text(body, audio.data).decode { try $0.withUnsafeBytes(file.append) }
         let object = try BucketObject(
-            key: BucketFolder(path: batch.folder(record.time.date)).key(sound: name),
+            key: batch.bucketFolder(record.time.date).key(sound: name),
             type: "audio/\(audio.format)",
             file
         )

@@ -48,7 +48,7 @@ private enum ReceiverTargets {
     /// Checks that the stored line of a record is one line, and can be stored again.
     private static func checkLine(of record: IncomingRecord, _ view: ByteView) throws {
         var line: [UInt8] = []
-        try record.writeLine { line += $0 }
+        try record.writeLine(for: .archive) { line += $0 }
         precondition(!line.contains(10) && !line.contains(13))
         try line.withUnsafeBytes {
             var text = BodyJSON(ByteView($0, isMapped: false))

@@ -20,13 +20,21 @@ class Column:
     # The type it is read as before it becomes `type`: an integer is checked for a fraction first.
     read: str = "VARCHAR"
     made: str = ""
+    # The member's name in a bucket, if it is another.
+    in_bucket: str | None = None
+
+    @property
+    def members(self):
+        return [name for name in (self.member, self.in_bucket) if name]
 
     @property
     def sql(self):
         """SQL that computes the column from `m`, the members of the line."""
         if not self.member:
             return self.made
-        value = f'm."{self.member}"'
+        value = ", ".join(f'm."{name}"' for name in self.members)
+        if self.in_bucket:
+            value = f"coalesce({value})"
         if self.type == "TIMESTAMP":
             return utc(value)
         if self.type in ("INTEGER", "BIGINT"):
@@ -68,8 +76,8 @@ SHAPES = {
     "sound": [
         Column("timestamp", "TIMESTAMP", "timestamp_start"), Column("timestamp_end", "TIMESTAMP", "timestamp_end"),
         *real("duration", "overlap_duration", "average_db_level"), *whole("sample_rate"), *text("audio_format", "audio_file"),
-        # `device` is the gateway.
-        Column("capture_device", "VARCHAR", "device"), *text("clock"),
+        # The column `device` is the gateway.
+        Column("capture_device", "VARCHAR", "capture_device", in_bucket="device"), *text("clock"),
     ],
     "beacons": [
         Column("timestamp", "TIMESTAMP", "timestamp"), *text("kind", "beacon_id", "address", "address_type"),
@@ -99,7 +107,7 @@ def columns(shape):
 def reading(shape, files):
     """A query for the lines of `files` (SQL): the shape's columns; `id` and `timestamp` NULL if a line is not a record."""
     read = [Column("id", "VARCHAR", "id"), *(column for column in SHAPES[shape] if column.member)]
-    members = ", ".join(f'"{column.member}": "{column.read}"' for column in read)
+    members = ", ".join(f'"{name}": "{column.read}"' for column in read for name in column.members)
     rest = ", ".join(f"{column.sql} AS {column.name}" for column in SHAPES[shape])
     held = " + ".join(f"({column.name} IS NOT NULL)::INT" for column in read)
     record = "json" if shape == "free" else f"CASE WHEN keys <> {held} THEN json END"

@@ -77,7 +77,7 @@ extension DeviceView {
                 version: contact?.version ?? "",
                 late: findings.filter { $0.level == .late }.map(\.reason),
                 critical: findings.filter { $0.level == .critical }.map(\.reason),
-                lost: facts.lost,
+                lost: lost,
                 isRevoked: level == .revoked,
                 isWhole: !facts.isUnreadable
             )

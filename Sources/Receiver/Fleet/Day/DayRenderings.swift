@@ -71,13 +71,9 @@ extension FleetRenderings {
         return [.track(try Track(path)), readings]
     }
 
-    /// Returns the archive's folder of a stream's day; names are plain.
-    private func folder(_ stream: String, _ day: Day, _ id: String) -> String {
-        "\(directory)/\(ArchiveFile.folder(stream, day.name, id))"
-    }
-
+    /// Returns the path of a stream's record file of a day; names are plain.
     private func path(_ stream: String, _ day: Day, _ id: String) -> String {
-        ArchiveFile.path(in: folder(stream, day, id))
+        ArchiveFile.path(in: "\(directory)/\(ArchiveFile.folder(stream, day.name, id))")
     }
 
     /// Answers a download of a day's track: `STREAM.gpx`.
@@ -123,7 +119,7 @@ extension FleetRenderings {
         let isPicture = name.hasSuffix(SoundChunk.picture)
         let chunk = isPicture ? String(name.dropLast(SoundChunk.picture.utf8.count)) : name
         guard SoundChunk.isFile(chunk) else { throw Self.nothing }
-        let file = "\(folder(stream, day, id))/\(chunk)"
+        let file = "\(directory)/\(ArchiveFile.audioFolder(stream, day.name, id))/\(chunk)"
         guard isPicture else { return try HTTPAnswer(soundFile: file, head.fields[.range]) }
         guard Spectrograms.canBeMade, try LineFile.open(file) != nil else { throw Self.nothing }
         var answer = HTTPAnswer(200, type: "image/png", try spectrograms.picture(of: file))

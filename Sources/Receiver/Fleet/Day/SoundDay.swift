@@ -1,7 +1,7 @@
 // The audio chunks of a day, from its record file.
 import Host
 
-/// An audio chunk; its file is next to the records.
+/// An audio chunk; its file is in `ArchiveFile.audioFolder`.
 struct SoundChunk {
     /// Milliseconds since 1970.
     var start: Int64

@@ -24,7 +24,9 @@ struct LossSpan {
                 let count = detail.number("records").map { "\(Words.decimal($0, 0)) " } ?? ""
                 let kind = detail.text("kind") ?? event.kind
                 let label = detail.text("stream") ?? event.source
-                return LossSpan(label: label, words: "\(count)lost (\(kind))", from: from, to: to)
+                let isOff = detail.text("state") == "off"
+                let words = isOff ? "not running, as planned" : "\(count)lost (\(kind))"
+                return LossSpan(label: label, words: words, from: from, to: to)
             case "source_recovered":
                 guard let from = time("since"), let to = time("until") else { return nil }
                 return LossSpan(label: event.source, words: "source lost", from: from, to: to)

@@ -100,9 +100,11 @@ struct IndexedPart {
         )
     }
 
-    /// Returns the member `records` of an event's detail; nil if it is missing or not positive.
+    /// Returns the member `records` of an event's detail; nil if it is missing or not positive, and
+    /// while the gateway was off as planned, which loses nothing.
     private static func lost(_ line: RecordLine, _ detail: Range<Int>) -> Int64? {
-        line.object(detail)?.integer("records").flatMap { $0 > 0 ? $0 : nil }
+        guard let detail = line.object(detail), detail.text("state") != "off" else { return nil }
+        return detail.integer("records").flatMap { $0 > 0 ? $0 : nil }
     }
 
     /// Returns the text, or "" if it is too long to store.

@@ -44,10 +44,14 @@ struct DevicePage {
             fact(&html, "First heard", device.contact?.firstSeen.milliseconds) { $0.time($1) }
             fact(&html, "Syncs every", Words.span(seconds: device.interval)) { $0.text($1) }
             fact(&html, "Last position", device.vitals.place) { $0.place($1, now: now) }
-            fact(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
+            fact(&html, "Supply", device.supply) { $0.reading($1, now: now) }
             fact(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
             fact(&html, "Waiting on the device", device.waiting) { $0.text($1) }
-            fact(&html, "Lost in the last day", Words.count(device.facts.lost)) { $0.text($1) }
+            fact(&html, "Oldest waiting record", device.health?.oldestPending) { $0.time($1) }
+            fact(&html, "Lost in the last day", Words.count(device.lost)) { $0.text($1) }
+            for detail in device.health?.details ?? [] {
+                fact(&html, detail.name, detail.text) { $0.text($1) }
+            }
             fact(&html, "Clock", device.contact?.clock) { $0.text($1) }
             fact(&html, "Version", device.contact?.version) { $0.text($1) }
             fact(&html, "Enrolled", device.token?.enrolled) { $0.time($1 * 1000) }

@@ -72,6 +72,8 @@ struct DeviceView {
     let token: DeviceToken?
     let facts: DeviceFacts
     let vitals: Vitals
+    /// Its newest health record; nil if that is older than two of its intervals.
+    private(set) var health: ReportedHealth?
     private(set) var level = DeviceLevel.healthy
     /// The reasons, worst first.
     private(set) var reasons: [String] = []
@@ -105,6 +107,10 @@ struct DeviceView {
         vitals = Vitals(facts.latest)
         let last = contact?.lastSeen.milliseconds
         silence = last.map { listening.silence(since: $0, at: now) } ?? 0
+        let fresh = 2 * max(interval, facts.healthInterval) * 1000
+        health = facts.health.flatMap {
+            listening.silence(since: $0.time, at: now) <= fresh ? $0 : nil
+        }
         judge(at: now)
     }
 
@@ -119,12 +125,13 @@ struct DeviceView {
 
     private mutating func judge(at now: Int64) {
         judgeSilence(at: now)
+        judgeHealth()
         judgeStorage(at: now)
         judgeSources()
-        if facts.lost > 0 { note(.degraded, "\(Words.count(facts.lost)) lost in the last day") }
+        if lost > 0 { note(.degraded, "\(Words.count(lost)) lost in the last day") }
         if vitals.supply?.isLow == true { note(.degraded, "supply is low") }
         judgeMissing(at: now)
-        if contact?.clock == "unsynced" { note(.degraded, "its clock is not set") }
+        if health == nil, contact?.clock == "unsynced" { note(.degraded, "its clock is not set") }
         if facts.isUnreadable {
             note(
                 .degraded,
@@ -166,8 +173,17 @@ struct DeviceView {
         }
     }
 
+    /// Adds the device's own verdict; events that are newer than it are judged, too.
+    private mutating func judgeHealth() {
+        guard let health, health.level > .healthy else { return }
+        for reason in health.reasons { note(health.level, reason) }
+        guard health.reasons.isEmpty else { return }
+        note(health.level, "it reports that it is \(health.level.name)")
+    }
+
     private mutating func judgeStorage(at now: Int64) {
-        guard let low = facts.state("storage_low"), (lastSeen ?? now) - low.time < Self.warningHolds
+        guard let low = facts.state("storage_low"), low.time > health?.time ?? .min,
+            (lastSeen ?? now) - low.time < Self.warningHolds
         else { return }
         let detail = FlatRecord(low.detail)
         let isCritical = detail.text("level").map { $0 != "low" } ?? false
@@ -183,6 +199,7 @@ struct DeviceView {
         }
         let lost = facts.states.filter {
             $0.kind == "source_lost" && $0.time > max(started, recovered[$0.source] ?? .min)
+                && health?.clears($0.source, lostAt: $0.time) != true
         }.sorted { $0.source < $1.source }
         for event in lost.prefix(Self.mostSources) {
             note(.critical, "\(event.source) has been lost since \(Words.minute(event.time))")

@@ -20,6 +20,9 @@ struct DeviceFacts: Sendable {
     var states: [EventRow] = []
     /// Records that events of the last day report as lost or quarantined.
     var lost: Int64 = 0
+    var health: ReportedHealth?
+    /// The mean seconds between its last health records; 0 if unknown.
+    var healthInterval: Int64 = 0
     /// True if the index was unreadable for this device, so that the rest is unknown.
     var isUnreadable = false
 
@@ -58,6 +61,10 @@ final class FleetReader {
         var facts = DeviceFacts()
         facts.latest = try latest(of: device)
         facts.states = try states(of: device)
+        facts.health = ReportedHealth(facts.latest)
+        if let stream = facts.health?.stream {
+            facts.healthInterval = try interval(of: stream, device)
+        }
         // total(), not sum(): a sum of integers beyond 64 bits would fail the whole query.
         let lost = try database.prepare(
             """
@@ -81,6 +88,19 @@ final class FleetReader {
         var latest: [String: (time: Int64, line: String)] = [:]
         while try row.step() { latest[row.text(0)] = (row.required(1), row.text(2)) }
         return latest
+    }
+
+    /// Returns the mean seconds between a stream's records of its last two days, at most a day.
+    private func interval(of stream: String, _ device: String) throws -> Int64 {
+        let row = try database.prepare(
+            """
+            SELECT CAST(min(86400, (max(last) - min(first)) / 1000 / max(1, sum(records) - 1)) AS INTEGER)
+            FROM (SELECT records, first, last FROM files WHERE device=?1 AND stream=?2 ORDER BY date DESC LIMIT 2)
+            """,
+            device,
+            stream
+        )
+        return try row.step() ? max(0, row.integer(0) ?? 0) : 0
     }
 
     private func states(of device: String) throws -> [EventRow] {

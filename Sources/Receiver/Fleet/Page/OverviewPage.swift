@@ -66,11 +66,11 @@ struct OverviewPage {
                 html.ago(last, now: now)
             }
             html.cell("Last position", device.vitals.place) { $0.place($1, now: now) }
-            html.cell("Supply", device.vitals.supply) { $0.reading($1, now: now) }
+            html.cell("Supply", device.supply) { $0.reading($1, now: now) }
             html.cell("Storage", device.freeStorage) { $0.reading($1, now: now) }
             html.cell("Waiting", device.waiting) { $0.text($1) }
             let lost: [HTML.Attribute] = [("class", "number"), ("data-label", "Lost, 24 h")]
-            html.element("td", lost, device.facts.lost > 0 ? Words.count(device.facts.lost) : "")
+            html.element("td", lost, device.lost > 0 ? Words.count(device.lost) : "")
             html.cell("Version", device.contact?.version) { $0.text($1) }
         }
     }
@@ -118,16 +118,6 @@ struct OverviewPage {
 extension DeviceLevel {
     /// The displayed name, also its class in the style sheet.
     var name: String { "\(self)" }
-}
-
-extension DeviceView {
-    /// The pending records that a stream reports, or the age of the newest record at the last
-    /// contact.
-    var waiting: String? {
-        if let pending = vitals.pending { return pending.text == "0" ? nil : pending.text }
-        guard let behind, behind > 2 * interval + 60 else { return nil }
-        return "\(Words.span(seconds: behind)) behind"
-    }
 }
 
 extension HTML {

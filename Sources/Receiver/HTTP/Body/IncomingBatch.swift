@@ -1,4 +1,5 @@
 // Parses a request body into a batch, and checks its records.
+import HTTP
 import Host
 
 /// The facts about a batch that is fit to be stored; its records stay in the body.
@@ -71,6 +72,14 @@ package struct IncomingBatch: Sendable {
 
     /// Returns the folder for records of a day, relative to the archive's directory.
     func folder(_ date: String) -> String { ArchiveFile.folder(stream, date, device) }
+
+    /// Returns the folder for a day's audio files, relative to the archive's directory.
+    func audioFolder(_ date: String) -> String { ArchiveFile.audioFolder(stream, date, device) }
+
+    /// Returns the folder for a day in a bucket.
+    func bucketFolder(_ date: String) -> BucketFolder {
+        BucketFolder(stream: stream, day: date, device: device)
+    }
 
     // MARK: Checking
 

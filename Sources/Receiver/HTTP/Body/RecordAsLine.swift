@@ -1,29 +1,45 @@
 // Writes a record as the line that is stored.
 
+/// The store that a line is written for.
+enum LineDestination {
+    case archive
+    /// As a gateway writes it there itself.
+    case bucket
+}
+
 extension IncomingRecord {
     /// The name of its audio file; nil if it has none.
     var soundName: String? { audio.map { "\(time.compact)_\(id).\($0.format)" } }
 
     /// Passes on the record's line without its end, piece by piece.
     ///
-    /// The line is as received, except that a file name replaces the audio data. `isAhead`: the
-    /// record is dated more than a day after the server's clock, so its `clock` becomes `future`. A
-    /// piece is valid only during the call.
+    /// The line is as received, except that a file name replaces the audio data, and that the
+    /// archive stores a microphone as `capture_device`, because `device` is a partition's column.
+    /// `isAhead`: the record is dated more than a day after the server's clock, so its `clock`
+    /// becomes `future`. A piece is valid only during the call.
     func writeLine(
+        for destination: LineDestination,
         isAhead: Bool = false,
         _ take: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
         guard soundName != nil || isAhead else { return try write(line.extent, take) }
+        let names = line.members.map { $0.name?.lowercased() }
+        let renames =
+            destination == .archive && soundName != nil && !names.contains("capture_device")
         var separator: StaticString = "{"
-        for member in line.members {
+        for (member, name) in zip(line.members, names) {
             // Query engines do not distinguish the case of names.
-            if isAhead, member.name?.lowercased() == "clock" { continue }
+            if isAhead, name == "clock" { continue }
             try Self.write(separator, take)
             separator = ","
             if let soundName, member.name == "audio_data" {
                 try Array("\"audio_file\":\"\(soundName)\"".utf8).withUnsafeBytes(take)
             } else {
-                try write(member.key, take)
+                if renames, name == "device" {
+                    try Self.write(#""capture_device""#, take)
+                } else {
+                    try write(member.key, take)
+                }
                 try Self.write(":", take)
                 try write(member.value, take)
             }
