@@ -122,6 +122,8 @@ package final class Viewers: Sendable {
         return session
     }
 
+    func isToken(_ token: GivenSecret) -> Bool { database.known.tokens.device(of: token) != nil }
+
     func isLoggedIn(_ session: GivenSecret, at now: Date) -> Bool {
         let known = database.known
         guard let id = known.sessions.device(of: session), let end = known.ends[id] else {
