@@ -65,7 +65,7 @@ class ReadAPITests(unittest.TestCase):
                 lines = [json.dumps({
                     "id": f"{day}-{beacon}-{second}", "timestamp": f"2026-11-{day}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z",
                     "kind": "ruuvi", "beacon_id": f"b{beacon}", "rssi": -60, "telemetry": {"temperature_c": 10 * beacon + second // 3600},
-                }) for second in range(7200)]
+                }) for second in range(0, 7200, 2)]
                 site.post(connection, "lake-7", site.BEACONS, f"{day}-{beacon}", lines)
         fix = '{"id":"f","timestamp":"2026-11-21T01:00:00Z","latitude":46.5,"longitude":6.5}'
         site.post(connection, "lake-7", site.PLACES, "f", [fix])
@@ -76,7 +76,7 @@ class ReadAPITests(unittest.TestCase):
         while True:
             connection.request("GET", "/api/v1/devices/lake-7/days", headers={"Authorization": f"Bearer {cls.token}"})
             answer = json.loads(connection.getresponse().read())
-            if sum(day["records"] for day in answer.get("data", [])) == 28803:
+            if sum(day["records"] for day in answer.get("data", [])) == 14403:
                 break
         connection.close()
 
@@ -102,8 +102,13 @@ class ReadAPITests(unittest.TestCase):
     @unittest.skipUnless(has("duckdb"), "duckdb is not installed")
     def test_DuckDB(self):
         self.run_example("bash", "-euc", example("curl"))
-        script = "import duckdb, sys; print(*(f'{row[0]} {row[1]} {row[2]}' for row in duckdb.sql(sys.argv[1]).fetchall()), sep='\\n')"
-        self.expect_means(self.run_example(sys.executable, "-c", script, example("DuckDB")))
+        script = f"import duckdb; [print(*row) for row in duckdb.sql({self.as_text(example('DuckDB'))!r}).fetchall()]"
+        self.expect_means(self.run_example(sys.executable, "-c", script))
+
+    @staticmethod
+    def as_text(query):
+        """The same with its hours as text, because duckdb needs another package for times with a zone."""
+        return f"SELECT beacon, hour::VARCHAR, mean FROM ({query.strip().rstrip(';')})"
 
     @unittest.skipUnless(SCHEMATHESIS.exists(), "schemathesis is not installed")
     def test_schemathesis(self):
@@ -111,7 +116,7 @@ class ReadAPITests(unittest.TestCase):
         # Left out is only that valid queries are accepted: a cursor is one of the server's own, and from is before to.
         self.run_example(str(SCHEMATHESIS), "run", f"http://127.0.0.1:{self.port}/api/v1/openapi.json", "--header",
                          f"Authorization: Bearer {self.token}", "--checks", "all", "--exclude-checks", "positive_data_acceptance", "--max-examples",
-                         "40", "--seed", "1", "--no-color")
+                         "40", "--request-timeout", "120", "--seed", "1", "--no-color")
 
 
 if __name__ == "__main__":

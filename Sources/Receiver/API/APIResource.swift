@@ -63,7 +63,7 @@ enum APIResource: String, CaseIterable {
         case .audio: "Audio chunks. By day and stream, then in the order of arrival."
         case .events: "Events in order of time: gaps, losses, lost and recovered sources."
         case .series:
-            "Minimum, mean and maximum of each quantity in intervals of equal length, for plots: of the last day, or at most 366 days. An interval is ten minutes or a multiple, and shorter only if the records of that time are few enough to be read (source: records)."
+            "Minimum, mean and maximum of each quantity in intervals of equal length, for plots: of the last day, or at most 366 days. An interval divides hours or days; it has ten minutes or more, and is shorter only if the records of that time are few enough to be read (source: records)."
         }
     }
 

@@ -54,8 +54,16 @@ struct SeriesCollection {
     init(_ from: Int64, _ to: Int64, points: Int64, beacon: String?, key: String?) {
         (self.from, self.to, self.beacon, self.key) = (from, to, beacon, key)
         // One less, because the first and the last interval may be cut.
-        step = max(1000, (to - from + points - 2) / (points - 1))
+        let least = (to - from + points - 2) / (points - 1)
+        let days = (least + Day.milliseconds - 1) / Day.milliseconds
+        step = Self.seconds.map { $0 * 1000 }.first { $0 >= least } ?? days * Day.milliseconds
     }
+
+    /// The lengths of intervals below a day, which divide hours or days; from ten minutes on of the
+    /// index.
+    private static let seconds: [Int64] = [
+        1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200,
+    ]
 
     private var first: Int64 { Self.floor(from, step) }
 
@@ -89,7 +97,7 @@ struct SeriesCollection {
                 return
             }
         }
-        step = (step + IndexedPart.slot - 1) / IndexedPart.slot * IndexedPart.slot
+        step = max(step, IndexedPart.slot)
         for file in files { try read(file, reader) }
     }
 
