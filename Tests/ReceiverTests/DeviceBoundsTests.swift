@@ -200,8 +200,8 @@ import Testing
         for statement in [
             "INSERT INTO latest SELECT device, 'stream-'||x, time, id, file, line FROM latest, n",
             "INSERT INTO states SELECT device, kind, 'source-'||x, time, id, file, detail FROM states, n",
-            "INSERT INTO files SELECT x+9, device, 'stream-'||x, date, 0, tail, 1, 0, first, last FROM files, n",
-            "INSERT INTO slots SELECT x+9, slot, 1 FROM slots, n",
+            "INSERT INTO files SELECT x+9, device, 'stream-'||x, date, 0, tail, 1, 0, first, last, 0 FROM files, n",
+            "INSERT INTO slots SELECT x+9, slot, 1, 0, 1 FROM slots, n",
         ] { try receiver.sql("\(numbers) \(statement)", in: Self.index) }
         try receiver.start()
         let browser = try PageClient(receiver, viewer: "anna")

@@ -116,7 +116,7 @@ import Testing
         #expect(try receiver.send(ids: ["a", "b"]) == 200)
         #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
         try expectIndexed(receiver, records: 3)
-        let tables = ["files", "latest", "events", "states", "slots"]
+        let tables = ["files", "latest", "events", "states", "slots", "series", "readings"]
         let emptied = tables.map { "DELETE FROM \($0); " }.joined()
         try change(receiver, emptied + "PRAGMA application_id=1")
         let whole = "PRAGMA application_id", name = ".receiver-index.sqlite"

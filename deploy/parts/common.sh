@@ -7,6 +7,8 @@
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
 store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0 pyarrow==25.0.1)
+# What asks the server's read API in its tests.
+reading=(schemathesis==4.32.5 pandas==3.1.1 requests==2.34.2)
 # Python packages of deploy/lake, in their own environment; Spark only if it is needed.
 lake=(duckdb==2.0.0 boto3==1.44.5)
 spark=(pyspark==4.1.4)
@@ -37,6 +39,13 @@ install_store() {
     .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb, pyarrow' 2>/dev/null && return 0
     say "installing ${store[*]} into .build/tools (a minute)"
     .build/tools/bin/python3 -m pip install -q "${store[@]}"
+}
+
+# Installs what the tests of the read API use into the same place.
+install_reading() {
+    .build/tools/bin/python3 -c 'import schemathesis, pandas, requests' 2>/dev/null && return 0
+    say "installing ${reading[*]} into .build/tools (a minute)"
+    .build/tools/bin/python3 -m pip install -q "${reading[@]}" || say "not installable here; their tests are skipped"
 }
 
 # Installs the accessibility checker for the page into the same place.

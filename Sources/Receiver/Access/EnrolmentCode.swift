@@ -3,10 +3,12 @@ import CCrypto
 import Foundation
 
 /// Returns the SHA-256 of a text, 32 bytes.
-func sha256(_ text: String) -> [UInt8] {
+func sha256(_ text: String) -> [UInt8] { sha256(Array(text.utf8)) }
+
+/// Returns the SHA-256 of some bytes, 32 bytes.
+func sha256(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
     var length: UInt32 = 0
-    let bytes = Array(text.utf8)
     guard EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil) == 1, length == 32
     else { preconditionFailure("libcrypto has no SHA-256") }
     return digest

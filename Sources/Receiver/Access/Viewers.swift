@@ -175,6 +175,8 @@ package final class Viewers: Sendable {
         return session
     }
 
+    func isToken(_ token: GivenSecret) -> Bool { database.known.tokens.device(of: token) != nil }
+
     func isLoggedIn(_ session: GivenSecret, at now: Date) -> Bool {
         role(of: session, at: now) != nil
     }

@@ -3,6 +3,8 @@ import Foundation
 
 /// A request field that routes may read.
 package enum HTTPField: String, CaseIterable, Sendable {
+    case accept = "Accept"
+    case authorization = "Authorization"
     case contentEncoding = "Content-Encoding"
     case contentLength = "Content-Length"
     case contentType = "Content-Type"
@@ -11,6 +13,7 @@ package enum HTTPField: String, CaseIterable, Sendable {
     case forwardedProto = "X-Forwarded-Proto"
     case host = "Host"
     case idempotencyKey = "Idempotency-Key"
+    case ifNoneMatch = "If-None-Match"
     case origin = "Origin"
     case range = "Range"
     case token = "X-Device-Token"
@@ -59,6 +62,7 @@ package struct HTTPAnswer: Sendable {
         if let encodings = refusal.acceptEncoding { headers.append(("Accept-Encoding", encodings)) }
         if let seconds = refusal.retryAfter { headers.append(("Retry-After", "\(seconds)")) }
         if let method = refusal.allow { headers.append(("Allow", method)) }
+        if let scheme = refusal.authenticate { headers.append(("WWW-Authenticate", scheme)) }
     }
 }
 
@@ -87,6 +91,8 @@ package struct HTTPRefusal: Error {
     package var retryAfter: Int?
     /// The allowed method, if the method was wrong.
     package var allow: String?
+    /// The expected kind of authentication, if that was missing or wrong.
+    package var authenticate: String?
 }
 
 /// The next step for a request after its header.

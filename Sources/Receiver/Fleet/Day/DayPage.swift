@@ -62,10 +62,6 @@ struct DayPage {
             guard !readings.series.isEmpty || !readings.beacons.isEmpty else { return }
             html.element("h2", "\(readings.beacons.isEmpty ? "Readings" : "Beacons") (\(stream))")
             html.element("p") { $0.element("a", [("href", path)], "Latest records") }
-            if readings.isSample {
-                let note = "The file is large: only samples spread evenly over it were read."
-                html.element("p", [("class", "soft")], note)
-            }
             if readings.beacons.isEmpty {
                 html.readings(readings.series)
             } else {

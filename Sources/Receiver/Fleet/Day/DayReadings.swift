@@ -1,5 +1,5 @@
-// The numbers measured in a stream's day, and the beacons heard.
-import Host
+// The numbers measured in a stream's day, and the beacons heard, from the index.
+import SQLite
 
 /// The range of a number over a day, in slots of ten minutes.
 struct DaySeries {
@@ -10,14 +10,14 @@ struct DaySeries {
 
     private(set) var slots: [Int: Slot] = [:]
     private(set) var range: ClosedRange<Double>?
-    private(set) var last: (time: Int64, value: Double)?
+    /// The latest value, and its time in milliseconds since 1970.
+    let last: (time: Int64, value: Double)
 
-    mutating func add(_ value: Double, at time: Int64, in slot: Int) {
-        let known = slots[slot] ?? Slot(low: value, high: value)
-        slots[slot] = Slot(low: min(known.low, value), high: max(known.high, value))
-        let all = range ?? value...value
-        range = min(all.lowerBound, value)...max(all.upperBound, value)
-        if last.map({ $0.time <= time }) ?? true { last = (time, value) }
+    init(last: (time: Int64, value: Double)) { self.last = last }
+
+    fileprivate mutating func add(_ low: Double, _ high: Double, in slot: Int) {
+        slots[slot] = Slot(low: low, high: high)
+        range = min(range?.lowerBound ?? low, low)...max(range?.upperBound ?? high, high)
     }
 }
 
@@ -25,105 +25,81 @@ struct DaySeries {
 struct DayBeacon {
     var kind = ""
     var sightings = 0
-    var strength = DaySeries()
+    var strength: DaySeries?
     var readings: [String: DaySeries] = [:]
 }
 
 struct DayReadings {
-    /// Bytes of a file that are read; of a larger one, parts spread evenly over it.
-    private static let budget = 24 << 20
-    private static let part = 256 << 10
-    /// The maximum numbers of series, beacons and series per beacon: some 16 MB at most.
-    private static let mostSeries = 40
-    private static let mostBeacons = 200
-    private static let mostBeaconSeries = 12
-
-    private let day: Day
-    private(set) var series: [String: DaySeries] = [:]
-    private(set) var beacons: [String: DayBeacon] = [:]
-    /// True if only parts of the file were read.
-    private(set) var isSample = false
+    fileprivate(set) var series: [String: DaySeries] = [:]
+    fileprivate(set) var beacons: [String: DayBeacon] = [:]
     /// True if series or beacons were left out.
-    private(set) var isCut = false
+    fileprivate(set) var isCut = false
+}
 
-    /// Reads one stream's file of a day; empty if it does not exist.
-    init(_ path: String, _ day: Day) throws {
-        self.day = day
-        guard let file = try LineFile.open(path) else { return }
-        let size = try file.size()
-        isSample = size > Int64(Self.budget)
-        let parts = isSample ? Int64(Self.budget / Self.part) : 1
-        for part in 0..<parts {
-            // A part may begin inside a line; the rest of that line does not parse and is skipped.
-            let start = size / parts * part
-            let end = isSample ? min(size, start + Int64(Self.part)) : size
-            try file.forEachLine(from: start, to: end) { if let line = $0 { take(line) } }
+extension FleetReader {
+    /// Returns the readings of a stream's day; empty if there are none.
+    func readings(of device: String, _ stream: String, on day: Day) throws -> DayReadings {
+        var readings = DayReadings()
+        let file = try database.prepare(
+            "SELECT id, left_out FROM files WHERE device=? AND stream=? AND date=?",
+            device,
+            stream,
+            day.name
+        )
+        guard try file.step() else { return readings }
+        readings.isCut = file.required(1) > 0
+        let slots = try slots(of: file.required(0), on: day)
+        let row = try database.prepare(
+            "SELECT id, beacon, key, kind, records, last, value FROM series WHERE file=?",
+            file.required(0)
+        )
+        while try row.step() {
+            guard let series = slots[row.required(0)] else { continue }
+            var all = DaySeries(last: (row.required(5), row.number(6) ?? 0))
+            for (slot, low, high) in series { all.add(low, high, in: slot) }
+            let quantity = QuantityName(beacon: row.text(1), key: row.text(2))
+            readings.add(all, quantity, kind: row.text(3), records: Int(row.required(4)))
         }
+        return readings
     }
 
-    private mutating func take(_ line: RecordLine) {
-        guard let time = line.time("timestamp"), time >= day.start, time < day.end else { return }
-        let slot = Int((time - day.start) / IndexedPart.slot)
-        guard let beacon = line.text("beacon_id") ?? line.text("address"),
-            let rssi = line["rssi"].flatMap({ Self.number($0, of: line) })
-        else {
-            if !Self.add(line, at: time, in: slot, to: &series, most: Self.mostSeries) {
-                isCut = true
-            }
+    /// Returns the slots of a day for each series of a file.
+    private func slots(of file: Int64, on day: Day) throws
+        -> [Int64: [(slot: Int, low: Double, high: Double)]]
+    {
+        let first = IndexedPart.slot(of: day.start)
+        let row = try database.prepare(
+            "SELECT series, slot, low, high FROM readings WHERE file=? AND slot >= ? AND slot < ?",
+            file,
+            first,
+            IndexedPart.slot(of: day.end)
+        )
+        var slots: [Int64: [(slot: Int, low: Double, high: Double)]] = [:]
+        while try row.step() {
+            let slot = (Int(row.required(1) - first), row.number(2) ?? 0, row.number(3) ?? 0)
+            slots.change(row.required(0), from: []) { $0.append(slot) }
+        }
+        return slots
+    }
+}
+
+extension DayReadings {
+    fileprivate mutating func add(
+        _ all: DaySeries,
+        _ quantity: QuantityName,
+        kind: String,
+        records: Int
+    ) {
+        guard !quantity.beacon.isEmpty else {
+            series[quantity.key] = all
             return
         }
-        if beacons[beacon] == nil, beacons.count >= Self.mostBeacons {
-            isCut = true
-            return
-        }
-        var known = beacons[beacon] ?? DayBeacon()
-        // Removed during the change: a second reference would copy it with each sighting.
-        beacons[beacon] = DayBeacon()
-        known.kind = line.text("kind") ?? ""
-        known.sightings += 1
-        known.strength.add(rssi, at: time, in: slot)
-        if let telemetry = line["telemetry"].flatMap(line.object),
-            !Self.add(
-                telemetry,
-                without: [],
-                at: time,
-                in: slot,
-                to: &known.readings,
-                most: Self.mostBeaconSeries
-            )
-        {
-            isCut = true
-        }
-        beacons[beacon] = known
-    }
-
-    /// Adds the numbers of an object; returns false if there are too many series.
-    ///
-    /// A position is not one of them: it is drawn on the map.
-    private static func add(
-        _ line: RecordLine,
-        without others: Set<String> = ["rssi", "latitude", "longitude"],
-        at time: Int64,
-        in slot: Int,
-        to series: inout [String: DaySeries],
-        most: Int
-    ) -> Bool {
-        var isWhole = true
-        for member in line.members {
-            let name = member.name ?? ""
-            guard !others.contains(name), let value = number(member.value, of: line) else {
-                continue
+        beacons.change(quantity.beacon, from: DayBeacon()) {
+            guard quantity.key == QuantityName.strength else {
+                $0.readings[quantity.key] = all
+                return
             }
-            if series[name] == nil, series.count >= most {
-                isWhole = false
-            } else {
-                series[name, default: DaySeries()].add(value, at: time, in: slot)
-            }
+            ($0.kind, $0.sightings, $0.strength) = (kind, records, all)
         }
-        return isWhole
-    }
-
-    private static func number(_ range: Range<Int>, of line: RecordLine) -> Double? {
-        line.value(range).number.flatMap { abs($0) < 1e15 ? $0 : nil }
     }
 }

@@ -41,8 +41,11 @@ extension FleetRenderings {
         var parts: [DayPage.Part] = []
         let shown = facts.latest.filter { slots[$0.key] != nil }.sorted { $0.key < $1.key }
         for (stream, latest) in shown.prefix(Self.mostContents) {
-            let file = path(stream, day, id)
-            parts += try contents(file, FlatRecord(latest.line), day).map { (stream, $0) }
+            let (file, content) = (path(stream, day, id), StreamContent(newest: latest.line))
+            if content == .audio { parts.append((stream, .sound(try SoundDay(file)))) }
+            if content == .positions { parts.append((stream, .track(try Track(file)))) }
+            guard content.hasReadings, let reader else { continue }
+            parts.append((stream, .readings(try reader.readings(of: id, stream, on: day))))
         }
         return DayPage(
             device: id,
@@ -54,21 +57,6 @@ extension FleetRenderings {
             now: now,
             note: note
         ).html()
-    }
-
-    /// Returns the content of a stream's day, chosen by its newest record; none for events.
-    private func contents(_ path: String, _ newest: FlatRecord, _ day: Day) throws
-        -> [DayPage.Content]
-    {
-        if newest.text("audio_file") != nil { return [.sound(try SoundDay(path))] }
-        if newest.text("kind") != nil, newest.text("source") != nil, newest.number("rssi") == nil {
-            return []
-        }
-        let readings = DayPage.Content.readings(try DayReadings(path, day))
-        guard newest.number("latitude") != nil, newest.number("longitude") != nil else {
-            return [readings]
-        }
-        return [.track(try Track(path)), readings]
     }
 
     /// Returns the path of a stream's record file of a day; names are plain.
@@ -95,7 +83,7 @@ extension FleetRenderings {
     }
 
     /// Answers an hour of a stream's audio (`07`), an audio file, or a file's spectrogram.
-    private func sound(
+    func sound(
         _ stream: String,
         _ name: String,
         of id: String,

@@ -40,14 +40,14 @@ extension HTML {
 
     /// Draws one series: name, last value, range, and a band from low to high.
     private mutating func plot(_ name: String, _ series: DaySeries) {
-        guard let range = series.range, let last = series.last else { return }
+        guard let range = series.range else { return }
         let (words, unit) = Quantities.split(name)
         func text(_ number: Double) -> String { Quantities.text(number, unit, in: range) }
         let span = "\(text(range.lowerBound)) to \(text(range.upperBound))"
         element("figure") { html in
             html.element("figcaption") { html in
                 html.element("b", words)
-                html.text(" \(text(last.value)) ")
+                html.text(" \(text(series.last.value)) ")
                 html.element("span", [("class", "soft")], span)
             }
             let label = "\(words) from 0 h to 24 h: \(span)"
@@ -98,7 +98,7 @@ extension HTML {
 
     /// Draws a beacon's sightings; the height of a bar is the signal strength, -100 to -30 dBm.
     private mutating func strength(_ beacon: DayBeacon) {
-        guard let range = beacon.strength.range else { return }
+        guard let strength = beacon.strength, let range = strength.range else { return }
         let sightings = Words.count(Int64(beacon.sightings), "sighting", "sightings")
         let (least, most) = (
             Words.decimal(range.lowerBound, 0), Words.decimal(range.upperBound, 0)
@@ -106,7 +106,7 @@ extension HTML {
         let words = "\(sightings), \(least) to \(most) dBm"
         element("p", [("class", "soft")], "\(beacon.kind), \(words)")
         strip("strip plot", Self.slots, 70, label: "Heard from 0 h to 24 h: \(words)") { html in
-            for (slot, level) in beacon.strength.slots.sorted(by: { $0.key < $1.key }) {
+            for (slot, level) in strength.slots.sorted(by: { $0.key < $1.key }) {
                 html.bar("cover", slot, min(max(level.high + 100, 4), 70), of: 70)
             }
         }

@@ -44,7 +44,8 @@ struct SoundDay {
         chunks.sort { ($0.start, $0.file) < ($1.start, $1.file) }
     }
 
-    private static func chunk(_ record: RecordLine) -> SoundChunk? {
+    /// Nil if the record has no audio file.
+    static func chunk(_ record: RecordLine) -> SoundChunk? {
         guard record.extent.count <= 4096, let file = record.text("audio_file"),
             SoundChunk.isFile(file),
             let written = record.text("timestamp_start") ?? record.text("timestamp"),

@@ -38,7 +38,8 @@ struct Track {
         parts = Self.split(fixes)
     }
 
-    private static func fix(_ line: RecordLine) -> Fix? {
+    /// Nil if the record has no position.
+    static func fix(_ line: RecordLine) -> Fix? {
         guard let time = line.time("timestamp"), let latitude = line.number("latitude"),
             let longitude = line.number("longitude"), abs(latitude) <= 90, abs(longitude) <= 180
         else { return nil }

@@ -7,7 +7,7 @@ import SQLite
 /// depends on the order in which files were read.
 enum FleetIndex {
     /// Incremented with each change of the tables; an index of another version is rebuilt.
-    private static let version: Int64 = 4
+    private static let version: Int64 = 5
 
     static func path(in directory: String) -> String { "\(directory)/.receiver-index.sqlite" }
 
@@ -18,11 +18,15 @@ enum FleetIndex {
     /// "" if long. `states`: the newest event of each source and of each kind that reports a
     /// source's state. Both leave out records with a date in the future. `events`: all events;
     /// `records` is the number in the event's detail, NULL if there is none or the event's date is
-    /// in the future. `slots`: the number of records in each ten minutes since 1970.
+    /// in the future. `slots`: the number of records in each ten minutes since 1970, and the bytes of
+    /// the file from the first to the last of them. `series`: each quantity of a file, its last value,
+    /// and the kind of its beacon ("" for both without one). `readings`: the values of a series in
+    /// each slot; the page and the read API draw from it. `left_out`: values for which a file had too
+    /// many series.
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
         length INTEGER NOT NULL, tail BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
-        first INTEGER, last INTEGER, UNIQUE (device, stream, date));
+        first INTEGER, last INTEGER, left_out INTEGER NOT NULL, UNIQUE (device, stream, date));
         CREATE TABLE latest(device TEXT, stream TEXT, time INTEGER NOT NULL, id TEXT NOT NULL, file INTEGER NOT NULL,
         line TEXT NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
         CREATE TABLE events(device TEXT, time INTEGER, id TEXT, file INTEGER NOT NULL, kind TEXT NOT NULL,
@@ -32,9 +36,17 @@ enum FleetIndex {
         CREATE TABLE states(device TEXT, kind TEXT, source TEXT, time INTEGER NOT NULL, id TEXT NOT NULL,
         file INTEGER NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (device, kind, source)) WITHOUT ROWID;
         CREATE INDEX states_time ON states(device, time);
-        CREATE TABLE slots(file INTEGER, slot INTEGER, records INTEGER NOT NULL, PRIMARY KEY (file, slot)) WITHOUT ROWID;
+        CREATE TABLE slots(file INTEGER, slot INTEGER, records INTEGER NOT NULL, start INTEGER NOT NULL,
+        end INTEGER NOT NULL, PRIMARY KEY (file, slot)) WITHOUT ROWID;
+        CREATE TABLE series(id INTEGER PRIMARY KEY, file INTEGER NOT NULL, beacon TEXT NOT NULL, key TEXT NOT NULL,
+        kind TEXT NOT NULL, records INTEGER NOT NULL, last INTEGER NOT NULL, value REAL NOT NULL,
+        UNIQUE (file, beacon, key));
+        CREATE TABLE readings(file INTEGER, slot INTEGER, series INTEGER, records INTEGER NOT NULL, total REAL NOT NULL,
+        low REAL NOT NULL, high REAL NOT NULL, PRIMARY KEY (file, slot, series)) WITHOUT ROWID;
         """
-    private static let names = ["files", "latest", "events", "states", "slots"]
+    private static let names = [
+        "files", "latest", "events", "states", "slots", "series", "readings",
+    ]
 
     /// Opens it for writing; creates it if it is missing or of another version.
     static func open(in directory: String) throws -> Connection {

@@ -85,18 +85,24 @@ package enum IndexCheck {
     private static let place =
         "(SELECT device || ' ' || stream || ' ' || date FROM files WHERE files.id = file)"
 
+    /// Identifies a row's series by beacon and key, for the same reason.
+    private static let quantity =
+        "(SELECT beacon || ' ' || key FROM series WHERE id = readings.series)"
+
     /// For each table: its key columns, and its value columns.
     private static let tables: [Table] = [
         Table(
             "files",
             ["device", "stream", "date"],
-            ["length", "records", "broken", "first", "last"],
+            ["length", "records", "broken", "first", "last", "left_out"],
             file: "id"
         ),
         Table("latest", ["device", "stream"], ["time", "id", "line"]),
         Table("events", ["device", "time", "id"], ["kind", "source", "records", "detail"]),
         Table("states", ["device", "kind", "source"], ["time", "id", "detail"]),
-        Table("slots", [place, "slot"], ["records"]),
+        Table("slots", [place, "slot"], ["records", "start", "end"]),
+        Table("series", [place, "beacon", "key"], ["kind", "records", "last", "value"]),
+        Table("readings", [place, "slot", quantity], ["records", "total", "low", "high"]),
     ]
 
     struct Table {

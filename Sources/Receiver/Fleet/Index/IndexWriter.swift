@@ -86,18 +86,19 @@ final class IndexWriter {
             now: SystemClock().wall().milliseconds
         )
         let end = try lines.forEachLine(from: known.length, to: file.length, budget: budget) {
-            try part.take($0, database)
+            try part.take($0, at: $1, database)
         }
         try part.finish(database)
         try database.run(
             """
             UPDATE files SET length=?1, tail=?2, records=records+?3, broken=broken+?4,
-            first=min(coalesce(first, ?5), coalesce(?5, first)), last=max(coalesce(last, ?6), coalesce(?6, last))
+            first=min(coalesce(first, ?5), coalesce(?5, first)), last=max(coalesce(last, ?6), coalesce(?6, last)),
+            left_out=left_out+?8
             WHERE id=?7
             """,
             row: [
                 end, try lines.tail(before: end), part.records, part.broken, part.first, part.last,
-                known.id,
+                known.id, part.leftOut,
             ]
         )
         return (Int(end - known.length), end >= file.length)
@@ -113,7 +114,8 @@ final class IndexWriter {
         if try row.step() { return (row.required(0), row.required(1), row.data(2)) }
         try database.run(
             """
-            INSERT INTO files(device, stream, date, length, tail, records, broken) VALUES (?,?,?,0,x'',0,0)
+            INSERT INTO files(device, stream, date, length, tail, records, broken, left_out)
+            VALUES (?,?,?,0,x'',0,0,0)
             """,
             row: [file.device, file.stream, file.date]
         )
@@ -122,7 +124,7 @@ final class IndexWriter {
 
     /// Removes a file's rows, so that it is read again from its beginning.
     private func forget(_ file: Int64) throws {
-        for table in ["latest", "events", "states", "slots"] {
+        for table in ["latest", "events", "states", "slots", "series", "readings"] {
             try database.run("DELETE FROM \(table) WHERE file=?", file)
         }
         try database.run("DELETE FROM files WHERE id=?", file)

@@ -1,8 +1,7 @@
 // Indexes the newly appended lines of one record file.
 import SQLite
 
-/// Counts the lines for the row in `files`, and writes the rows in `slots`, `latest`, `events` and
-/// `states`.
+/// Counts the lines for the row in `files`, and writes the rows of the other tables.
 struct IndexedPart {
     /// The length of a slot in milliseconds.
     static let slot: Int64 = 600_000
@@ -17,7 +16,8 @@ struct IndexedPart {
     private(set) var broken: Int64 = 0
     private(set) var first: Int64?
     private(set) var last: Int64?
-    private var slots: [Int64: Int64] = [:]
+    private var slots: [Int64: (records: Int64, start: Int64, end: Int64)] = [:]
+    private var readings: IndexedReadings
     private var newest: (time: Int64, id: String, line: String)?
 
     /// `now`: milliseconds since 1970.
@@ -26,7 +26,11 @@ struct IndexedPart {
         self.device = device
         self.stream = stream
         self.file = file
+        readings = IndexedReadings(file: file)
     }
+
+    /// Values that are not stored, because the file has too many series.
+    var leftOut: Int64 { readings.leftOut }
 
     /// Returns the slot of a time, also before 1970.
     static func slot(of time: Int64) -> Int64 {
@@ -35,11 +39,19 @@ struct IndexedPart {
 
     /// Indexes a line.
     ///
-    /// `line` is nil if it could not be parsed; it then counts as broken.
-    mutating func take(_ line: RecordLine?, _ database: borrowing Connection) throws {
+    /// `line` is nil if it could not be parsed; it then counts as broken. `place`: its bytes.
+    mutating func take(
+        _ line: RecordLine?,
+        at place: Range<Int64>,
+        _ database: borrowing Connection
+    ) throws {
         guard let line, let (id, time) = line.identity else { return broken += 1 }
         records += 1
-        slots.change(Self.slot(of: time), from: 0) { $0 += 1 }
+        let slot = Self.slot(of: time)
+        slots.change(slot, from: (0, place.lowerBound, place.upperBound)) {
+            $0 = ($0.records + 1, $0.start, place.upperBound)
+        }
+        try readings.take(line, at: time, in: slot, database)
         let isAhead = line.isAhead || time > horizon
         // A record dated ahead would stay the newest for years.
         if !isAhead {
@@ -55,14 +67,16 @@ struct IndexedPart {
 
     /// Writes the collected rows.
     func finish(_ database: borrowing Connection) throws {
-        for (slot, records) in slots {
+        for (slot, part) in slots {
             try database.run(
                 """
-                INSERT INTO slots VALUES (?,?,?) ON CONFLICT(file, slot) DO UPDATE SET records=records+excluded.records
+                INSERT INTO slots VALUES (?,?,?,?,?) ON CONFLICT(file, slot) DO UPDATE SET
+                records=records+excluded.records, end=excluded.end
                 """,
-                row: [file, slot, records]
+                row: [file, slot, part.records, part.start, part.end]
             )
         }
+        try readings.finish(database)
         guard let newest else { return }
         try database.run(
             """

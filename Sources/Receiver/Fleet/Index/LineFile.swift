@@ -70,6 +70,16 @@ struct LineFile: ~Copyable {
         budget: Int = .max,
         _ take: (RecordLine?) throws -> Void
     ) throws -> Int64 {
+        try forEachLine(from: start, to: end, budget: budget) { line, _ in try take(line) }
+    }
+
+    /// Like the other, and passes on the bytes of the file that each line takes, with its end.
+    @discardableResult func forEachLine(
+        from start: Int64,
+        to end: Int64,
+        budget: Int = .max,
+        _ take: (RecordLine?, Range<Int64>) throws -> Void
+    ) throws -> Int64 {
         var position = start
         var bytes: [UInt8] = []
         var isPassing = false
@@ -78,7 +88,7 @@ struct LineFile: ~Copyable {
             let block = try read(min(Self.block, max(budget, 4096), Int(end - next)), at: next)
             guard !block.isEmpty else { throw Trouble("\(path) has become shorter") }
             bytes += block
-            let used = try giveLines(of: bytes, &isPassing, take)
+            let used = try giveLines(of: bytes, at: position, &isPassing, take)
             bytes.removeFirst(used)
             position += Int64(used)
             if bytes.count > Self.longest {
@@ -88,7 +98,7 @@ struct LineFile: ~Copyable {
             }
             // Committed data ends with a newline, unless an editor removed the last one.
             if position + Int64(bytes.count) >= end, !bytes.isEmpty || isPassing {
-                try take(nil)
+                try take(nil, position..<end)
                 return end
             }
         }
@@ -98,8 +108,9 @@ struct LineFile: ~Copyable {
     /// Passes on the complete lines, and returns their size in bytes.
     private func giveLines(
         of bytes: [UInt8],
+        at position: Int64,
         _ isPassing: inout Bool,
-        _ take: (RecordLine?) throws -> Void
+        _ take: (RecordLine?, Range<Int64>) throws -> Void
     ) throws -> Int {
         try bytes.withUnsafeBytes { raw in
             let view = ByteView(raw, isMapped: false)
@@ -107,11 +118,12 @@ struct LineFile: ~Copyable {
             while start < raw.count {
                 let end = view.lineFeed(from: start)
                 guard end < raw.count else { break }
+                let extent = position + Int64(start)..<position + Int64(end + 1)
                 if isPassing {
                     isPassing = false
-                    try take(nil)
+                    try take(nil, extent)
                 } else {
-                    try take(RecordLine(ByteView(view[start..<end], isMapped: false)))
+                    try take(RecordLine(ByteView(view[start..<end], isMapped: false)), extent)
                 }
                 start = end + 1
             }

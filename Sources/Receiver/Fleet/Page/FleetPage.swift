@@ -12,13 +12,15 @@ final class FleetPage: Sendable {
     private static let live = "/live"
     private static let cookie = "waypost_viewer"
 
-    private let viewers: Viewers
-    private let looks: FleetRenderings
-    private let attempts = Mutex(AttemptLimit())
+    let viewers: Viewers
+    let looks: FleetRenderings
+    let attempts = Mutex(AttemptLimit())
     /// Page requests in progress; further ones are refused.
     private let lookers = DispatchSemaphore(value: 8)
     /// Rendering needs memory and time, so at most two pages are rendered at once.
-    private let gate = DispatchSemaphore(value: 2)
+    let gate = DispatchSemaphore(value: 2)
+    /// Requests to the read API in progress: apart, because a page's script sends several at once.
+    let readers = DispatchSemaphore(value: 12)
     private let openPages: LivePages
 
     /// `directory`: contains an archive.
@@ -59,6 +61,7 @@ final class FleetPage: Sendable {
             )
         default:
             if head.path.hasPrefix(Self.live + "/") { return try stream(head) }
+            if head.path.hasPrefix(ReadAPI.root) { return try planReading(head) }
             guard head.path == "/" || head.path.hasPrefix("/device/") else { return nil }
             try head.expect("GET")
             try expectViewers()
@@ -94,7 +97,7 @@ final class FleetPage: Sendable {
         return answer
     }
 
-    private func expectViewers() throws {
+    func expectViewers() throws {
         _ = try viewers.refresh(waits: false)
         guard viewers.isEmpty else { return }
         throw HTTPRefusal(
@@ -104,7 +107,7 @@ final class FleetPage: Sendable {
     }
 
     /// Returns the session if it is logged in.
-    private func viewer(_ head: RequestHead) -> GivenSecret? {
+    func viewer(_ head: RequestHead) -> GivenSecret? {
         session(head).flatMap { viewers.isLoggedIn($0, at: Date()) ? $0 : nil }
     }
 
@@ -124,6 +127,7 @@ final class FleetPage: Sendable {
         case "/logout": return try logOut(head)
         default: break
         }
+        if head.path.hasPrefix(ReadAPI.root) { return try read(head) }
         guard viewer(head) != nil else { return HTTPAnswer(seeOther: "/login") }
         guard lookers.wait(timeout: .now()) == .success else {
             throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)

@@ -41,7 +41,7 @@ final class FleetReader {
     private static let mostStreams = 100
     private static let mostStates = 500
 
-    private let database: Connection
+    let database: Connection
 
     /// Nil if there is no index yet.
     init?(directory: String) throws {
@@ -78,7 +78,7 @@ final class FleetReader {
         return facts
     }
 
-    private func latest(of device: String) throws -> [String: (time: Int64, line: String)] {
+    func latest(of device: String) throws -> [String: (time: Int64, line: String)] {
         let row = try database.prepare(
             """
             SELECT stream, time, line FROM latest WHERE device=?1 ORDER BY time DESC LIMIT \(Self.mostStreams)

@@ -1,0 +1,55 @@
+// Access to the read API: a viewer's token, or the session of a browser.
+import Foundation
+import Host
+import Synchronization
+
+extension FleetPage {
+    /// Decides by the header about a request to the read API.
+    func planReading(_ head: RequestHead) throws -> RequestPlan {
+        try head.expect("GET")
+        if head.path == OpenAPI.path { return .answer(OpenAPI.answer) }
+        try expectViewers()
+        try authorize(head)
+        return .body(limit: 0, isKnown: true)
+    }
+
+    /// Answers a request to the read API; on a worker's thread.
+    func read(_ head: RequestHead) throws -> HTTPAnswer {
+        try authorize(head)
+        guard readers.wait(timeout: .now()) == .success else {
+            throw HTTPRefusal(status: 503, reason: "too many requests at once", retryAfter: 1)
+        }
+        defer { readers.signal() }
+        gate.wait()
+        defer { gate.signal() }
+        return try ReadAPI(looks: looks, now: SystemClock().wall().milliseconds).answer(head)
+    }
+
+    /// Throws an HTTPRefusal without a good token or session.
+    ///
+    /// Wrong tokens count with those of the login. A good one is too long to be guessed, so it
+    /// passes also while its address is locked out.
+    private func authorize(_ head: RequestHead) throws {
+        let field = trimmed(head.fields[.authorization] ?? "")
+        guard field.lowercased().hasPrefix("bearer ") else {
+            guard viewer(head) == nil else { return }
+            throw Self.refusal("send a viewer's token: Authorization: Bearer TOKEN")
+        }
+        guard !viewers.isToken(GivenSecret(text: trimmed(field.dropFirst(7)))) else { return }
+        let now = ContinuousClock.now
+        if let seconds = attempts.withLock({ $0.wait(head.address, at: now) }) {
+            let reason = "too many wrong viewer's tokens from \(head.address)"
+            throw HTTPRefusal(status: 429, reason: reason, retryAfter: seconds)
+        }
+        attempts.withLock { $0.failed(head.address, at: now) }
+        throw Self.refusal("this viewer's token is not known")
+    }
+
+    private static func refusal(_ reason: String) -> HTTPRefusal {
+        HTTPRefusal(
+            status: 401,
+            reason: "\(reason); waypost-receiver viewers add NAME makes one",
+            authenticate: "Bearer"
+        )
+    }
+}

@@ -1,0 +1,27 @@
+// The kind of data in a stream.
+
+/// What a stream holds, judged by its newest record.
+enum StreamContent: String, CaseIterable {
+    case audio
+    case events
+    case positions
+    case readings
+
+    /// `newest`: a JSON object; "" if it was too long to store.
+    init(newest: String) {
+        let record = FlatRecord(newest)
+        let isEvent = record.text("kind") != nil && record.text("source") != nil
+        if record.text("audio_file") != nil {
+            self = .audio
+        } else if isEvent, record.number(QuantityName.strength) == nil {
+            self = .events
+        } else if record.number("latitude") != nil, record.number("longitude") != nil {
+            self = .positions
+        } else {
+            self = .readings
+        }
+    }
+
+    /// True if numbers of its records are readings.
+    var hasReadings: Bool { self == .positions || self == .readings }
+}
