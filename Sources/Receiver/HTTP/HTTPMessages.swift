@@ -3,6 +3,7 @@ import Foundation
 
 /// A request field that routes may read.
 package enum HTTPField: String, CaseIterable, Sendable {
+    case accept = "Accept"
     case contentEncoding = "Content-Encoding"
     case contentLength = "Content-Length"
     case contentType = "Content-Type"
