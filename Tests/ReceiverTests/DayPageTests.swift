@@ -94,17 +94,17 @@ import Testing
             ]
         )
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try browser.page("/device/d1/\(Self.day)", with: "Lost: location")
+        let html = try browser.page("/device/d1/\(Self.day)", with: ">Position<")
         for part in [
-            "3 records in 0.5 h of 24 h", "Lost: beacons",
-            "5 lost (missed) from 2026-11-21 03:00:00 to 2026-11-21 04:00:00",
-            "source lost from 2026-11-21 09:59:00 to 2026-11-21 10:58:00",
-            "source lost from 2026-11-21 13:00:00 to 2026-11-21 14:00:00",
-            #"<rect class="cover" x="36.00" width="2.00" height="10">"#,
-            #"<rect class="cover" x="72.00" width="1.00" height="10">"#,
-            #"<rect class="loss" x="18.00" width="6.00" height="10">"#,
+            "3 records in 0.5 h of 24 h", ">Beacons<", ">Sound<",
+            "5 lost (missed) from 2026-11-21 03:00:00 to 2026-11-21 04:00:00 UTC",
+            "source lost from 2026-11-21 09:59:00 to 2026-11-21 10:58:00 UTC",
+            "source lost from 2026-11-21 13:00:00 to 2026-11-21 14:00:00 UTC",
+            #"<rect class="cover" x="36.00" width="2.00" y="0" height="10">"#,
+            #"<rect class="cover" x="72.00" width="1.00" y="0" height="10">"#,
+            #"<rect class="loss" x="18.00" width="6.00" y="0" height="10">"#,
         ] { #expect(html.contains(part), "\(part)") }
-        #expect(!html.contains("Lost: storage"))
+        #expect(!html.contains(">storage<"))
         // A past day has no future part.
         #expect(!html.contains(#"class="later""#))
         let device = try browser.get("/device/d1").body
@@ -113,6 +113,69 @@ import Testing
                 #"href="/device/d1/2026-11-21">2026-11-21</a> <span class="soft">10 records"#
             )
         )
+    }
+
+    /// A stop, a planned pause of a source and a schedule are no gaps.
+    @Test func timeline_tellsWhatWasPlannedFromWhatWasLost() throws {
+        let receiver = try ReceiverProcess()
+        func time(_ hour: Int) -> String { String(format: "\(Self.day)T%02d:00:00.000Z", hour) }
+        func event(_ hour: Int, _ kind: String, _ source: String, _ detail: String) -> (
+            String, String
+        ) {
+            (
+                String(format: "%02d:00:00", hour),
+                #""kind":"\#(kind)","source":"\#(source)","detail":{\#(detail)}"#
+            )
+        }
+        func span(_ from: Int, _ to: Int) -> String {
+            #""from":"\#(time(from))","to":"\#(time(to))""#
+        }
+        try receiver.send(
+            "waypost_events",
+            on: Self.day,
+            [
+                event(2, "stopped", "gateway", ""), event(3, "started", "gateway", ""),
+                event(6, "gap", "audio", #""state":"off","reason":"settings",\#(span(5, 6))"#),
+                event(9, "gap", "audio", #""reason":"overrun","records":7,\#(span(8, 9))"#),
+                event(23, "stopped", "gateway", ""),
+            ]
+        )
+        try receiver.send(
+            "waypost_effort",
+            on: Self.day,
+            [
+                ("00:00:00", #""source":"audio","state":"recorded",\#(span(0, 10))"#),
+                ("10:00:00", #""source":"audio","state":"scheduled_off",\#(span(10, 12))"#),
+                (
+                    "12:00:00",
+                    #""source":"audio","state":"failed","reason":"disk",\#(span(12, 13))"#
+                ),
+            ]
+        )
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try browser.page("/device/d1/\(Self.day)", with: "7 lost (gap)")
+        let row = try #require(html.firstMatch(of: /<th scope="row"[^>]*>Sound<.*?<\/svg>/)).output
+        for (kind, x, width) in [
+            ("down", "12.00", "6.00"), ("down", "30.00", "6.00"), ("down", "138.00", "6.00"),
+            ("off", "60.00", "12.00"), ("loss", "48.00", "6.00"), ("loss", "72.00", "6.00"),
+        ] {
+            let rect = #"<rect class="\#(kind)" x="\#(x)" width="\#(width)""#
+            #expect(row.contains(rect), "\(rect)")
+        }
+        #expect(row.components(separatedBy: #"class="loss""#).count == 3)
+        for title in ["received", "gap", "scheduled off", "not running"] {
+            #expect(html.contains("</svg> \(title)</li>"), "\(title)")
+        }
+        #expect(html.contains("7 gaps and pauses") || html.contains("6 gaps and pauses"))
+    }
+
+    @Test func dayWithoutData_saysSo() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send() == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try browser.get("/device/d1/2020-01-01").body
+        #expect(html.contains("No data on this day."))
+        #expect(!html.contains("<table"))
     }
 
     /// A letter is at most ten units wide; the largest are on a phone, 17 units high.

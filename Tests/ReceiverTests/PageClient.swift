@@ -23,9 +23,9 @@ final class PageClient {
     }
 
     /// Creates a viewer and logs in.
-    convenience init(_ receiver: ReceiverProcess, viewer: String) throws {
+    convenience init(_ receiver: ReceiverProcess, viewer: String, role: String = "viewer") throws {
         self.init(receiver)
-        let outcome = try receiver.command("viewers", "add", viewer)
+        let outcome = try receiver.command("viewers", "add", viewer, "--role", role)
         token = outcome.output.trimmingCharacters(in: .newlines)
         #expect(try logIn(token) == 303, "\(outcome.error)")
     }

@@ -50,6 +50,49 @@ import Testing
         for file in ["/style.css", "/live.js"] { #expect(try stranger.get(file).status == 200) }
     }
 
+    @Test func pageThatIsNone_isAPage_andSaysTheWayBack() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send() == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        for path in ["/none", "/device/none", "/device/d1/2020-13-01", "/device/d1/x/y/%3Cb%3E"] {
+            let answer = try browser.get(path)
+            #expect(answer.status == 404)
+            #expect(answer.header.contains("Content-Type: text/html"))
+            #expect(answer.header.contains("Content-Security-Policy: default-src 'none'"))
+            #expect(answer.body.contains("<h1>There is no such page</h1>"), "\(path)")
+            #expect(answer.body.contains(#"<a href="/">All devices</a>"#))
+            #expect(answer.body.contains("Log out"))
+        }
+        // A program gets JSON, a browser without a session a page without the frame.
+        let program = PageClient(receiver)
+        #expect(try program.get("/none").body.hasPrefix("{\"error\""))
+        program.extra = "Accept: text/html,*/*\r\n"
+        let page = try program.get("/none")
+        #expect(page.status == 404)
+        #expect(page.body.contains("There is no such page"))
+        #expect(!page.body.contains("Log out"))
+        #expect(try browser.get("/api/none").body.hasPrefix("{"))
+        let method = try browser.request("DELETE", "/device/d1")
+        #expect(method.status == 405)
+        #expect(method.header.contains("Allow: GET\r\n"))
+    }
+
+    @Test func page_isMarkedAsSnapshot_unlessItsScriptKeepsItLive() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send() == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        for (path, isLive) in [
+            ("/", true), ("/device/d1", true), ("/device/d1/2026-11-21", false),
+            ("/beacons", false),
+            ("/device/d1/events/5/x", false), ("/device/d1/2026-11-21/places", false),
+        ] {
+            let html = try browser.get(path).body
+            #expect(html.contains(#"<time class="time" datetime="20"#), "\(path)")
+            #expect(html.contains(">snapshot</span>"), "\(path)")
+            #expect(html.contains(#"id="live""#) == isLive, "\(path)")
+        }
+    }
+
     @Test func session_outlivesARestart_andEndsWithLogOutOrItsViewer() throws {
         let receiver = try ReceiverProcess()
         let (first, second) = (

@@ -78,7 +78,12 @@ package struct IngestServer: ReceiverApplication {
     // MARK: By the header
 
     package func plan(_ head: RequestHead) -> RequestPlan {
-        do { return try route(head) } catch { return .answer(log.refused(error)) }
+        do { return try route(head) } catch { return .answer(refused(error, head)) }
+    }
+
+    /// Logs a refused request, and answers a browser with a page.
+    private func refused(_ error: any Error, _ head: RequestHead) -> HTTPAnswer {
+        page.refusal(log.refused(error), error, to: head)
     }
 
     private func route(_ head: RequestHead) throws -> RequestPlan {
@@ -164,7 +169,7 @@ package struct IngestServer: ReceiverApplication {
             default: return try page.answer(head, body)
             }
         } catch {
-            return log.refused(error)
+            return refused(error, head)
         }
     }
 

@@ -26,6 +26,8 @@ struct DayPage {
     }
 
     let device: String
+    let names: KnownNames
+    let isEditor: Bool
     let day: Day
     /// The nearest days with records, before and after.
     let before: String?
@@ -36,10 +38,14 @@ struct DayPage {
     let note: String?
 
     func html() -> HTML {
-        .page("\(device), \(day.name) – Waypost fleet", now: now) { html in
-            html.heading(device, day)
+        .page("\(names.title(device)), \(day.name) – Waypost fleet", now: now) { html in
+            html.heading(device, day, label: names.label(device))
             html.note(note)
             ways(&html)
+            guard !timeline.isEmpty || !parts.isEmpty else {
+                html.element("p", [("class", "soft")], "No data on this day.")
+                return
+            }
             html.element("h2", "Received and missing data")
             timeline.draw(&html)
             let sorted = parts.sorted {
@@ -56,16 +62,19 @@ struct DayPage {
         switch content {
         case .track(let track): draw(stream, track, &html)
         case .sound(let sound):
-            html.element("h2", "Sound (\(stream))")
+            html.element("h2", StreamTitle.heading("Sound", stream))
             html.sound(sound, day, at: path)
         case .readings(let readings):
             guard !readings.series.isEmpty || !readings.beacons.isEmpty else { return }
-            html.element("h2", "\(readings.beacons.isEmpty ? "Readings" : "Beacons") (\(stream))")
-            html.element("p") { $0.element("a", [("href", path)], "Latest records") }
+            let kind = readings.beacons.isEmpty ? "Readings" : "Beacons"
+            html.element("h2", StreamTitle.heading(kind, stream))
+            html.element("p") { $0.element("a", [("href", path)], "Records") }
             if readings.beacons.isEmpty {
                 html.readings(readings.series)
             } else {
-                html.beacons(readings, most: Self.mostBeacons)
+                html.beacons(readings, most: Self.mostBeacons) {
+                    $0.beacon($1, names, isEditor: isEditor)
+                }
             }
         }
     }
@@ -83,7 +92,7 @@ struct DayPage {
     // MARK: The track
 
     private func draw(_ stream: String, _ track: Track, _ html: inout HTML) {
-        html.element("h2", "Track (\(stream))")
+        html.element("h2", StreamTitle.heading("Track", stream))
         let points = track.parts.flatMap { part in
             part.map { PlaceMap.Point(latitude: $0.latitude, longitude: $0.longitude) }
         }

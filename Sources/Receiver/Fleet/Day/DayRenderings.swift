@@ -4,6 +4,8 @@ import Host
 extension FleetRenderings {
     /// The maximum number of streams whose files are read for one page.
     private static let mostContents = 24
+    /// Bytes of a day's effort records that are read.
+    private static let mostEffort: Int64 = 1 << 20
 
     /// `rest`: the parts of the path after the day.
     func answer(
@@ -23,7 +25,9 @@ extension FleetRenderings {
                     path(first, day, id),
                     device: id,
                     day: day,
-                    stream: first
+                    stream: first,
+                    known,
+                    RecordsPage.Request(head.query)
                 )
             else { return try gpx(first, of: id, on: day) }
             return HTTPAnswer(page: page.html(now: now))
@@ -36,7 +40,9 @@ extension FleetRenderings {
         let (reader, note) = fleet.openIndex()
         let days = try reader?.days(of: id).map(\.name) ?? []
         let slots = try reader?.slots(of: id, on: day) ?? [:]
-        let losses = try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
+        let losses =
+            try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
+            + effort(path("waypost_effort", day, id))
         let facts = fleet.facts(of: id, reader, at: now)
         var parts: [DayPage.Part] = []
         let shown = facts.latest.filter { slots[$0.key] != nil }.sorted { $0.key < $1.key }
@@ -49,6 +55,8 @@ extension FleetRenderings {
         }
         return DayPage(
             device: id,
+            names: known,
+            isEditor: isEditor,
             day: day,
             before: days.first { $0 < day.name },
             after: days.last { $0 > day.name },
@@ -57,6 +65,16 @@ extension FleetRenderings {
             now: now,
             note: note
         ).html()
+    }
+
+    /// Reads when sources were not listening, as the device reports it (waypost-protocol(7)).
+    private func effort(_ path: String) throws -> [LossSpan] {
+        guard let file = try LineFile.open(path) else { return [] }
+        var spans: [LossSpan] = []
+        try file.forEachLine(from: 0, to: min(try file.size(), Self.mostEffort)) { line in
+            if let span = line.flatMap(LossSpan.init(effort:)) { spans.append(span) }
+        }
+        return spans
     }
 
     /// Returns the path of a stream's record file of a day; names are plain.

@@ -79,7 +79,13 @@ extension HTML {
     // MARK: Beacons
 
     /// Lists the beacons, most sightings first: when, how strong, and what they measured.
-    mutating func beacons(_ readings: DayReadings, most: Int) {
+    ///
+    /// `title` adds a beacon's name.
+    mutating func beacons(
+        _ readings: DayReadings,
+        most: Int,
+        title: (inout HTML, String) -> Void
+    ) {
         let sorted = readings.beacons.sorted {
             ($1.value.sightings, $0.key) < ($0.value.sightings, $1.key)
         }
@@ -89,7 +95,7 @@ extension HTML {
         element("p", "\(more)\(count).\(shown)")
         for (beacon, day) in sorted.prefix(most) {
             element("section", [("class", "beacon")]) { html in
-                html.element("h3", beacon)
+                html.element("h3") { title(&$0, beacon) }
                 html.strength(day)
                 if !day.readings.isEmpty { html.readings(day.readings) }
             }

@@ -1,46 +1,114 @@
-// The page of the latest records of a stream's day, as received.
+// The pages of the records of a stream's day, as received.
 import Host
 
 struct RecordsPage {
-    private static let most = 200
-    /// Bytes read from the end of the file.
-    private static let tail: Int64 = 1 << 20
+    /// What a viewer asked for, by the query.
+    struct Request {
+        /// The place in the file before which records are shown; nil for the newest.
+        let before: Int64?
+        /// A beacon's id, address, or a part of its label; "" for all records.
+        let beacon: String
+
+        init(_ query: [String: String]) {
+            before = query["before"].flatMap { Int64($0) }
+            beacon = trimmed(String((query["beacon"] ?? "").prefix(200)))
+        }
+
+        /// Returns a function that says whether a record is to be shown.
+        func fits(_ names: KnownNames) -> (RecordLine) -> Bool {
+            guard !beacon.isEmpty else { return { _ in true } }
+            let text = beacon.lowercased()
+            let named = names.beacons.filter { $0.value.lowercased().contains(text: text) }
+            let wanted = Set(named.keys.map { $0.lowercased() } + [text])
+            return { line in
+                ["beacon_id", "address"].contains { name in
+                    line.text(name).map { wanted.contains($0.lowercased()) } ?? false
+                }
+            }
+        }
+    }
 
     private let device: String
     private let day: Day
     private let stream: String
-    /// Newest first.
-    private var records: [FlatRecord] = []
-    private var isWhole = true
+    private let names: KnownNames
+    private let request: Request
+    private let found: RecordsBefore
 
     /// Nil if the file does not exist.
-    init?(_ path: String, device: String, day: Day, stream: String) throws {
+    init?(
+        _ path: String,
+        device: String,
+        day: Day,
+        stream: String,
+        _ names: KnownNames,
+        _ request: Request
+    ) throws {
         (self.device, self.day, self.stream) = (device, day, stream)
+        (self.names, self.request) = (names, request)
         guard let file = try LineFile.open(path) else { return nil }
-        let size = try file.size()
-        let start = max(0, size - Self.tail)
-        try file.forEachLine(from: start, to: size) { line in
-            if let line, line.identity != nil { records.append(FlatRecord(line)) }
-        }
-        isWhole = start == 0 && records.count <= Self.most
-        records = records.suffix(Self.most).reversed()
+        found = try RecordsBefore(file, before: request.before ?? .max, fits: request.fits(names))
     }
 
     func html(now: Int64) -> HTML {
-        .page("\(device), \(day.name), \(stream) – Waypost fleet", now: now) { html in
-            html.heading(device, day, stream)
-            if !isWhole {
-                let count = Words.count(Int64(records.count), "record", "records")
-                html.element("p", [("class", "soft")], "The last \(count) of the day.")
+        let title = StreamTitle.of(stream)
+        let page = "\(names.title(device)), \(day.name), \(title) – Waypost fleet"
+        return .page(page, now: now) { html in
+            html.heading(device, day, title, label: names.label(device))
+            filter(&html)
+            if found.records.isEmpty { nothing(&html) } else { table(&html) }
+            ways(&html)
+        }
+    }
+
+    private func filter(_ html: inout HTML) {
+        let hasBeacons = found.records.contains { $0.beacon != nil }
+        guard hasBeacons || !request.beacon.isEmpty else { return }
+        html.element("form", [("class", "filter screen"), ("method", "get")]) { html in
+            html.raw(#"<div><label for="beacon">Beacon: id, address or label</label>"#)
+            let attributes: [HTML.Attribute] = [
+                ("id", "beacon"), ("name", "beacon"), ("type", "search"), ("value", request.beacon),
+            ]
+            html.open("input", attributes)
+            html.raw("</div><button>Show</button>")
+        }
+    }
+
+    private func nothing(_ html: inout HTML) {
+        let text =
+            found.older != nil
+            ? "None in this part of the file."
+            : request.before != nil
+                ? "No older records."
+                : request.beacon.isEmpty
+                    ? "No data on this day." : "No record of this beacon on this day."
+        html.element("p", [("class", "soft")], text)
+    }
+
+    private func table(_ html: inout HTML) {
+        html.raw(
+            """
+            <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th>
+            <th scope="col">Record</th></tr></thead><tbody>
+            """
+        )
+        for record in found.records { row(record, &html) }
+        html.raw("</tbody></table></div>")
+    }
+
+    private func ways(_ html: inout HTML) {
+        let beacon = request.beacon.isEmpty ? [] : ["beacon=\(FormField.written(request.beacon))"]
+        func link(_ words: String, _ query: [String], _ html: inout HTML) {
+            let path = "/device/\(device)/\(day.name)/\(stream)"
+            let end = query.isEmpty ? "" : "?" + query.joined(separator: "&")
+            html.element("a", [("href", path + end)], words)
+        }
+        html.element("nav", [("class", "ways screen"), ("aria-label", "Records")]) { html in
+            if !beacon.isEmpty { link("All records", [], &html) }
+            if request.before != nil { link("Newest records", beacon, &html) }
+            if let older = found.older {
+                link("Older records", ["before=\(older)"] + beacon, &html)
             }
-            html.raw(
-                """
-                <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th>
-                <th scope="col">Record</th></tr></thead><tbody>
-                """
-            )
-            for record in records { row(record, &html) }
-            html.raw("</tbody></table></div>")
         }
     }
 
@@ -48,7 +116,10 @@ struct RecordsPage {
         html.element("tr") { html in
             html.element("th", [("scope", "row")]) { html in
                 let time = record.text("timestamp") ?? record.text("timestamp_start") ?? ""
-                html.text(String(time.prefix(40)))
+                html.time(asWritten: time)
+                guard let label = record.beacon.flatMap({ names.beacons[$0] }) else { return }
+                html.text(" ")
+                html.element("span", [("class", "under")], label)
             }
             html.element("td") { html in
                 html.members(record, without: ["id", "timestamp", "timestamp_start"])
@@ -57,7 +128,25 @@ struct RecordsPage {
     }
 }
 
+extension FlatRecord {
+    /// The beacon that a sighting is of.
+    fileprivate var beacon: String? {
+        number("rssi") == nil ? nil : text("beacon_id") ?? text("address")
+    }
+}
+
 extension HTML {
+    /// Adds a record's time, with its milliseconds.
+    fileprivate mutating func time(asWritten text: String) {
+        guard let time = WallTime(rfc3339: text) else { return self.text(String(text.prefix(40))) }
+        let machine = time.rfc3339
+        element(
+            "time",
+            [("datetime", machine)],
+            "\(machine.prefix(10)) \(machine.dropFirst(11).dropLast())"
+        )
+    }
+
     /// Lists names with their values.
     mutating func members(_ record: FlatRecord, without hidden: Set<String> = []) {
         let members = record.members.filter { !hidden.contains($0.name) }

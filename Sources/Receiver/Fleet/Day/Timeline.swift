@@ -1,122 +1,85 @@
-// The data of a day and its gaps: a strip for each stream, and one for each kind of loss.
+// The data of a day and its gaps, as a strip for each stream.
 import Host
 
-/// A time span of lost records, or of a source that was lost.
-struct LossSpan {
-    /// The stream or source that was affected.
-    var label: String
-    var words: String
-    /// Milliseconds since 1970.
-    var from: Int64
-    var to: Int64
-
-    /// Returns the spans that events report; a source not yet recovered is lost until `now`.
-    static func spans(_ events: [EventRow], now: Int64) -> [LossSpan] {
-        let ends = ends(of: events)
-        return events.enumerated().compactMap { index, event in
-            let detail = FlatRecord(event.detail)
-            func time(_ name: String) -> Int64? {
-                detail.text(name).flatMap { WallTime(rfc3339: $0) }?.milliseconds
-            }
-            switch event.kind {
-            case "gap", "evicted":
-                guard let from = time("from"), let to = time("to"), from <= to else { return nil }
-                let count = detail.number("records").map { "\(Words.decimal($0, 0)) " } ?? ""
-                let kind = detail.text("kind") ?? event.kind
-                let label = detail.text("stream") ?? event.source
-                let isOff = detail.text("state") == "off"
-                let words = isOff ? "not running, as planned" : "\(count)lost (\(kind))"
-                return LossSpan(label: label, words: words, from: from, to: to)
-            case "source_recovered":
-                guard let from = time("since"), let to = time("until") else { return nil }
-                return LossSpan(label: event.source, words: "source lost", from: from, to: to)
-            case "source_lost":
-                let from = time("since") ?? event.time
-                return LossSpan(
-                    label: event.source,
-                    words: "source lost",
-                    from: from,
-                    to: max(from, ends[index] ?? now)
-                )
-            default: return nil
-            }
-        }
-    }
-
-    /// Returns the end of each `source_lost` by index: its recovery (which has its own span) or the
-    /// next start.
-    ///
-    /// `events`: in order of time. One pass, however many there are.
-    private static func ends(of events: [EventRow]) -> [Int: Int64] {
-        var ends: [Int: Int64] = [:]
-        var started: Int64?
-        var recovered: [String: Int64] = [:]
-        for (index, event) in events.enumerated().reversed() {
-            switch event.kind {
-            case "started": started = event.time
-            case "source_recovered": recovered[event.source] = event.time
-            case "source_lost":
-                ends[index] = [started, recovered[event.source]].compactMap { $0 }.min()
-            default: break
-            }
-        }
-        return ends
-    }
-}
-
 struct Timeline {
-    private static let mostStreams = 100
+    private static let mostRows = 100
     private static let mostLosses = 50
     private static let slots = Day.milliseconds / IndexedPart.slot
 
     let day: Day
     /// For each stream: its slots, counted from 1970, and the records in each.
     let streams: [String: [Int64: Int64]]
-    let losses: [LossSpan]
     let now: Int64
+    /// The spans that touch the day, in order.
+    private let losses: [LossSpan]
+
+    init(day: Day, streams: [String: [Int64: Int64]], losses: [LossSpan], now: Int64) {
+        (self.day, self.streams, self.now) = (day, streams, now)
+        self.losses = losses.filter { $0.to >= day.start && $0.from < day.end }.sorted {
+            ($0.from, $0.words) < ($1.from, $1.words)
+        }
+    }
+
+    var isEmpty: Bool { streams.isEmpty && losses.isEmpty }
 
     func draw(_ html: inout HTML) {
-        let first = day.start / IndexedPart.slot
-        html.raw(
-            """
-            <table class="timeline"><thead><tr><th scope="col">Stream</th><th scope="col"><span class="hours">
-            <span>0 h</span><span>6 h</span><span>12 h</span><span>18 h</span><span>24 h</span></span></th></tr>
-            </thead><tbody>
-            """
-        )
-        for (stream, slots) in streams.sorted(by: { $0.key < $1.key }).prefix(
-            Self.mostStreams
-        ) {
-            let filled = (0..<Self.slots).filter { slots[first + $0] != nil }
-            let hours = Words.decimal(Double(filled.count) / 6, 1)
-            let records = filled.reduce(0) { $0 + (slots[first + $1] ?? 0) }
-            let count = Words.count(records, "record", "records")
-            row(&html, stream, "\(count) in \(hours) h of 24 h") { html in
-                for run in Self.runs(filled) {
-                    rect(&html, "cover", Double(run.lowerBound), Double(run.upperBound))
-                }
+        legend(&html)
+        html.raw(#"<table class="timeline"><thead><tr><th scope="col">Stream</th><th scope="col">"#)
+        html.element("span", [("class", "hours")]) { html in
+            for hour in stride(from: Int64(0), through: 24, by: 6) {
+                let time = WallTime(milliseconds: day.start + hour * 3_600_000)
+                html.element("time", [("datetime", time.rfc3339)], "\(hour) h")
             }
         }
-        let inDay = losses.filter { $0.to >= day.start && $0.from < day.end }
-        let lost = Dictionary(grouping: inDay, by: \.label).sorted { $0.key < $1.key }
-        for (label, spans) in lost.prefix(Self.mostLosses) {
-            let words = spans.map {
-                "\($0.words) from \(Words.second($0.from)) to \(Words.second($0.to))"
-            }
-            row(&html, "Lost: \(label)", words.prefix(20).joined(separator: "; ")) { html in
-                for span in spans {
-                    rect(
-                        &html,
-                        "loss",
-                        place(span.from),
-                        max(place(span.from) + 0.5, place(span.to))
-                    )
-                }
-            }
+        html.raw("</th></tr></thead><tbody>")
+        let named = Dictionary(grouping: streams.keys.sorted(), by: StreamTitle.of)
+        let lost = Dictionary(grouping: losses) { $0.label.map(StreamTitle.ofLoss) ?? "" }
+        let titles = Set(named.keys).union(lost.keys).subtracting([""]).sorted()
+        for title in titles.prefix(Self.mostRows) {
+            row(title, named[title] ?? [], (lost[""] ?? []) + (lost[title] ?? []), &html)
         }
+        if titles.isEmpty { row("Gateway", [], losses, &html) }
         html.raw("</tbody></table>")
-        html.more(streams.count - Self.mostStreams, "stream", "streams")
-        html.more(lost.count - Self.mostLosses, "source of losses", "sources of losses")
+        html.more(titles.count - Self.mostRows, "row", "rows")
+        list(&html)
+    }
+
+    private func legend(_ html: inout HTML) {
+        let kinds =
+            [("cover", "received")]
+            + LossSpan.Kind.allCases.reversed().map { ($0.rawValue, $0.title) }
+        html.element("ul", [("class", "legend")]) { html in
+            for (kind, title) in kinds {
+                html.raw("<li>")
+                html.element("svg", [("viewBox", "0 0 20 10"), ("aria-hidden", "true")]) {
+                    Self.rect(kind, 0, 20, &$0)
+                }
+                html.text(" \(title)")
+                html.raw("</li>")
+            }
+        }
+    }
+
+    /// Lists the gaps as text, for those who see no colours or cannot point at them.
+    private func list(_ html: inout HTML) {
+        guard !losses.isEmpty else { return }
+        html.element("details") { html in
+            html.element(
+                "summary",
+                Words.count(Int64(losses.count), "gap or pause", "gaps and pauses")
+            )
+            html.raw("<ul>")
+            for loss in losses.prefix(Self.mostLosses) {
+                html.element("li") { html in
+                    html.text("\(loss.label.map(StreamTitle.ofLoss) ?? "All"): \(loss.words), ")
+                    html.time(loss.from, seconds: true)
+                    html.text(" to ")
+                    html.time(loss.to, seconds: true)
+                }
+            }
+            html.raw("</ul>")
+            html.more(losses.count - Self.mostLosses, "gap", "gaps")
+        }
     }
 
     /// Slots since the day's start, limited to the day.
@@ -125,29 +88,58 @@ struct Timeline {
         return Double(inDay) / Double(IndexedPart.slot)
     }
 
+    /// Adds the strip of a title, which several streams may share.
     private func row(
-        _ html: inout HTML,
-        _ label: String,
-        _ words: String,
-        _ body: (inout HTML) -> Void
+        _ title: String,
+        _ streams: [String],
+        _ losses: [LossSpan],
+        _ html: inout HTML
     ) {
+        var counts: [Int64: Int64] = [:]
+        for stream in streams { counts.merge(self.streams[stream] ?? [:]) { $0 + $1 } }
+        let first = day.start / IndexedPart.slot
+        let filled = (0..<Self.slots).filter { counts[first + $0] != nil }
+        let words = words(counts, filled.count, losses)
         html.element("tr") { html in
-            html.element("th", [("scope", "row")], label)
+            let wire = streams.joined(separator: ", ")
+            html.element("th", [("scope", "row"), ("title", wire)], title)
             html.element("td") { html in
                 html.strip("strip", Int(Self.slots), 10, label: words) { html in
                     html.element("title", words)
-                    body(&html)
+                    let spans = Dictionary(grouping: losses, by: \.kind)
+                    for span in (spans[.down] ?? []) + (spans[.off] ?? []) { draw(span, &html) }
+                    for run in Self.runs(filled) {
+                        Self.rect("cover", Double(run.lowerBound), Double(run.upperBound), &html)
+                    }
+                    for span in spans[.loss] ?? [] { draw(span, &html) }
                     // The future is not a gap.
-                    if now < day.end { rect(&html, "later", place(now), Double(Self.slots)) }
+                    if now < day.end { Self.rect("later", place(now), Double(Self.slots), &html) }
                 }
             }
         }
     }
 
-    private func rect(_ html: inout HTML, _ kind: String, _ from: Double, _ to: Double) {
+    private func words(_ counts: [Int64: Int64], _ filled: Int, _ losses: [LossSpan]) -> String {
+        let records = counts.values.reduce(0, +)
+        let hours = Words.decimal(Double(filled) / 6, 1)
+        let count = Words.count(records, "record", "records")
+        let spans = losses.prefix(20).map {
+            "\($0.words) from \(Words.second($0.from)) to \(Words.second($0.to)) UTC"
+        }
+        return (["\(count) in \(hours) h of 24 h"] + spans).joined(separator: "; ")
+    }
+
+    private func draw(_ span: LossSpan, _ html: inout HTML) {
+        let from = place(span.from)
+        Self.rect(span.kind.rawValue, from, max(from + 0.5, place(span.to)), &html)
+    }
+
+    /// Adds a rectangle; its height depends on its kind, so that kinds differ by more than colour.
+    private static func rect(_ kind: String, _ from: Double, _ to: Double, _ html: inout HTML) {
+        let (y, height) = kind == "down" ? ("4", "2") : kind == "off" ? ("6", "4") : ("0", "10")
         let attributes: [HTML.Attribute] = [
             ("class", kind), ("x", Words.decimal(from, 2)), ("width", Words.decimal(to - from, 2)),
-            ("height", "10"),
+            ("y", y), ("height", height),
         ]
         html.element("rect", attributes, "")
     }

@@ -16,12 +16,15 @@ struct DevicePage {
     let events: [EventRow]
     /// True if these are the newest events.
     let isFirst: Bool
+    let names: KnownNames
+    let isEditor: Bool
     let now: Int64
     let note: String?
 
     func html() -> HTML {
-        .page("\(device.id) – Waypost fleet", now: now, isLive: isFirst) { html in
-            html.element("h1", device.id)
+        .page("\(names.title(device.id)) – Waypost fleet", now: now, isLive: isFirst) { html in
+            html.element("h1") { $0.device(device.id, names) }
+            remarks(&html)
             html.note(note)
             if isFirst {
                 html.element("div") { $0.stateAndReasons(of: device) }
@@ -30,6 +33,17 @@ struct DevicePage {
                 dayList(&html)
             }
             eventTable(&html)
+        }
+    }
+
+    /// Adds the note about the device, and an editor's link to its names.
+    private func remarks(_ html: inout HTML) {
+        let note = names.devices[device.id]?.note ?? ""
+        if !note.isEmpty { html.element("p", note) }
+        guard isEditor else { return }
+        let link: [HTML.Attribute] = [("href", "/device/\(device.id)/\(FleetRenderings.form)")]
+        html.element("p", [("class", "screen")]) {
+            $0.element("a", link, "Edit label, group and note")
         }
     }
 
@@ -88,7 +102,7 @@ struct DevicePage {
         for stream in names.prefix(Self.mostStreams) {
             let (contact, kept) = (contacts[stream], streams[stream])
             html.element("tr") { html in
-                html.element("th", [("scope", "row")], stream)
+                html.element("th", [("scope", "row"), ("title", stream)], StreamTitle.of(stream))
                 html.element(
                     "td",
                     [("class", "number"), ("data-label", "Records")],
@@ -134,7 +148,7 @@ struct DevicePage {
     private func eventTable(_ html: inout HTML) {
         html.element("h2", isFirst ? "Events" : "Older events")
         guard !events.isEmpty else {
-            html.element("p", [("class", "soft")], "None.")
+            html.element("p", [("class", "soft")], isFirst ? "No events yet." : "No older events.")
             return
         }
         html.raw(

@@ -4,8 +4,7 @@ import FoundationEssentials
 import Host
 import Synchronization
 
-/// The read-only pages, rendered on workers' threads, two at a time, so that no gateway has to
-/// wait.
+/// The pages, rendered on workers' threads, two at a time, so that no gateway has to wait.
 final class FleetPage: Sendable {
     /// The maximum size of a form in bytes.
     private static let formLimit = 4096
@@ -29,6 +28,7 @@ final class FleetPage: Sendable {
         looks = FleetRenderings(
             directory: directory,
             enrolments: enrolments,
+            names: try Names(directory: directory),
             fleet: fleet,
             spectrograms: try Spectrograms(directory: directory)
         )
@@ -62,11 +62,14 @@ final class FleetPage: Sendable {
         default:
             if head.path.hasPrefix(Self.live + "/") { return try stream(head) }
             if head.path.hasPrefix(ReadAPI.root) { return try planReading(head) }
-            guard head.path == "/" || head.path.hasPrefix("/device/") else { return nil }
-            try head.expect("GET")
+            guard ["/", "/beacons"].contains(head.path) || head.path.hasPrefix("/device/") else {
+                return nil
+            }
+            let isForm = head.method == "POST" && FleetRenderings.hasForm(head.path)
+            if isForm { try head.expectOwnPage() } else { try head.expect("GET") }
             try expectViewers()
-            guard viewer(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
-            return .body(limit: 0, isKnown: true)
+            guard role(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
+            return .body(limit: isForm ? Self.formLimit : 0, isKnown: true)
         }
     }
 
@@ -111,6 +114,11 @@ final class FleetPage: Sendable {
         session(head).flatMap { viewers.isLoggedIn($0, at: Date()) ? $0 : nil }
     }
 
+    /// Returns the role of who sent the request; nil if it is nobody who is logged in.
+    private func role(_ head: RequestHead) -> ViewerRole? {
+        session(head).flatMap { viewers.role(of: $0, at: Date()) }
+    }
+
     private func session(_ head: RequestHead) -> GivenSecret? {
         let pairs = (head.fields[.cookie] ?? "").split(separator: ";").map { trimmed($0) }
         return pairs.first { $0.hasPrefix("\(Self.cookie)=") }.map {
@@ -128,14 +136,30 @@ final class FleetPage: Sendable {
         default: break
         }
         if head.path.hasPrefix(ReadAPI.root) { return try read(head) }
-        guard viewer(head) != nil else { return HTTPAnswer(seeOther: "/login") }
+        guard let role = role(head) else { return HTTPAnswer(seeOther: "/login") }
         guard lookers.wait(timeout: .now()) == .success else {
             throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)
         }
         defer { lookers.signal() }
         gate.wait()
         defer { gate.signal() }
-        return try looks.answer(head, at: SystemClock().wall().milliseconds)
+        let looks = try looks.reading(for: role)
+        let now = SystemClock().wall().milliseconds
+        return try head.method == "POST"
+            ? looks.save(head, body, at: now) : looks.answer(head, at: now)
+    }
+
+    /// Returns a refusal as a page if a browser asked for one, else as it is.
+    func refusal(_ answer: HTTPAnswer, _ error: any Error, to head: RequestHead) -> HTTPAnswer {
+        let others = ["/api/", "/live/", "/healthz", "/metrics"]
+        guard !others.contains(where: { head.path.hasPrefix($0) }),
+            let refusal = error as? HTTPRefusal,
+            head.fields[.accept]?.contains(text: "text/html") == true || role(head) != nil
+        else { return answer }
+        let now = role(head).map { _ in SystemClock().wall().milliseconds }
+        var page = HTTPAnswer(answer.status, page: .refusal(refusal, now: now))
+        page.headers += answer.headers.filter { $0.name != "Content-Type" }
+        return page
     }
 
     private func logIn(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {

@@ -176,7 +176,8 @@ final class FleetReader {
         try database.rows(
             """
             SELECT device, time, id, kind, source, detail FROM events WHERE device=?1 AND time > ?2 AND time < ?3
-            AND kind IN ('gap', 'evicted', 'source_lost', 'source_recovered', 'started') ORDER BY time LIMIT 2000
+            AND kind IN ('gap', 'evicted', 'source_lost', 'source_recovered', 'started', 'stopped')
+            ORDER BY time LIMIT 2000
             """,
             device,
             day.start - 7 * Day.milliseconds,

@@ -6,17 +6,41 @@ struct FleetRenderings: Sendable {
     /// Contains an archive.
     let directory: String
     let enrolments: Enrolments
+    let names: Names
     let fleet: Fleet
     let spectrograms: Spectrograms
+    /// The names at the time of this request.
+    private(set) var known = KnownNames()
+    private(set) var isEditor = false
+
+    init(
+        directory: String,
+        enrolments: Enrolments,
+        names: Names,
+        fleet: Fleet,
+        spectrograms: Spectrograms
+    ) {
+        (self.directory, self.enrolments, self.names) = (directory, enrolments, names)
+        (self.fleet, self.spectrograms) = (fleet, spectrograms)
+    }
+
+    /// Returns a copy for one request.
+    func reading(for role: ViewerRole) throws -> Self {
+        var copy = self
+        (copy.known, copy.isEditor) = (try names.current(), role == .editor)
+        return copy
+    }
 
     /// `now`: milliseconds since 1970.
     func answer(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
-        if head.path == "/" { return HTTPAnswer(page: try overview(at: now)) }
+        if head.path == "/" { return HTTPAnswer(page: try overview(head, at: now)) }
+        if head.path == "/beacons" { return HTTPAnswer(page: beacons(head, at: now).html()) }
         let parts = head.path.split(separator: "/").map(String.init)
         guard parts.count > 1, isName(parts[1]) else { throw Self.nothing }
         if parts.count == 2 {
             return HTTPAnswer(page: try device(parts[1], before: (.max, ""), at: now))
         }
+        if parts.count == 3, parts[2] == Self.form { return try form(parts[1], at: now) }
         if let day = Day(parts[2]) {
             return try answer(head, day, parts[1], parts.dropFirst(3), now)
         }
@@ -27,18 +51,29 @@ struct FleetRenderings: Sendable {
 
     static var nothing: HTTPRefusal { HTTPRefusal(status: 404, reason: "no such page") }
 
-    private func overview(at now: Int64) throws -> HTML {
+    private func overview(_ head: RequestHead, at now: Int64) throws -> HTML {
         let (devices, note) = try fleet.look(at: now)
-        return OverviewPage(devices: devices.sorted(by: DeviceView.isBefore), now: now, note: note)
-            .html()
+        return OverviewPage(
+            devices: devices.sorted(by: DeviceView.isBefore),
+            names: known,
+            filter: DeviceFilter(head.query),
+            now: now,
+            note: note
+        ).html()
+    }
+
+    /// Throws an HTTPRefusal for a device that has neither sent nor enrolled.
+    func find(_ id: String) throws -> (Contact?, DeviceToken?) {
+        let contact = try Contacts.read(directory: directory, device: id)
+        let token = try enrolments.devices()[id]
+        guard contact != nil || token != nil else { throw Self.nothing }
+        return (contact, token)
     }
 
     private func device(_ id: String, before place: (time: Int64, id: String), at now: Int64) throws
         -> HTML
     {
-        let contact = try Contacts.read(directory: directory, device: id)
-        let token = try enrolments.devices()[id]
-        guard contact != nil || token != nil else { throw Self.nothing }
+        let (contact, token) = try find(id)
         let (reader, note) = fleet.openIndex()
         let facts = fleet.facts(of: id, reader, at: now)
         let most = DevicePage.eventsOnAPage + 1
@@ -50,6 +85,8 @@ struct FleetRenderings: Sendable {
             days: try reader?.days(of: id) ?? [],
             events: try reader?.events(of: id, before: shown, most: most) ?? [],
             isFirst: place.time == .max,
+            names: known,
+            isEditor: isEditor,
             now: now,
             note: note
         ).html()

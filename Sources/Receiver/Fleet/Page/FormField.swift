@@ -1,4 +1,5 @@
 // Form fields as browsers send them (application/x-www-form-urlencoded, WHATWG URL, section 5).
+import Host
 
 enum FormField {
     /// Returns the first value of a name; nil if there is none.
@@ -13,6 +14,21 @@ enum FormField {
             return text(parts[1])
         }
         return nil
+    }
+
+    /// Returns a value as it is written in a form or a query.
+    static func written(_ value: String) -> String {
+        let plain = Set("-._~".utf8)
+        var text = ""
+        for byte in value.utf8 {
+            let scalar = Unicode.Scalar(byte)
+            let isPlain =
+                plain.contains(byte) || scalar.isASCII && scalar.properties.isAlphabetic
+                || byte.isDigit
+            text +=
+                isPlain ? String(scalar) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+        return text
     }
 
     private static func text(_ written: some Collection<UInt8>) -> String {

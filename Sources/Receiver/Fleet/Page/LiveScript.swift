@@ -1,10 +1,34 @@
-// The script that keeps an open page up to date; without it a page works but is not updated.
+// The script of the pages: local times, and updates of an open page; without it a page has UTC and
+// stays as it is.
 
 enum LiveScript {
     static let text: StaticString = """
         "use strict";
         (() => {
+          const two = number => String(number).padStart(2, "0");
+          const zone = at => new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(at)
+            .find(part => part.type === "timeZoneName").value;
+
+          // Shows the times of a page in the viewer's time zone, in the form that they have in UTC.
+          function localise(page) {
+            for (const time of page.querySelectorAll("time[datetime]")) {
+              const at = new Date(time.dateTime), utc = time.textContent;
+              if (isNaN(at)) continue;
+              time.title = utc.endsWith("UTC") ? utc : utc + " UTC";
+              const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+              const whole = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}.`
+                + String(at.getMilliseconds()).padStart(3, "0");
+              if (utc.endsWith(" UTC")) time.textContent = `${whole.slice(0, utc.length - 4)} ${zone(at)}`;
+              else if (utc.endsWith(" h")) time.textContent = clock.slice(0, 5);
+              else time.textContent = whole.slice(0, utc.length);
+            }
+            for (const head of page.querySelectorAll("th"))
+              if (head.textContent === "Time (UTC)") head.textContent = "Time";
+          }
+
+          localise(document);
           const mark = document.getElementById("live");
+          if (!mark) return;
           let source, timer, isAsking, isStale, earliest = 0;
 
           // Changes only what differs, so that focus and scroll position stay.
@@ -24,6 +48,7 @@ enum LiveScript {
             // Skips updates while text is selected.
             if (!time || !getSelection().isCollapsed) return;
             const held = document.activeElement, link = held?.getAttribute("href");
+            localise(page);
             document.title = page.title;
             patch(document.querySelector(".time"), time);
             patch(document.querySelector("main"), page.querySelector("main"));
@@ -52,7 +77,7 @@ enum LiveScript {
             let pause = 5000;
             [isAsking, isStale] = [true, false];
             try {
-              const answer = await fetch(location.pathname, { signal: AbortSignal.timeout(30000) });
+              const answer = await fetch(location.pathname + location.search, { signal: AbortSignal.timeout(30000) });
               // Logged out.
               if (answer.redirected) return location.reload();
               const text = await answer.text();

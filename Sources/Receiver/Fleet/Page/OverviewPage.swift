@@ -4,7 +4,10 @@ struct OverviewPage {
     /// The maximum number of devices whose names are shown on the map.
     private static let mostNames = 25
 
+    /// All devices, whatever the filter.
     let devices: [DeviceView]
+    let names: KnownNames
+    let filter: DeviceFilter
     let now: Int64
     /// A warning about the data; nil if there is none.
     let note: String?
@@ -18,8 +21,14 @@ struct OverviewPage {
                 return
             }
             counts(&html)
-            table(&html)
-            map(&html)
+            filter.draw(&html, devices: devices, names)
+            let shown = devices.filter { filter.fits($0, names.devices[$0.id]) }
+            guard !shown.isEmpty else {
+                html.element("p", "No device fits this search.")
+                return
+            }
+            table(shown, &html)
+            map(shown, &html)
         }
     }
 
@@ -42,7 +51,7 @@ struct OverviewPage {
 
     // MARK: The table
 
-    private func table(_ html: inout HTML) {
+    private func table(_ devices: [DeviceView], _ html: inout HTML) {
         html.raw(
             """
             <div class="wide"><table class="fold"><thead><tr><th scope="col">Device</th><th scope="col">State</th>
@@ -57,9 +66,7 @@ struct OverviewPage {
 
     private func row(_ device: DeviceView, _ html: inout HTML) {
         html.element("tr") { html in
-            html.element("th", [("scope", "row")]) { html in
-                html.element("a", [("href", "/device/\(device.id)")], device.id)
-            }
+            html.element("th", [("scope", "row")]) { $0.device(device.id, names, isLink: true) }
             html.element("td") { $0.stateAndReasons(of: device) }
             html.cell("Last heard", device.lastSeen) { html, last in
                 html.time(last)
@@ -77,7 +84,7 @@ struct OverviewPage {
 
     // MARK: The map
 
-    private func map(_ html: inout HTML) {
+    private func map(_ devices: [DeviceView], _ html: inout HTML) {
         let placed = devices.compactMap { device in device.vitals.place.map { (device, $0) } }
         let points = placed.map {
             PlaceMap.Point(latitude: $0.1.latitude, longitude: $0.1.longitude)
@@ -88,29 +95,36 @@ struct OverviewPage {
         map.draw(&html, label: "The last positions of \(count)") { html in
             // Devices in trouble are drawn last, on top.
             for (device, place) in placed.reversed() {
-                dot(device, (map.x(place.longitude), map.y(place.latitude)), &html)
+                let at = (map.x(place.longitude), map.y(place.latitude))
+                dot(device, at, isNamed: placed.count <= Self.mostNames, &html)
             }
         }
     }
 
-    private func dot(_ device: DeviceView, _ at: (x: Double, y: Double), _ html: inout HTML) {
+    private func dot(
+        _ device: DeviceView,
+        _ at: (x: Double, y: Double),
+        isNamed: Bool,
+        _ html: inout HTML
+    ) {
+        let title = names.title(device.id)
         let link: [HTML.Attribute] = [
             ("href", "/device/\(device.id)"), ("class", device.level.name),
-            ("aria-label", "\(device.id), \(device.level.name)"),
+            ("aria-label", "\(title), \(device.level.name)"),
         ]
         html.element("a", link) { html in
             let (x, y) = (PlaceMap.text(at.x), PlaceMap.text(at.y))
             html.element("circle", [("cx", x), ("cy", y), ("r", "6")]) {
-                $0.element("title", "\(device.id), \(device.level.name)")
+                $0.element("title", "\(title), \(device.level.name)")
             }
-            guard devices.count <= Self.mostNames else { return }
+            guard isNamed else { return }
             // The label goes to the side with more space.
             let isRight = at.x > 400
             let attributes: [HTML.Attribute] = [
                 ("class", "name"), ("x", PlaceMap.text(at.x + (isRight ? -10 : 10))), ("y", y),
                 ("dominant-baseline", "middle"), ("text-anchor", isRight ? "end" : "start"),
             ]
-            html.element("text", attributes, String(device.id.prefix(24)))
+            html.element("text", attributes, String(title.prefix(24)))
         }
     }
 }

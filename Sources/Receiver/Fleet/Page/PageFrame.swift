@@ -76,7 +76,7 @@ extension HTML {
     /// Makes a whole page.
     ///
     /// `now`: milliseconds since 1970, nil if nobody is logged in; `isLive`: a script keeps it up
-    /// to date.
+    /// to date, any other page is a snapshot.
     static func page(
         _ title: String,
         now: Int64?,
@@ -92,16 +92,20 @@ extension HTML {
             """
         )
         html.element("title", title)
-        if isLive { html.raw(#"<script src="/live.js" defer></script>"#) }
-        html.raw("</head><body>")
+        html.raw(#"<script src="/live.js" defer></script></head><body>"#)
         if let now {
             html.raw(
                 """
-                <a class="skip" href="#main">To the content</a><header><a class="home" href="/">Waypost fleet</a>
+                <a class="skip" href="#main">To the content</a><header><a class="home" href="/">Waypost fleet</a><a href="/beacons">Beacons</a>
                 """
             )
-            html.element("span", [("class", "time")], "\(Words.second(now)) UTC")
-            if isLive { html.raw(#"<span id="live" role="status"></span>"#) }
+            let at: [HTML.Attribute] = [
+                ("class", "time"), ("datetime", WallTime(milliseconds: now).rfc3339),
+            ]
+            html.element("time", at, "\(Words.second(now)) UTC")
+            // The script of a live page replaces it.
+            let mark: [HTML.Attribute] = [("class", "soft"), ("role", "status")]
+            html.element("span", (isLive ? [("id", "live")] : []) + mark, "snapshot")
             html.raw(
                 """
                 <form method="post" action="/logout"><button>Log out</button></form></header>
@@ -113,19 +117,40 @@ extension HTML {
         return html
     }
 
+    /// Makes the page of a refused request, with the way back.
+    static func refusal(_ refusal: HTTPRefusal, now: Int64?) -> HTML {
+        let title = refusal.status == 404 ? "There is no such page" : "This did not work"
+        return page("\(title) – Waypost fleet", now: now) { html in
+            html.element("h1", title)
+            if !refusal.reason.hasPrefix("no such") { html.element("p", refusal.reason) }
+            html.raw(#"<p><a href="/">All devices</a></p>"#)
+        }
+    }
+
     /// Adds a warning about the data, if there is one.
     mutating func note(_ note: String?) {
         if let note { element("p", [("class", "wrong"), ("role", "status")], note) }
     }
 
     /// Adds a heading with links: the device, the day, and the part of the day.
-    mutating func heading(_ device: String, _ day: Day, _ part: String? = nil) {
+    mutating func heading(
+        _ device: String,
+        _ day: Day,
+        _ part: String? = nil,
+        label: String? = nil
+    ) {
         element("h1") { html in
-            html.element("a", [("href", "/device/\(device)")], device)
+            html.element("a", [("href", "/device/\(device)")], label ?? device)
             html.text(", ")
-            guard let part else { return html.text(day.name) }
-            html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
-            html.text(", \(part)")
+            if let part {
+                html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
+                html.text(", \(part)")
+            } else {
+                html.text(day.name)
+            }
+            guard label != nil else { return }
+            html.text(" ")
+            html.element("span", [("class", "under")], device)
         }
     }
 

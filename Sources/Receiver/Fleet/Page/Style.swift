@@ -32,7 +32,7 @@ enum Style {
         h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
         p { margin: .4rem 0; max-width: 70ch; }
         a { color: var(--link); }
-        a:focus-visible, button:focus-visible, input:focus-visible, [tabindex]:focus-visible {
+        a:focus-visible, button:focus-visible, input:focus-visible, select:focus-visible, [tabindex]:focus-visible {
           outline: 3px solid var(--link); outline-offset: 2px; border-radius: 3px; }
         .skip { position: absolute; left: -999rem; }
         .skip:focus { left: 1rem; top: .5rem; background: var(--card); padding: .5rem; z-index: 1; }
@@ -95,9 +95,24 @@ enum Style {
         details img { max-width: 100%; height: auto; background: #000; }
         summary { cursor: pointer; min-height: 44px; line-height: 44px; }
         .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-        .strip .cover { fill: var(--fine); }
-        .strip .loss { fill: var(--late); }
+        .strip .cover, .legend .cover { fill: var(--fine); }
+        .strip .loss, .legend .loss { fill: var(--late); }
+        .strip .off, .legend .off { fill: var(--soft); }
+        .strip .down, .legend .down { fill: var(--ink); }
+        .legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; margin: .5rem 0; font-size: .9rem; }
+        .legend svg { width: 1.5rem; height: .75rem; background: var(--card); border: 1px solid var(--line); }
         .strip .later { fill: var(--line); }
+        .under { color: var(--soft); font-weight: 400; font-size: .85rem; }
+        th .under, h1 .under, h3 .under { display: block; }
+        .act { font-weight: 400; font-size: .9rem; }
+        .filter { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: end; margin: .75rem 0; }
+        .filter label, .names label { display: block; font-size: .9rem; color: var(--soft); }
+        .names label { margin-top: .75rem; }
+        .filter input, .filter select, .names input { font: inherit; min-height: 44px; padding: .4rem .6rem; color: var(--ink);
+          background: var(--card); border: 1px solid var(--soft); border-radius: 6px; max-width: 100%; }
+        .names { max-width: 36rem; margin-bottom: 1.25rem; }
+        .names input { width: 100%; }
+        .names button { margin-top: 1rem; }
         .login { max-width: 26rem; margin: 12vh auto 0; background: var(--card); border: 1px solid var(--line); border-radius: 10px;
           padding: 1.5rem; }
         .login h1 { margin-top: 0; }

@@ -1,0 +1,70 @@
+// Shows and stores the forms of names.
+import Host
+
+extension FleetRenderings {
+    /// The last part of the path of a device's form.
+    static let form = "names"
+
+    /// Returns whether a path takes a form.
+    static func hasForm(_ path: String) -> Bool {
+        let parts = path.split(separator: "/")
+        return path == "/beacons" || parts.count == 3 && parts[0] == "device" && parts[2] == form
+    }
+
+    func form(_ device: String, at now: Int64) throws -> HTTPAnswer {
+        try expectEditor()
+        _ = try find(device)
+        let names = known.devices[device] ?? DeviceNames()
+        return HTTPAnswer(page: DeviceNamesPage(device: device, names: names, now: now).html())
+    }
+
+    func beacons(_ head: RequestHead, at now: Int64) -> BeaconNamesPage {
+        let beacon = head.query["beacon"] ?? ""
+        return BeaconNamesPage(names: known, isEditor: isEditor, beacon: beacon, now: now)
+    }
+
+    /// Stores a form; answers with the page that shows its names, or with the form and what is
+    /// wrong.
+    func save(_ head: RequestHead, _ body: Spool, at now: Int64) throws -> HTTPAnswer {
+        try expectEditor()
+        func field(_ name: String) throws -> String {
+            try body.withView { FormField.read(name, $0) } ?? ""
+        }
+        if head.path == "/beacons" {
+            return try save(beacon: try field("beacon"), try field("label"), at: now)
+        }
+        let device = head.path.split(separator: "/").map(String.init)[1]
+        guard isName(device) else { throw Self.nothing }
+        _ = try find(device)
+        var sent = DeviceNames()
+        (sent.label, sent.group, sent.note) =
+            (try field("label"), try field("group"), try field("note"))
+        do {
+            try names.set(sent, of: device)
+        } catch let error as UnfitName {
+            let page = DeviceNamesPage(device: device, names: sent, wrong: "\(error)", now: now)
+            return HTTPAnswer(422, page: page.html())
+        }
+        return HTTPAnswer(seeOther: "/device/\(device)")
+    }
+
+    private func save(beacon: String, _ label: String, at now: Int64) throws -> HTTPAnswer {
+        do {
+            try names.set(label, ofBeacon: beacon)
+        } catch let error as UnfitName {
+            var page = BeaconNamesPage(names: known, isEditor: true, beacon: beacon, now: now)
+            (page.label, page.wrong) = (label, "\(error)")
+            return HTTPAnswer(422, page: page.html())
+        }
+        return HTTPAnswer(seeOther: "/beacons")
+    }
+
+    private func expectEditor() throws {
+        guard !isEditor else { return }
+        throw HTTPRefusal(
+            status: 403,
+            reason: "only an editor may name devices and beacons; "
+                + "a viewer becomes one with: waypost-receiver viewers add NAME --role editor"
+        )
+    }
+}
