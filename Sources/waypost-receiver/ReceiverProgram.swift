@@ -14,6 +14,7 @@ struct ReceiverProgram: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
+            BackupCommand.self, RestoreCommand.self, PruneCommand.self,
         ],
         // The options of `serve` may follow the program's name.
         defaultSubcommand: Serve.self
