@@ -22,6 +22,9 @@ struct ListenAddress {
         guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return nil }
     }
 
+    /// Only programs on this machine reach it.
+    var isLoopback: Bool { host.hasPrefix("127.") }
+
     /// Returns a listening socket.
     func listen() throws -> Int32 {
         let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
