@@ -24,13 +24,13 @@ struct ViewerCommands: ParsableCommand {
             guard isName(name) else {
                 throw ValidationError("a name has 1 to 64 letters, digits, '.', '_' or '-'")
             }
+            try place.expectThere()
             let viewers = try place.orFail { try Viewers(directory: place.data) }
             guard let token = try place.orFail({ try viewers.add(name, at: Date()) }) else {
                 throw place.failure("there is a viewer \(name) already; see `viewers drop`")
             }
             print(token.text)
             tell("the token of \(name); kept as a hash: it cannot be shown again")
-            place.warnIfNoReceiver()
         }
     }
 

@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Daemon
 import Field
+import Host
 import Setup
 
 struct Enroll: ParsableCommand {
@@ -17,9 +18,22 @@ struct Enroll: ParsableCommand {
             """
     )
 
-    @Option(help: "Where to upload to: https://HOST/api/ingest.") var endpoint: String
+    @Option(
+        help: ArgumentHelp(
+            "The server: https://HOST, or where to upload to.",
+            discussion: "Without a path it gets /api/ingest, if a Waypost server answers there.",
+            valueName: "url"
+        )
+    )
+    var endpoint: String
     @Option(help: "A file that holds the device token.") var tokenFile: String?
     @Option(help: "A code that enrols one device, once.") var code: String?
+    @Option(
+        help: "The certificate of a private authority, in PEM; the device gets a copy of the file."
+    )
+    var caFile: String?
+    @Flag(help: "Permit http:// to another machine: anyone on the way can read token and data.")
+    var allowPlaintext = false
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws {
@@ -36,10 +50,18 @@ struct Enroll: ParsableCommand {
         )
         let proof: Onboarding.Proof = code.map { .code($0) } ?? .tokenFile(tokenFile ?? "")
         do {
-            let lines = try onboarding.enrol(at: endpoint, with: proof)
+            let server = ServerChoice(
+                endpoint,
+                caFile: caFile,
+                allowsPlaintext: allowPlaintext
+            )
+            let lines = try onboarding.enrol(at: server, with: proof)
             for line in lines { Output.write("\(line)\n") }
         } catch let errors as ConfigurationErrors {
             Output.error("\(errors)")
+            if "\(errors)".contains(text: "http:// would show") {
+                Output.error("enroll: https://, or --allow-plaintext on a network that you trust")
+            }
             throw ExitCode(78)
         } catch {
             Output.error("enroll: \(error)")

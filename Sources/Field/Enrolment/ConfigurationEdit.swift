@@ -18,7 +18,12 @@ struct ConfigurationEdit {
     /// Sets the key to a text; replaces a commented-out key, or adds the key to its section.
     mutating func set(_ key: String, to value: String, in section: String) {
         let quoted = value.replacing(text: "\\", with: "\\\\").replacing(text: "\"", with: "\\\"")
-        let line = "\(key) = \"\(quoted)\""
+        set(key, literal: "\"\(quoted)\"", in: section)
+    }
+
+    /// Sets the key to a value in TOML, in the same way.
+    mutating func set(_ key: String, literal: String, in section: String) {
+        let line = "\(key) = \(literal)"
         let root = lines.prefix { !Self.trimmed($0).hasPrefix("[") }
         if let place = root.firstIndex(where: { Self.isKey("\(section).\(key)", $0[...]) }) {
             return replace(place, "\(section).\(line)")

@@ -30,11 +30,12 @@ package struct Onboarding {
         self.version = version
     }
 
-    /// Enrols at `endpoint`; returns one line per step done.
+    /// Enrols at a server; returns one line per step done.
     ///
+    /// An endpoint without a path gets `/api/ingest` if a Waypost server answers there.
     /// Throws a Failure or ConfigurationErrors; then nothing in force has changed, and the same
     /// code can be used again.
-    package func enrol(at endpoint: String, with proof: Proof) throws -> [String] {
+    package func enrol(at server: ServerChoice, with proof: Proof) throws -> [String] {
         try requireRights()
         let old = try currentText()
         let before = try Configuration.check(old, file: path, environment: environment).values
@@ -42,17 +43,24 @@ package struct Onboarding {
             throw Failure("\(path): upload.destination is s3, and a bucket cannot enrol devices")
         }
         let tokenFile = before.upload.tokenFile ?? folder + "/token"
-        let (text, configuration) = try edited(old, before, endpoint, tokenFile)
+        let certificate = try server.certificate()
+        let (text, configuration) = try chosen(old, before, server, tokenFile)
         let owner = ServiceOwner(stateDirectory: configuration.stateDirectory)
         try owner.prepare(configuration)
-        let token = try token(proof, configuration, owner)
-        let answer = try verify(token, of: proof, configuration)
+        // The copy of the certificate is in force once the server was verified with it.
+        let trial = configuration.trusting(server.caFile)
+        let token = try token(proof, trial, owner)
+        let answer = try verify(token, of: proof, trial)
         try store(token, configuration, owner)
+        if let certificate {
+            try Self.reporting { try SmallFile.replace(copyPath, certificate, mode: 0o644) }
+        }
         try Self.reporting { try SmallFile.replace(path, text, mode: 0o644, keepsOwner: true) }
         AskedToken(configuration: configuration).forget()
         var lines = ["token: \(tokenFile)", "configuration: \(path)"]
         switch answer {
         case .accepted:
+            let endpoint = configuration.upload.endpoint ?? server.endpoint
             try configuration.enrolmentMark.write(endpoint, owner: owner.ids)
             lines.insert("the server accepts this device", at: 0)
         case .cannotBeAsked:
@@ -72,6 +80,9 @@ package struct Onboarding {
 
     private var folder: String { Host.folder(ofPath: path) }
 
+    /// The copy of `--ca-file`, where the service can read it.
+    private var copyPath: String { folder + "/ca.pem" }
+
     /// Throws if `sudo` was forgotten, before an error could suggest changing directory owners.
     private func requireRights() throws(Failure) {
         guard access(folder, W_OK) != 0, errno == EACCES else { return }
@@ -87,19 +98,33 @@ package struct Onboarding {
         }
     }
 
-    /// Returns the file with both keys set, and its values.
+    /// Returns the file for the server, with the path of a Waypost server if it needs one.
+    private func chosen(
+        _ old: [UInt8],
+        _ before: Configuration,
+        _ server: ServerChoice,
+        _ tokenFile: String
+    ) throws -> (text: [UInt8], values: Configuration) {
+        if let full = server.withPath {
+            let edited = try edited(old, before, full, tokenFile)
+            let trial = transport(edited.values.trusting(server.caFile))
+            if try ServerChoice.isWaypost(trial) { return edited }
+        }
+        return try edited(old, before, server, tokenFile)
+    }
+
+    /// Returns the file with the server's keys set, and its values.
     private func edited(
         _ old: [UInt8],
         _ before: Configuration,
-        _ endpoint: String,
+        _ server: ServerChoice,
         _ tokenFile: String
     ) throws -> (text: [UInt8], values: Configuration) {
         var text = ConfigurationEdit(String(decoding: old, as: UTF8.self))
-        text.set("endpoint", to: endpoint, in: "upload")
+        var wanted = before
+        server.apply(to: &text, &wanted.upload, certificate: copyPath)
         text.set("token_file", to: tokenFile, in: "upload")
         let bytes = Array(text.text.utf8)
-        var wanted = before
-        wanted.upload.endpoint = endpoint
         wanted.upload.tokenFile = tokenFile
         let after = try reread(bytes)
         guard let after, after == wanted else {
@@ -208,5 +233,14 @@ package struct Onboarding {
         } catch {
             return "run `sudo systemctl reload waypost` to make the gateway use it"
         }
+    }
+}
+
+extension Configuration {
+    /// Returns the same configuration with the certificate of another file, if one is named.
+    fileprivate func trusting(_ file: String?) -> Self {
+        var trial = self
+        if let file { trial.upload.caFile = absolute(file) }
+        return trial
     }
 }

@@ -200,7 +200,7 @@ import Setup
         let given = try device.folder.write("given\n", to: "given")
         let onboarding = Onboarding(configuration: path, environment: [:], version: "1")
         _ = try onboarding.enrol(
-            at: server + "/api/ingest",
+            at: ServerChoice(server + "/api/ingest"),
             with: byCode ? .code("KNOWNCODE") : .tokenFile(given)
         )
         let token = device.folder.path + "/etc/token"
@@ -212,8 +212,10 @@ import Setup
         #expect(throws: Failure.self) { try read("https://new.example.org/api/ingest") }
         // Nor is it sent there by hand; it is sent to its own server.
         let other = "http://localhost:\(stub.port)/api/ingest"
-        #expect(throws: Failure.self) { try onboarding.enrol(at: other, with: .tokenFile(token)) }
-        _ = try onboarding.enrol(at: server + "/api/ingest", with: .tokenFile(token))
+        #expect(throws: Failure.self) {
+            try onboarding.enrol(at: ServerChoice(other), with: .tokenFile(token))
+        }
+        _ = try onboarding.enrol(at: ServerChoice(server + "/api/ingest"), with: .tokenFile(token))
         #expect(device.text("etc/token") == "given\n# for \(server)\n")
         stub.stop()
     }

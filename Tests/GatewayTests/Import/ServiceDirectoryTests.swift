@@ -68,7 +68,10 @@ import Setup
         )
         let path = device.paths.configuration
         _ = try Onboarding(configuration: path, environment: [:], version: "1")
-            .enrol(at: "http://127.0.0.1:\(stub.port)/api/ingest", with: .code("KNOWNCODE"))
+            .enrol(
+                at: ServerChoice("http://127.0.0.1:\(stub.port)/api/ingest"),
+                with: .code("KNOWNCODE")
+            )
         let owners = try owners(of: device)
         #expect(owners.keys.sorted() == ["device_id", "enrolled"])
         #expect(owners.values.allSatisfy { $0 == Self.nobody }, "\(owners)")
