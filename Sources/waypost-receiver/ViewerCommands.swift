@@ -1,6 +1,6 @@
 // `waypost-receiver viewers`: manages access to the page.
 import ArgumentParser
-import FoundationEssentials
+import Foundation
 import Host
 import Receiver
 
@@ -9,16 +9,25 @@ struct ViewerCommands: ParsableCommand {
         commandName: "viewers",
         abstract: "Manage the tokens of people who view the page.",
         discussion: "The receiver may be running. Without a viewer there is no page.",
-        subcommands: [Add.self, List.self, Drop.self]
+        subcommands: [Add.self, Link.self, List.self, Drop.self]
     )
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make a viewer's token, and print it once."
+            abstract: "Make a viewer's token, or a login link, and print it once."
         )
 
         @OptionGroup var place: DataLocation
         @Argument(help: "The viewer's name: letters, digits, '.', '_', '-'.") var name: String
+        @Option(help: "viewer: may read; editor: may also name devices and beacons.")
+        var role = ViewerRole.viewer
+        @Option(
+            help: ArgumentHelp(
+                "Print a login link to this server instead of the token; it works once, for an hour.",
+                valueName: "url"
+            )
+        )
+        var link: PageAddress?
 
         func run() throws {
             guard isName(name) else {
@@ -26,12 +35,50 @@ struct ViewerCommands: ParsableCommand {
             }
             try place.expectThere()
             let viewers = try place.orFail { try Viewers(directory: place.data) }
-            guard let token = try place.orFail({ try viewers.add(name, at: Date()) }) else {
+            guard let token = try place.orFail({ try viewers.add(name, role, at: Date()) }) else {
                 throw place.failure("there is a viewer \(name) already; see `viewers drop`")
             }
-            print(token.text)
-            tell("the token of \(name); kept as a hash: it cannot be shown again")
+            if let link {
+                try ViewerCommands.printLink(link, for: name, place, viewers)
+            } else {
+                print(token.text)
+                tell("the token of \(name); kept as a hash: it cannot be shown again")
+            }
         }
+    }
+
+    struct Link: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a link that logs in one browser, once, within an hour."
+        )
+
+        @OptionGroup var place: DataLocation
+        @Argument(help: "The viewer's name.") var name: String
+        @Option(help: "The server's address: https://HOST.") var url: PageAddress
+
+        func run() throws {
+            try place.expectThere()
+            let viewers = try place.orFail { try Viewers(directory: place.data) }
+            try ViewerCommands.printLink(url, for: name, place, viewers)
+        }
+    }
+
+    private static func printLink(
+        _ address: PageAddress,
+        for name: String,
+        _ place: DataLocation,
+        _ viewers: Viewers
+    ) throws {
+        guard let secret = try place.orFail({ try viewers.addLink(for: name, at: Date()) }) else {
+            throw place.failure(
+                "there is no viewer \(printable(name, limit: 80)); see `viewers list`"
+            )
+        }
+        print("\(address.text)/login?once=\(secret.text)")
+        tell(
+            "logs in one browser as \(name), once, within an hour; another link: "
+                + "waypost-receiver viewers link \(name) --url \(address.text)"
+        )
     }
 
     struct List: ParsableCommand {
@@ -44,7 +91,8 @@ struct ViewerCommands: ParsableCommand {
             let entries = try place.orFail { try Viewers(directory: place.data).list(at: Date()) }
             for entry in entries {
                 let browsers = entry.sessions == 1 ? "1 browser" : "\(entry.sessions) browsers"
-                print("\(entry.name)  since \(day(entry.created)), \(browsers) logged in")
+                let role = entry.role == .editor ? ", editor" : ""
+                print("\(entry.name)  since \(day(entry.created)), \(browsers) logged in\(role)")
             }
         }
     }
@@ -65,3 +113,19 @@ struct ViewerCommands: ParsableCommand {
         }
     }
 }
+
+/// The address of a server's page, `https://host`, without a slash at its end.
+struct PageAddress: ExpressibleByArgument {
+    let text: String
+
+    init?(argument: String) {
+        let text = argument.hasSuffix("/") ? String(argument.dropLast()) : argument
+        guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), let url = URL(string: text),
+            ["http", "https"].contains(url.scheme), let host = url.host, !host.isEmpty,
+            url.user == nil, url.path.isEmpty, url.query == nil, url.fragment == nil
+        else { return nil }
+        self.text = text
+    }
+}
+
+extension ViewerRole: ExpressibleByArgument {}

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-SIZES = {"phone": (390, 844, True), "desktop": (1280, 900, False)}
+SIZES = {"phone": (390, 844, True), "desktop": (1440, 900, False)}
 SCHEMES = {"day": ("screen", "light"), "night": ("screen", "dark"), "paper": ("print", "light")}
 
 # Text with less contrast to what lies behind it than WCAG 2.2 asks for (1.4.3), and fields without a name (4.1.2).
@@ -27,7 +27,7 @@ CHECK = """(() => {
     if (c.length === 3 || c[3] > 0) return c.slice(0, 3) } return [255, 255, 255] };
   const found = [];
   for (const e of document.querySelectorAll("body *")) {
-    if (e.matches("input:not([hidden])") && !e.labels.length) found.push("no label: " + e.name);
+    if (e.matches("input:not([type=hidden], [hidden]), select") && !e.labels.length) found.push("no label: " + e.name);
     if (e.matches("a, button") && !(e.textContent.trim() || e.getAttribute("aria-label"))) found.push("no name: " + e.outerHTML);
     if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
     if (e.matches("title") || !e.getClientRects().length) continue;

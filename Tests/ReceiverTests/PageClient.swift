@@ -92,12 +92,17 @@ final class PageClient {
     /// Logs in, keeps the session, and returns the status.
     func logIn(_ token: String) throws -> Int {
         let written = token.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-        let answer = try request("POST", "/login", "username=viewer&token=\(written)")
+        return try logIn(form: "username=viewer&token=\(written)").status
+    }
+
+    /// Sends a login form and keeps the session, if there is one.
+    func logIn(form: String) throws -> RawClient.Answer {
+        let answer = try request("POST", "/login", form)
         let lines = answer.header.components(separatedBy: "\r\n")
         if let line = lines.first(where: { $0.hasPrefix("Set-Cookie: ") }) {
             setCookie = String(line.dropFirst(12))
             cookie = String(setCookie.prefix { $0 != ";" })
         }
-        return answer.status
+        return answer
     }
 }

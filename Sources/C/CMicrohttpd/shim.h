@@ -63,6 +63,11 @@ static inline const char *waypost_http_last_field(struct MHD_Connection *connect
     return last[1];
 }
 
+/// Calls `take` with each name and value of the query, both decoded; a name alone has no value.
+static inline void waypost_http_query(struct MHD_Connection *connection, MHD_KeyValueIterator take, void *context) {
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take, context);
+}
+
 /// Creates a response with a copy of these bytes, or NULL.
 static inline struct MHD_Response *waypost_http_response(const void *bytes, size_t count) {
     return MHD_create_response_from_buffer(count, (void *)bytes, MHD_RESPMEM_MUST_COPY);

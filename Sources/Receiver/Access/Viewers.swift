@@ -2,23 +2,30 @@
 package import FoundationEssentials
 import SQLite
 
+/// What a viewer may do: read the pages, or also name devices and beacons.
+package enum ViewerRole: String, CaseIterable, Sendable {
+    case viewer
+    case editor
+}
+
 /// A viewer as `viewers list` shows it.
 package struct ViewerEntry: Sendable {
     package var name: String
+    package var role: ViewerRole
     package var created: Date
     /// The number of browsers that are logged in.
     package var sessions: Int
 }
 
-/// The viewers' tokens and sessions, stored as SHA-256.
+/// The viewers' tokens, login links and sessions, stored as SHA-256.
 ///
 /// A running receiver sees the changes of a command at the next request. Thread-safe.
 package final class Viewers: Sendable {
     private struct Known: Sendable {
         var tokens = KnownTokens()
-        /// Sessions by their digest; the value is the session's id, the key of `ends`.
+        /// Sessions by their digest; the value is the session's id, the key of `rights`.
         var sessions = KnownTokens()
-        var ends: [String: Int64] = [:]
+        var rights: [String: (end: Int64, role: ViewerRole)] = [:]
         var isEmpty = true
     }
 
@@ -26,6 +33,8 @@ package final class Viewers: Sendable {
     static let sessionDays = 30
     /// The number of sessions per viewer; the oldest is deleted.
     private static let mostSessions = 20
+    /// Seconds that a login link is valid.
+    private static let linkSeconds: Int64 = 3600
 
     private let database: WatchedDatabase<Known>
 
@@ -35,6 +44,9 @@ package final class Viewers: Sendable {
         created INTEGER NOT NULL);
         CREATE TABLE IF NOT EXISTS sessions(id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE,
         viewer TEXT NOT NULL REFERENCES viewers ON DELETE CASCADE, ends INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS editors(viewer TEXT PRIMARY KEY REFERENCES viewers ON DELETE CASCADE) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS links(digest BLOB PRIMARY KEY,
+        viewer TEXT NOT NULL REFERENCES viewers ON DELETE CASCADE, ends INTEGER NOT NULL) WITHOUT ROWID;
         """
 
     /// Opens the database of a data directory, which the receiver may have open too.
@@ -50,13 +62,17 @@ package final class Viewers: Sendable {
             known.tokens.add(digest: viewer.data(0), device: viewer.text(1))
             known.isEmpty = false
         }
-        let session = try database.prepare("SELECT digest, id, ends FROM sessions")
+        let session = try database.prepare(
+            "SELECT digest, id, ends, viewer IN (SELECT viewer FROM editors) FROM sessions"
+        )
         while try session.step() {
             known.sessions.add(digest: session.data(0), device: session.text(1))
-            known.ends[session.text(1)] = session.required(2)
+            known.rights[session.text(1)] = (session.required(2), role(session.required(3)))
         }
         return known
     }
+
+    private static func role(_ isEditor: Int64) -> ViewerRole { isEditor != 0 ? .editor : .viewer }
 
     /// See `WatchedDatabase`.
     func refresh(waits: Bool) throws -> Bool { try database.refresh(waits: waits) }
@@ -67,24 +83,42 @@ package final class Viewers: Sendable {
     // MARK: Commands
 
     /// Creates a viewer and returns the token, shown once; nil if the name is taken.
-    package func add(_ name: String, at now: Date) throws -> GivenSecret? {
+    package func add(_ name: String, _ role: ViewerRole, at now: Date) throws -> GivenSecret? {
         let token = GivenSecret.newToken()
         return try database.change { database in
             let sql = "INSERT OR IGNORE INTO viewers VALUES (?,?,?)"
             try database.run(sql, name, token.digest, Self.seconds(now))
-            return database.changes == 1 ? token : nil
+            guard database.changes == 1 else { return nil }
+            if role == .editor { try database.run("INSERT INTO editors VALUES (?)", name) }
+            return token
+        }
+    }
+
+    /// Returns the secret of a new login link, which works once within an hour; nil if there is no
+    /// such viewer.
+    package func addLink(for name: String, at now: Date) throws -> GivenSecret? {
+        let secret = GivenSecret.newToken()
+        return try database.change { database in
+            try database.run(
+                "INSERT INTO links SELECT ?, name, ? FROM viewers WHERE name=?",
+                secret.digest,
+                Self.seconds(now) + Self.linkSeconds,
+                name
+            )
+            return database.changes == 1 ? secret : nil
         }
     }
 
     package func list(at now: Date) throws -> [ViewerEntry] {
         let sql = """
-            SELECT name, created, (SELECT count(*) FROM sessions WHERE viewer=name AND ends > ?)
-            FROM viewers ORDER BY name
+            SELECT name, created, (SELECT count(*) FROM sessions WHERE viewer=name AND ends > ?),
+            name IN (SELECT viewer FROM editors) FROM viewers ORDER BY name
             """
         return try database.ask { database in
             try database.rows(sql, Self.seconds(now)) { row in
                 ViewerEntry(
                     name: row.text(0),
+                    role: Self.role(row.required(3)),
                     created: Date(timeIntervalSince1970: TimeInterval(row.required(1))),
                     sessions: Int(row.required(2))
                 )
@@ -105,29 +139,53 @@ package final class Viewers: Sendable {
     /// Creates a session for a viewer's token; returns nil for an unknown token.
     func logIn(_ token: GivenSecret, at now: Date) throws -> GivenSecret? {
         guard let viewer = database.known.tokens.device(of: token) else { return nil }
-        let session = GivenSecret.newToken()
-        try database.change { database in
-            let (now, digest) = (Self.seconds(now), session.digest)
-            try database.run("DELETE FROM sessions WHERE ends <= ?", now)
-            let sql = "INSERT INTO sessions(digest, viewer, ends) VALUES (?,?,?)"
-            try database.run(sql, digest, viewer, now + Int64(Self.sessionDays) * 86_400)
-            try database.run(
-                """
-                DELETE FROM sessions WHERE viewer=?1 AND id NOT IN
-                (SELECT id FROM sessions WHERE viewer=?1 ORDER BY id DESC LIMIT \(Self.mostSessions))
-                """,
-                viewer
-            )
+        return try database.change { try Self.addSession(viewer, Self.seconds(now), $0) }
+    }
+
+    /// Creates a session for a login link and uses the link up; returns nil for one that is unknown,
+    /// used or expired.
+    func logIn(link secret: GivenSecret, at now: Date) throws -> GivenSecret? {
+        let (now, digest) = (Self.seconds(now), secret.digest)
+        return try database.change { database in
+            try database.run("DELETE FROM links WHERE ends <= ?", now)
+            let link = try database.prepare("SELECT viewer FROM links WHERE digest=?", digest)
+            guard try link.step() else { return nil }
+            let viewer = link.text(0)
+            try database.run("DELETE FROM links WHERE digest=?", digest)
+            return try Self.addSession(viewer, now, database)
         }
+    }
+
+    private static func addSession(
+        _ viewer: String,
+        _ now: Int64,
+        _ database: borrowing Connection
+    ) throws -> GivenSecret {
+        let session = GivenSecret.newToken()
+        try database.run("DELETE FROM sessions WHERE ends <= ?", now)
+        let sql = "INSERT INTO sessions(digest, viewer, ends) VALUES (?,?,?)"
+        try database.run(sql, session.digest, viewer, now + Int64(sessionDays) * 86_400)
+        try database.run(
+            """
+            DELETE FROM sessions WHERE viewer=?1 AND id NOT IN
+            (SELECT id FROM sessions WHERE viewer=?1 ORDER BY id DESC LIMIT \(mostSessions))
+            """,
+            viewer
+        )
         return session
     }
 
     func isLoggedIn(_ session: GivenSecret, at now: Date) -> Bool {
+        role(of: session, at: now) != nil
+    }
+
+    /// Returns the role of a session's viewer; nil if it is not logged in.
+    func role(of session: GivenSecret, at now: Date) -> ViewerRole? {
         let known = database.known
-        guard let id = known.sessions.device(of: session), let end = known.ends[id] else {
-            return false
-        }
-        return end > Self.seconds(now)
+        guard let id = known.sessions.device(of: session), let rights = known.rights[id],
+            rights.end > Self.seconds(now)
+        else { return nil }
+        return rights.role
     }
 
     func logOut(_ session: GivenSecret) throws {

@@ -24,6 +24,7 @@ struct HTTPConnection: @unchecked Sendable {
             else { continue }
             head.fields[field] = String(cString: value)
         }
+        withUnsafeMutablePointer(to: &head.query) { waypost_http_query(handle, addToQuery, $0) }
         return head
     }
 
@@ -76,6 +77,20 @@ struct HTTPConnection: @unchecked Sendable {
     func suspend() { MHD_suspend_connection(handle) }
 
     func resume() { MHD_resume_connection(handle) }
+}
+
+/// Called with each name and value of a query; `query` points to `RequestHead.query`.
+private func addToQuery(
+    _ query: UnsafeMutableRawPointer?,
+    _ kind: MHD_ValueKind,
+    _ name: UnsafePointer<CChar>?,
+    _ value: UnsafePointer<CChar>?
+) -> MHD_Result {
+    if let query = query?.assumingMemoryBound(to: [String: String].self), let name {
+        let (name, value) = (String(cString: name), value.map { String(cString: $0) } ?? "")
+        if query.pointee[name] == nil { query.pointee[name] = value }
+    }
+    return waypost_http_result(1)
 }
 
 // MARK: Callbacks of libmicrohttpd for streamed answers

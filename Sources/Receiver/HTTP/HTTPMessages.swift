@@ -25,6 +25,8 @@ package struct RequestHead: Sendable {
     /// The client's address: the peer's, or the one that a trusted proxy reports.
     package var address: String
     package var fields: [HTTPField: String] = [:]
+    /// The first value of each name in the query, decoded.
+    package var query: [String: String] = [:]
 
     /// The declared length of the body in bytes; nil if there is none.
     package var length: Int? { fields[.contentLength].flatMap { Int($0) } }

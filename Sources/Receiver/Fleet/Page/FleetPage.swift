@@ -54,7 +54,9 @@ final class FleetPage: Sendable {
         case "/login":
             try head.expect("GET")
             try expectViewers()
-            return .answer(HTTPAnswer(page: .logIn()))
+            return .answer(
+                HTTPAnswer(logIn: head.query["once"].map { .logIn(once: $0) } ?? .logIn())
+            )
         default:
             if head.path.hasPrefix(Self.live + "/") { return try stream(head) }
             guard head.path == "/" || head.path.hasPrefix("/device/") else { return nil }
@@ -136,17 +138,26 @@ final class FleetPage: Sendable {
         let client = head.address
         let clock = ContinuousClock()
         if let seconds = attempts.withLock({ $0.wait(client, at: clock.now) }) {
-            let wait = "Too many wrong tokens: try again in \(seconds) s."
-            var answer = HTTPAnswer(429, page: .logIn(wrong: wait))
+            let wait = "Too many wrong tokens or links: try again in \(seconds) s."
+            var answer = HTTPAnswer(429, logIn: .logIn(wrong: wait))
             answer.headers.append(("Retry-After", "\(seconds)"))
             return answer
         }
         // Counted before the check, so that parallel attempts count too.
         attempts.withLock { $0.failed(client, at: clock.now) }
-        let token = try body.withView { FormField.read("token", $0) } ?? ""
-        let given = GivenSecret(text: trimmed(token))
-        guard let session = try viewers.logIn(given, at: Date()) else {
-            return HTTPAnswer(403, page: .logIn(wrong: "This token is not known."))
+        let (once, token) = try body.withView {
+            (FormField.read("once", $0), FormField.read("token", $0) ?? "")
+        }
+        let given = GivenSecret(text: trimmed(once ?? token))
+        let session =
+            try once == nil
+            ? viewers.logIn(given, at: Date()) : viewers.logIn(link: given, at: Date())
+        guard let session else {
+            let wrong =
+                once == nil
+                ? "This token is not known."
+                : "This link was used already, or is older than an hour. Ask for another one."
+            return HTTPAnswer(403, logIn: .logIn(wrong: wrong))
         }
         attempts.withLock { $0.succeeded(client) }
         return cookieAnswer(head, session.text, age: Viewers.sessionDays * 86_400, to: "/")

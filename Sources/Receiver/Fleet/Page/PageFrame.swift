@@ -3,11 +3,20 @@ import Host
 
 extension HTTPAnswer {
     /// Answers with a page that loads nothing from other servers, and is not cached.
-    init(_ status: Int = 200, page: HTML) {
+    init(_ status: Int = 200, page: HTML) { self.init(status, page, referrer: "same-origin") }
+
+    /// Answers with a login page, whose address may have a link's secret: no other request gets it.
+    ///
+    /// Not `no-referrer`: browsers would then send the form with `Origin: null`.
+    init(_ status: Int = 200, logIn page: HTML) {
+        self.init(status, page, referrer: "strict-origin")
+    }
+
+    private init(_ status: Int, _ page: HTML, referrer: String) {
         self.init(status, type: "text/html; charset=utf-8", page.bytes)
         headers += [
             ("Content-Security-Policy", Self.policy), ("Cache-Control", "no-store"),
-            ("Referrer-Policy", "same-origin"), ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", referrer), ("X-Frame-Options", "DENY"),
             ("Cross-Origin-Opener-Policy", "same-origin"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
         ]
@@ -125,6 +134,18 @@ extension HTML {
         let machine = WallTime(milliseconds: milliseconds).rfc3339
         let words = seconds ? Words.second(milliseconds) : Words.minute(milliseconds)
         element("time", [("datetime", machine)], words)
+    }
+
+    /// Makes the page of a login link: one button, so that a preview of the link does not use it up.
+    static func logIn(once secret: String) -> HTML {
+        page("Log in – Waypost fleet", now: nil) { html in
+            html.raw(#"<form class="login" method="post" action="/login"><h1>Waypost fleet</h1>"#)
+            html.open(
+                "input",
+                [("type", "hidden"), ("name", "once"), ("value", String(secret.prefix(128)))]
+            )
+            html.raw("<p>This link logs in one browser, once.</p><button>Log in</button></form>")
+        }
     }
 
     /// Makes the login form.
