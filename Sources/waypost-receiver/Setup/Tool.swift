@@ -45,7 +45,7 @@ struct SystemManager {
 
     /// Throws Trouble with the command and what it printed.
     func run(_ verb: String, _ unit: String) throws {
-        let done = try tool.run([verb, "--quiet", unit])
+        let done = try tool.run([verb, unit])
         guard done.status != 0 else { return }
         throw Trouble(
             "systemctl \(verb) \(unit): \(done.output.trimmingCharacters(in: .whitespacesAndNewlines)); "
