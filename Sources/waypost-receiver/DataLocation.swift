@@ -63,11 +63,23 @@ struct DataLocation: ParsableArguments {
     ///
     /// Root becomes the folder's owner.
     func expectThere() throws {
+        try expectServed()
+        try orFail { try DataOwner.become(of: data) }
+    }
+
+    /// The same without a change of the user.
+    func expectServed() throws {
+        if given == nil, config == nil, access(ReceiverSettings.path, F_OK) == 0,
+            access(ReceiverSettings.path, R_OK) != 0
+        {
+            throw failure(
+                "this user may not read \(ReceiverSettings.path); run the command with sudo, or set --data"
+            )
+        }
         try Self.expectThere(data)
         if access(data, R_OK | W_OK | X_OK) != 0 {
             throw failure("\(data): \(Self.reason); run the command with sudo")
         }
-        try orFail { try FolderOwner(of: data).become() }
         guard access("\(data)/.receiver.sqlite", F_OK) != 0 else { return }
         throw failure(
             "\(data) is not the data folder of a server: no server has run with it; start one "
@@ -77,15 +89,11 @@ struct DataLocation: ParsableArguments {
 
     static func expectThere(_ data: String) throws {
         guard access(data, F_OK) != 0 else { return }
-        if errno == EACCES {
-            complain("\(data): \(reason); run the command with sudo")
-        } else {
-            var text = "there is no folder \(data); set --data to the server's folder"
-            if access(ReceiverSettings.path, F_OK) == 0, access(ReceiverSettings.path, R_OK) != 0 {
-                text += ", or run the command with sudo to use that of \(ReceiverSettings.path)"
-            }
-            complain(text)
-        }
+        complain(
+            errno == EACCES
+                ? "\(data): \(reason); run the command with sudo"
+                : "there is no folder \(data); set --data to the server's folder"
+        )
         throw ExitCode(1)
     }
 

@@ -37,6 +37,9 @@ struct ListenAddress {
         }
     }
 
+    /// Only programs on this machine reach it.
+    var isLoopback: Bool { host.hasPrefix("127.") }
+
     /// Returns a listening socket.
     func listen() throws -> Int32 {
         let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue

@@ -15,6 +15,7 @@ struct ReceiverProgram: ParsableCommand {
         subcommands: [
             Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
             ConfigCommand.self, SetupCommand.self,
+            BackupCommand.self, RestoreCommand.self, PruneCommand.self,
         ],
         // The options of `serve` may follow the program's name.
         defaultSubcommand: Serve.self

@@ -70,6 +70,20 @@ struct Serve: ParsableCommand {
         )
     )
     var influxTokenFile: String?
+    @Option(
+        help: ArgumentHelp(
+            "Delete days older than this once per day: 90d for all streams, STREAM=30d for one.",
+            valueName: "days"
+        )
+    )
+    var retain: [RetainedStream] = []
+    @Option(
+        help: ArgumentHelp(
+            "Serve metrics for Prometheus at /metrics of a loopback address, such as 127.0.0.1:9101.",
+            valueName: "address:port"
+        )
+    )
+    var metrics: String?
     @Flag(inversion: .prefixedNo, help: "Do not log each batch.") var quiet = false
     @Flag(help: "Print what the directory holds, and exit.") var summary = false
     @Flag(help: "With --summary: print one JSON object.") var json = false
@@ -83,9 +97,11 @@ struct Serve: ParsableCommand {
         try bucket.check(data)
         let needsFolder =
             summary || maxPerDay != nil || alertCommand ?? alertURL ?? influx != nil
+            || metrics != nil || !retain.isEmpty
         guard !BucketOptions.isBucket(data) || !needsFolder else {
             throw ValidationError(
-                "--alert-command, --alert-url, --influx, --max-per-day and --summary need a folder; "
+                "--alert-command, --alert-url, --influx, --max-per-day, --metrics, --retain and "
+                    + "--summary need a folder; "
                     + "--data s3://… has no local state"
             )
         }
@@ -99,6 +115,12 @@ struct Serve: ParsableCommand {
         }
         if let address = alertURL, !isWeb(address) {
             throw ValidationError("--alert-url takes http://… or https://…; not \(address)")
+        }
+        if let metrics, ListenAddress(metrics)?.isLoopback != true {
+            throw ValidationError(
+                "--metrics takes a loopback address and a port, such as 127.0.0.1:9101, because it asks "
+                    + "for no token; not \(metrics)"
+            )
         }
         do {
             _ = try influxTarget()
@@ -145,7 +167,7 @@ struct Serve: ParsableCommand {
         let signals = StopSignals()
         Heap.share()
         let isFolder = !BucketOptions.isBucket(data)
-        if isFolder { try FolderOwner(of: data).expectSelf() }
+        if isFolder { try DataOwner.expectSelf(data) }
         let list = try TokenList(
             file: tokens,
             folder: isFolder ? data : nil,
@@ -157,14 +179,24 @@ struct Serve: ParsableCommand {
         var bounds = HTTPBounds()
         bounds.isBehindProxy = behindProxy
         let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
+        let metrics = try metricsListener(application)
         try application.begin()
         announce(try address.text(of: socket), isOpen: application.isOpen())
         signals.wait()
         // Even if the disk hangs: answered batches are stored, and gateways resend the others.
         exitAfter(seconds: 4)
+        metrics?.windDown()
         application.windDown()
         daemon.windDown()
         application.finish()
+    }
+
+    private func metricsListener(_ application: any ReceiverApplication) throws -> MetricsListener?
+    {
+        guard let metrics, let address = ListenAddress(metrics),
+            let server = application as? IngestServer
+        else { return nil }
+        return try MetricsListener(socket: try address.listen(), metrics: server.metrics)
     }
 
     private func application(_ list: TokenList) throws -> any ReceiverApplication {
@@ -188,6 +220,7 @@ struct Serve: ParsableCommand {
             maxPerDay: Int64(maxPerDay?.bytes ?? 100_000_000_000),
             alerts: alerts,
             influx: try influxTarget(),
+            retention: Retention(retain),
             log: log
         )
     }

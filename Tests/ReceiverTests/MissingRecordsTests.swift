@@ -33,15 +33,12 @@ import Testing
                 #expect(try send(receiver, first...first + 9, device: device) == 200)
             }
         }
-        #expect(receiver.terminate() == 0)
-        let (files, copy) = (FileManager.default, receiver.folder + "-copy")
-        defer { try? files.removeItem(atPath: copy) }
-        try files.copyItem(atPath: receiver.folder, toPath: copy)
-        try receiver.start()
+        let copy = TemporaryFolder()
+        #expect(try receiver.command("backup", copy.path).status == 0)
         #expect(try send(receiver, 21...30) == 200)
         #expect(receiver.terminate() == 0)
-        try files.removeItem(atPath: receiver.folder)
-        try files.copyItem(atPath: copy, toPath: receiver.folder)
+        try FileManager.default.removeItem(atPath: receiver.folder)
+        #expect(try receiver.command("restore", copy.path).status == 0)
         try receiver.start()
         #expect(try send(receiver, 31...40) == 200)
         #expect(try send(receiver, 21...30, device: "d2") == 200)

@@ -23,6 +23,8 @@ final class ArchiveFollower: Sendable {
         /// Unreadable files and their lengths; more than `most` are retried at the next start.
         var unread: [String: Int64] = [:]
         var changes = 0
+        /// When the oldest unread part was noted; nil if everything was read.
+        var behindSince: ContinuousClock.Instant? = .now
 
         var isEmpty: Bool { lengths.isEmpty && !isIncomplete }
     }
@@ -92,6 +94,7 @@ final class ArchiveFollower: Sendable {
                 $0.isIncomplete = true
             }
             $0.lengths.merge(lengths) { $1 }
+            $0.behindSince = $0.behindSince ?? .now
         }
         wakeup.signal()
     }
@@ -102,6 +105,11 @@ final class ArchiveFollower: Sendable {
     /// True if everything that is stored was read, except unreadable files.
     var isDone: Bool { state.withLock { $0.isEmpty && !$0.isReading } }
 
+    /// How long the oldest part that is not read yet has waited; zero if everything was read.
+    var lag: Duration { state.withLock { $0.behindSince?.duration(to: .now) ?? .zero } }
+
+    var unreadFiles: Int { state.withLock { $0.unread.count } }
+
     var hasUnread: Bool { state.withLock { !$0.unread.isEmpty } }
 
     /// A number that increases with each read, and when `isBehind` ends.
@@ -110,7 +118,12 @@ final class ArchiveFollower: Sendable {
     // MARK: The thread
 
     /// Makes `follow` list all files.
-    func noteMissed() { state.withLock { ($0.isIncomplete, $0.isBehind) = (true, true) } }
+    func noteMissed() {
+        state.withLock {
+            ($0.isIncomplete, $0.isBehind) = (true, true)
+            $0.behindSince = $0.behindSince ?? .now
+        }
+    }
 
     /// Records the result of reading a file; logs an unreadable one once.
     func note(_ file: ArchiveFile, _ trouble: (any Error)?) {
@@ -155,6 +168,7 @@ final class ArchiveFollower: Sendable {
             state.withLock {
                 if $0.isBehind { $0.changes += 1 }
                 ($0.isBehind, $0.isReading) = (false, false)
+                if $0.isEmpty { $0.behindSince = nil }
             }
             wait()
         }

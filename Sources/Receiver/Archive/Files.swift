@@ -101,6 +101,11 @@ func syncAll(_ paths: [String], in directory: String) throws {
         for path in paths { try sync(path) { fsync($0) } }
         return
     }
+    try syncFileSystem(of: directory)
+}
+
+/// Flushes the whole file system that a folder is on.
+func syncFileSystem(of directory: String) throws {
     try sync(directory) { waypost_sync_file_system($0) }
 }
 
@@ -126,8 +131,8 @@ func removeDatabase(_ path: String) {
 final class DirectoryLock: Sendable {
     private let number: Int32
 
-    /// Creates the directory if needed, and locks it.
-    init(_ directory: String) throws {
+    /// Creates the directory if needed, and locks it; `inUse`: the error if another process has.
+    init(_ directory: String, inUse: String = "another receiver uses this directory") throws {
         do {
             try FileManager.default.createDirectory(
                 atPath: directory,
@@ -145,7 +150,7 @@ final class DirectoryLock: Sendable {
         guard number >= 0 else { throw Trouble("open", path) }
         guard flock(number, LOCK_EX | LOCK_NB) == 0 else {
             close(number)
-            throw Trouble("\(directory): another receiver uses this directory")
+            throw Trouble("\(directory): \(inUse)")
         }
     }
 

@@ -16,6 +16,8 @@ package struct IngestServer: ReceiverApplication {
     private let page: FleetPage
     private let alerts: Alerts
     private let forwarder: InfluxForwarder?
+    private let retainer: Retainer
+    package let metrics: ServerMetrics
     private let log: ServerLog
     private let version: String
 
@@ -25,7 +27,7 @@ package struct IngestServer: ReceiverApplication {
     ///
     /// `directory`: the archive's; `maxBody`: the maximum size of a body on the wire, in bytes;
     /// `maxPerDay`: the bytes that one device may store per day; `influx`: the InfluxDB that gets
-    /// the points.
+    /// the points; `retention`: how long records are kept.
     package init(
         directory: String,
         tokens: TokenList,
@@ -34,6 +36,7 @@ package struct IngestServer: ReceiverApplication {
         maxPerDay: Int64,
         alerts settings: AlertSettings = AlertSettings(),
         influx target: InfluxTarget? = nil,
+        retention: Retention = Retention(),
         log: ServerLog
     ) throws {
         let follower = try IndexFollower(directory: directory, log: log)
@@ -55,6 +58,15 @@ package struct IngestServer: ReceiverApplication {
         let fleet = try Fleet(directory: directory, enrolments: enrolments, follower: follower)
         page = try FleetPage(directory: directory, enrolments: enrolments, fleet: fleet)
         alerts = try Alerts(directory: directory, settings: settings, fleet: fleet, log: log)
+        retainer = try Retainer(directory: directory, retention: retention, log: log)
+        metrics = ServerMetrics(
+            directory: directory,
+            version: version,
+            archive: archive,
+            fleet: fleet,
+            follower: follower,
+            refusals: log.refusals
+        )
         requests = BatchRequests(maxBody: maxBody, spoolFolder: directory)
         self.tokens = tokens
         self.version = version
@@ -68,10 +80,14 @@ package struct IngestServer: ReceiverApplication {
         page.finish()
         alerts.finish()
         forwarder?.finish()
+        retainer.finish()
     }
 
-    /// Starts the alerts: only now can a device be late.
-    package func begin() throws { try alerts.start() }
+    /// Starts the alerts, because only now can a device be late, and the retention.
+    package func begin() throws {
+        try alerts.start()
+        try retainer.start()
+    }
 
     package func isOpen() -> Bool { tokens.isOpen && !enrolments.isInUse() }
 
@@ -177,9 +193,12 @@ package struct IngestServer: ReceiverApplication {
 
     private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {
         let device = try authorize(head, waits: true)
+        let size = wire.count
         return try requests.answer(head, wire, from: device, log) { batch, key, body in
             try expectGood(batch.device)
-            return try archive.store(batch, key: key, body: body)
+            let receipt = try archive.store(batch, key: key, body: body)
+            metrics.received(bytes: size)
+            return receipt
         }
     }
 }

@@ -2,10 +2,13 @@
 import Foundation
 import Glibc
 import Host
+import Synchronization
 
 /// Writes log lines without blocking: a line that standard error cannot take at once is lost.
 package struct ServerLog: Sendable {
     private let isQuiet: Bool
+    /// The refusals that were logged.
+    let refusals = RefusalCounts()
 
     package init(isQuiet: Bool) { self.isQuiet = isQuiet }
 
@@ -32,11 +35,22 @@ package struct ServerLog: Sendable {
 extension ServerLog {
     /// Logs a refused request and returns its answer.
     func refused(_ error: any Error) -> HTTPAnswer {
-        guard let refusal = error as? HTTPRefusal else {
+        let refusal = error as? HTTPRefusal
+        refusals.add(refusal?.status ?? 500)
+        guard let refusal else {
             write("error: \(error)")
             return HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)"))
         }
         write("refused \(refusal.status): \(refusal.reason)")
         return HTTPAnswer(refusal)
     }
+}
+
+/// Counts refused requests by status since the start.
+final class RefusalCounts: Sendable {
+    private let counts = Mutex<[Int: Int64]>([:])
+
+    func add(_ status: Int) { counts.withLock { $0[status, default: 0] += 1 } }
+
+    var all: [Int: Int64] { counts.withLock { $0 } }
 }

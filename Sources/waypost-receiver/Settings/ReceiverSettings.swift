@@ -27,6 +27,8 @@ struct ReceiverSettings: Configurable {
     var credentialsFile: String?
     var caFile: String?
     var allowsPlaintext = false
+    var retained: [String] = []
+    var metrics: String?
     var isQuiet = false
 
     static let table = KeyTable<ReceiverSettings>()
@@ -63,6 +65,10 @@ struct ReceiverSettings: Configurable {
             .says("With data = \"s3://…\": additional CAs to trust.")
         Key("allow_plaintext", \.allowsPlaintext, .boolean)
             .says("With data = \"s3://…\": allow http:// to other machines.")
+        Key("retain", \.retained, .retained)
+            .says("Delete days older than this once per day: for all streams, or for one.")
+        Key("metrics", optional: \.metrics, .loopback, example: "127.0.0.1:9101")
+            .says("Metrics for Prometheus, at /metrics of this address.")
         Key("quiet", \.isQuiet, .boolean).says("Do not log each batch.")
     }
 
@@ -98,7 +104,22 @@ struct ReceiverSettings: Configurable {
     }
 }
 
+extension ValueFormat where Value == [String] {
+    fileprivate static let retained = list(
+        "an array of ages such as \"400d\", for one stream \"linux_alsa_audio=30d\"",
+        problem: { text in
+            RetainedStream(argument: text) == nil ? "\"\(printable(text))\" is not an age" : nil
+        }
+    )
+}
+
 extension ValueFormat where Value == String {
+    fileprivate static let loopback = text(
+        "a loopback address and a port, such as 127.0.0.1:9101",
+        no: "loopback address",
+        parse: { ListenAddress($0)?.isLoopback == true ? $0 : nil },
+        written: { $0 }
+    )
     fileprivate static let listen = text(
         "IPV4-ADDRESS:PORT, such as 127.0.0.1:8080",
         no: "address and port",

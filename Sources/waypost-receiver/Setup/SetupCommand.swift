@@ -118,7 +118,7 @@ struct SetupCommand: ParsableCommand {
     /// Makes the viewer's link and a code as the owner of the data, and prints them.
     private func admit(_ host: SiteName, isPrivate: Bool, data: String) throws {
         let url = "https://\(host.text)"
-        try FolderOwner(of: data).become()
+        try DataOwner.become(of: data)
         print("\nThe page, for \(viewer):")
         try run(
             isViewer(data)

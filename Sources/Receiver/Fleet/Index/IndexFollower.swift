@@ -37,6 +37,10 @@ final class IndexFollower: Sendable {
     /// The number of changes of the index since the start.
     var changes: Int { files.changes }
 
+    /// How long the oldest record that is not in the index has waited, and the files that cannot be
+    /// read.
+    var lag: (time: Duration, unreadFiles: Int) { (files.lag, files.unreadFiles) }
+
     /// Stops the thread after its current transaction.
     func finish() { files.finish(within: .zero) }
 

@@ -121,7 +121,7 @@ final class IndexWriter {
     }
 
     /// Removes a file's rows, so that it is read again from its beginning.
-    private func forget(_ file: Int64) throws {
+    func forget(_ file: Int64) throws {
         for table in ["latest", "events", "states", "slots"] {
             try database.run("DELETE FROM \(table) WHERE file=?", file)
         }

@@ -1,0 +1,147 @@
+// `waypost-receiver backup`: copies a data folder, also while a server writes to it.
+import CLinux
+import Foundation
+import Glibc
+import Host
+import SQLite
+
+/// A backup of a data folder.
+///
+/// The databases are copied before the files. Each record file is then copied up to the length that
+/// the copy of the archive's database has: these bytes were on the disk before that was committed,
+/// and do not change. So the copy has exactly the records that its database knows. The databases
+/// get their names when all files are on the disk; until then, the folder is the backup before.
+package final class Backup {
+    /// Holds former copies of files that have changed other than by growing.
+    private static let replacedName = ".receiver-replaced"
+    private static let busy: Int32 = 60_000
+
+    private let data: String
+    private let folder: BackupFolder
+    private let copy: TreeCopy
+    private let time = SystemClock().wall().rfc3339
+    private var replaced: [String] = []
+    private var links = 0
+    private var missing = 0
+
+    /// Opens a data folder and the backup's folder, which is created if needed.
+    package init(of data: String, in path: String) throws {
+        guard fileSize(ArchiveFiles.index(in: data)) != nil else {
+            throw Trouble("no receiver has run on \(data); set --data to the receiver's folder")
+        }
+        self.data = data
+        folder = try BackupFolder(path, of: data)
+        copy = try TreeCopy(from: data, to: path)
+    }
+
+    /// Copies what is new; returns a line that says what was copied.
+    package func run() throws -> String {
+        let databases = try TreeCopy.databases(in: data)
+        for name in databases { try snapshot(name) }
+        try copyRecordFiles()
+        try copyOthers()
+        try syncFileSystem(of: folder.path)
+        try finish(databases)
+        return report()
+    }
+
+    /// Copies a database as of its last commit, under an unfinished name.
+    private func snapshot(_ name: String) throws {
+        let path = "\(folder.path)/\(name)\(TreeCopy.unfinished)"
+        removeDatabase(path)
+        // Made before SQLite does: digests of tokens are readable by their owner only.
+        var status = stat()
+        guard stat("\(data)/\(name)", &status) == 0 else {
+            throw Trouble("stat", "\(data)/\(name)")
+        }
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+        _ = try Descriptor(opening: path, flags, mode: status.st_mode & 0o777)
+        let database = try Connection(path: "\(data)/\(name)", access: .readOnly)
+        database.waitForOthers(milliseconds: Self.busy)
+        try database.copy(to: path)
+    }
+
+    private func copyRecordFiles() throws {
+        let former = ArchiveFiles.index(in: folder.path)
+        let database = try Connection(path: former + TreeCopy.unfinished, access: .readOnly)
+        var before = "0"
+        if fileSize(former) != nil {
+            try database.run("ATTACH ? AS former", former)
+            try expectLater(database)
+            before = "coalesce((SELECT length FROM former.files WHERE path=new.path), 0)"
+        }
+        let row = try database.prepare(
+            "SELECT path, length, \(before) FROM main.files AS new WHERE length>0 ORDER BY path"
+        )
+        while try row.step() {
+            try copyRecordFile(row.text(0), to: row.required(1), knownBefore: row.required(2))
+        }
+    }
+
+    /// Throws a Trouble if the backup before is of another server, or of a later time.
+    private func expectLater(_ database: borrowing Connection) throws {
+        let now = try ArchiveFiles.records(database)
+        let before = try database.integer("SELECT records FROM former.totals") ?? 0
+        guard before > now else { return }
+        throw Trouble(
+            "\(folder.path) has more records (\(before)) than \(data) (\(now)): it is of another server, "
+                + "or of a later time; name a new folder"
+        )
+    }
+
+    /// Brings the copy of a record file up to a length.
+    ///
+    /// `before`: its length in the backup before. What is behind it is not trusted: it may have been
+    /// written by a backup that a power cut ended.
+    private func copyRecordFile(_ path: String, to length: Int64, knownBefore before: Int64) throws
+    {
+        let copied = try copy.copiedSize(path)
+        if copied == length, before == length { return }
+        // Moved elsewhere by a person, or deleted after the database was copied.
+        guard let size = try copy.size(path), size >= length else {
+            missing += 1
+            return
+        }
+        let start = min(before, copied ?? 0)
+        if start <= length, try copied == nil || copy.isSame(path, before: start) {
+            try copy.copy(path, start..<length)
+        } else if try copy.copy(path, 0..<length, as: path + TreeCopy.unfinished) {
+            replaced.append(path)
+        }
+    }
+
+    /// Copies audio and other files; the server writes one before the record that names it.
+    private func copyOthers() throws {
+        try TreeCopy.forEachFile(in: data) { path, kind in
+            switch kind {
+            case .records: break
+            case .other: try copy.copyWhole(path)
+            case .link: links += 1
+            }
+        }
+        for name in try TreeCopy.stateFiles(in: data) { try copy.copyWhole(name) }
+    }
+
+    /// Makes this backup the valid one; all its bytes are on the disk.
+    private func finish(_ databases: [String]) throws {
+        for path in replaced {
+            try copy.rename(path, to: "\(Self.replacedName)/\(time)/\(path)")
+            try copy.rename(path + TreeCopy.unfinished, to: path)
+        }
+        for name in databases { try copy.rename(name + TreeCopy.unfinished, to: name) }
+        try folder.mark(time)
+        try syncFileSystem(of: folder.path)
+    }
+
+    private func report() -> String {
+        var line =
+            "backed up \(data) to \(folder.path): \(copy.bytes) bytes of \(copy.files) files copied"
+        if missing > 0 { line += ", \(missing) files were moved away" }
+        if links > 0 { line += ", \(links) symbolic links not followed" }
+        if !replaced.isEmpty {
+            line +=
+                ", \(replaced.count) changed files replaced (former copies in \(Self.replacedName))"
+        }
+        return line
+    }
+}

@@ -1,0 +1,87 @@
+// Recognises the folder of a backup.
+import Foundation
+import Glibc
+import Host
+import SQLite
+
+/// The folder that backups of one data folder are written to.
+///
+/// It has the same layout as the data folder. A marker, with the time of the last complete backup,
+/// tells it from other folders.
+struct BackupFolder {
+    static let marker = ".receiver-backup"
+    /// What a folder may hold before the first backup: an interrupted start, or a new file system.
+    private static let harmless: Set<String> = [".receiver.lock", "lost+found"]
+
+    let path: String
+    private let lock: DirectoryLock
+
+    /// Creates or opens the folder, and locks it; throws a Trouble if it is something else.
+    init(_ path: String, of data: String) throws {
+        try Self.expectApart(path, data)
+        self.path = path
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+        guard names.contains(Self.marker) || Self.harmless.isSuperset(of: names) else {
+            throw Trouble(
+                "\(path) is not empty and not a backup of waypost-receiver; name a new or an empty folder"
+            )
+        }
+        do {
+            lock = try DirectoryLock(path, inUse: "another backup is being written there")
+        } catch let error as StartFailure {
+            throw Trouble(error.description.replacingOccurrences(of: "--data ", with: ""))
+        }
+        // An early time is safe: devices are asked to send more than is missing.
+        if !names.contains(Self.marker) { try mark(SystemClock().wall().rfc3339) }
+    }
+
+    /// Stores the time of the state that a complete backup holds.
+    func mark(_ time: String) throws {
+        try SmallFile.replace("\(path)/\(Self.marker)", Array("\(time)\n".utf8), mode: 0o640)
+    }
+
+    /// Returns the time of the last complete backup; throws a Trouble without one.
+    static func time(of path: String) throws -> String {
+        let text = try? String(contentsOfFile: "\(path)/\(marker)", encoding: .utf8)
+        guard let text else {
+            throw Trouble("\(path) is not a backup of waypost-receiver; name the folder of one")
+        }
+        guard fileSize(ArchiveFiles.index(in: path)) != nil else {
+            throw Trouble("\(path) has no complete backup: the first one was interrupted")
+        }
+        return text.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Throws a Trouble if one of two folders is the other one or in it.
+    static func expectApart(_ backup: String, _ data: String) throws {
+        let (one, other) = (real(backup), real(data))
+        guard !"\(one)/".hasPrefix("\(other)/"), !"\(other)/".hasPrefix("\(one)/") else {
+            throw Trouble(
+                "\(backup) and \(data) lie in each other; a backup needs a folder of its own"
+            )
+        }
+    }
+
+    /// Returns a path without links, also of a folder that does not exist yet.
+    private static func real(_ path: String) -> String {
+        guard let whole = realpath(path, nil) else {
+            let parent = folder(ofPath: path)
+            guard parent != path else { return path }
+            return real(parent) + "/" + (path.split(separator: "/").last ?? "")
+        }
+        defer { free(whole) }
+        return String(cString: whole)
+    }
+}
+
+extension ArchiveFiles {
+    /// Returns how many records an archive's database has counted.
+    static func records(_ database: borrowing Connection) throws -> Int64 {
+        try database.integer("SELECT records FROM totals") ?? 0
+    }
+
+    /// Returns the committed length of a file; nil if the database does not know it.
+    static func length(_ path: String, _ database: borrowing Connection) throws -> Int64? {
+        try database.integer("SELECT length FROM files WHERE path=?", path)
+    }
+}

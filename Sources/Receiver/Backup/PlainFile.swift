@@ -1,0 +1,137 @@
+// Opens files for a copy, never through a symbolic link.
+import CLinux
+import Glibc
+import Host
+
+/// An open regular file below a folder; closed by deinit.
+struct PlainFile: ~Copyable {
+    private static let block = 1 << 20
+    /// Bytes before a place that show whether two files are the same up to there.
+    private static let tailSize: Int64 = 4096
+
+    /// O_PATH, a macro that Swift cannot import.
+    private static let pathOnly: Int32 = 0o10_000_000
+
+    private let number: Int32
+    private let path: String
+    /// Bytes, as it was opened.
+    let size: Int64
+    let mode: mode_t
+    let modified: timespec
+
+    private init(number: Int32, path: String, status: stat) {
+        (self.number, self.path) = (number, path)
+        size = Int64(status.st_size)
+        mode = status.st_mode & 0o777
+        modified = status.st_mtim
+    }
+
+    deinit { close(number) }
+
+    /// Opens a path relative to a folder; nil if there is none, or it is not a regular file.
+    ///
+    /// Throws a Trouble if a part of the path is a symbolic link.
+    static func open(
+        _ path: String,
+        in folder: borrowing Descriptor,
+        _ flags: Int32 = O_RDONLY,
+        mode: mode_t = 0
+    ) throws -> PlainFile? {
+        guard let number = try openBeneath(path, folder, flags, mode) else { return nil }
+        var status = stat()
+        guard fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(number)
+            return nil
+        }
+        return PlainFile(number: number, path: path, status: status)
+    }
+
+    /// Opens a path name by name, so that none of them can be a link; nil if there is none.
+    private static func openBeneath(
+        _ path: String,
+        _ folder: borrowing Descriptor,
+        _ flags: Int32,
+        _ mode: mode_t
+    ) throws -> Int32? {
+        let names = path.split(separator: "/").map(String.init)
+        var number = folder.number
+        defer { if number != folder.number { close(number) } }
+        for (index, name) in names.enumerated() {
+            let isLast = index == names.count - 1
+            // A pipe of that name must not block the caller, and a link is opened itself.
+            let kind = isLast ? flags | O_NONBLOCK : Self.pathOnly
+            let next = openat(number, name, kind | O_NOFOLLOW | O_CLOEXEC, mode)
+            guard next >= 0, !isLink(next) else {
+                let error = next >= 0 ? ELOOP : errno
+                if next >= 0 { close(next) }
+                if error == ENOENT || error == ENOTDIR { return nil }
+                guard error != ELOOP else {
+                    throw Trouble("\(path) is or is behind a symbolic link, which is not followed")
+                }
+                errno = error
+                throw Trouble("open", path)
+            }
+            if isLast { return next }
+            if number != folder.number { close(number) }
+            number = next
+        }
+        return nil
+    }
+
+    private static func isLink(_ number: Int32) -> Bool {
+        var status = stat()
+        return fstat(number, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    }
+
+    /// Returns whether the bytes before a place are those of another file, as far as the last 4 kB
+    /// show.
+    func hasSameTail(as other: borrowing PlainFile, before place: Int64) throws -> Bool {
+        let start = max(0, place - Self.tailSize)
+        return try read(Int(place - start), at: start)
+            == other.read(Int(place - start), at: start)
+    }
+
+    /// Copies bytes of another file to the same place in this one, cuts off what is behind them,
+    /// and takes over the time of the change.
+    func take(_ range: Range<Int64>, of other: borrowing PlainFile) throws {
+        var place = range.lowerBound
+        while place < range.upperBound {
+            let block = try other.read(
+                Int(min(Int64(Self.block), range.upperBound - place)),
+                at: place
+            )
+            guard !block.isEmpty else { throw Trouble("\(other.path) has become shorter") }
+            try write(block, at: place)
+            place += Int64(block.count)
+        }
+        guard ftruncate(number, Int(range.upperBound)) == 0 else { throw Trouble("truncate", path) }
+        var times = [other.modified, other.modified]
+        guard futimens(number, &times) == 0 else { throw Trouble("utimens", path) }
+    }
+
+    /// Reads up to `count` bytes; fewer only at the file's end.
+    private func read(_ count: Int, at place: Int64) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var done = 0
+        while done < count {
+            let got = bytes.withUnsafeMutableBytes {
+                pread(number, $0.baseAddress.map { $0 + done }, count - done, Int(place) + done)
+            }
+            guard got >= 0 else { throw Trouble("read", path) }
+            if got == 0 { break }
+            done += got
+        }
+        return Array(bytes.prefix(done))
+    }
+
+    private func write(_ bytes: [UInt8], at place: Int64) throws {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(number, $0.baseAddress.map { $0 + done }, $0.count - done, Int(place) + done)
+            }
+            guard count > 0 else { throw Trouble("write", path) }
+            done += count
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// `waypost-receiver restore`: copies a backup into a data folder that has nothing newer.
+import CLinux
+import Foundation
+import Glibc
+import Host
+import SQLite
+
+/// A restore of a backup.
+///
+/// Nothing is changed before all of the backup is checked. The archive's database comes last: if
+/// the restore is interrupted, the server refuses to start until it was run again.
+package final class Restore {
+    /// The number of files that an error names.
+    private static let mostNamed = 10
+    private static let inUse =
+        "a server is running on it; stop it first, such as with: systemctl stop waypost-receiver"
+
+    private let backup: String
+    private let data: String
+    /// The time of the backup's state.
+    private let time: String
+    private let lock: DirectoryLock
+    private let copy: TreeCopy
+    private let database: Connection
+    private var missing = 0
+
+    /// Opens a backup and locks the data folder, which is created if needed.
+    package init(_ backup: String, to data: String) throws {
+        try BackupFolder.expectApart(backup, data)
+        time = try BackupFolder.time(of: backup)
+        (self.backup, self.data) = (backup, data)
+        lock = try DirectoryLock(data, inUse: Self.inUse)
+        copy = try TreeCopy(from: backup, to: data)
+        database = try Connection(path: ArchiveFiles.index(in: backup), access: .readOnly)
+    }
+
+    /// Restores the backup; returns lines that say what was copied and what to do next.
+    package func run() throws -> [String] {
+        try expectNothingNewer()
+        try expectWhole()
+        try forEachRow { path, length in
+            let start = try copy.copiedSize(path) ?? 0
+            guard start < length else { return }
+            if try !copy.copy(path, start..<length) { missing += 1 }
+        }
+        try TreeCopy.forEachFile(in: backup) { path, kind in
+            if kind == .other { try copy.copyWhole(path, replaces: false) }
+        }
+        for name in try TreeCopy.stateFiles(in: backup) {
+            try copy.copyWhole(name, replaces: false)
+        }
+        for name in try TreeCopy.databases(in: backup) { try restoreDatabase(name) }
+        try syncFileSystem(of: data)
+        return report()
+    }
+
+    private func forEachRow(_ body: (String, Int64) throws -> Void) throws {
+        let row = try database.prepare(
+            "SELECT path, length FROM files WHERE length>0 ORDER BY path"
+        )
+        while try row.step() { try body(row.text(0), row.required(1)) }
+    }
+
+    /// Throws a Trouble if the data folder has records that the backup does not have.
+    private func expectNothingNewer() throws {
+        var newer: [String] = []
+        try TreeCopy.forEachFile(in: data) { path, kind in
+            guard kind == .records, let size = try copy.copiedSize(path), size > 0 else { return }
+            let length = try ArchiveFiles.length(path, database) ?? 0
+            guard try size > length || !copy.isSame(path, before: size) else { return }
+            newer.append("\(path) (\(size) bytes, \(length) in the backup)")
+        }
+        let (here, there) = (try? storedRecords(), try ArchiveFiles.records(database))
+        if newer.isEmpty, let here, here > there {
+            newer.append(".receiver.sqlite (\(here) records, \(there) in the backup)")
+        }
+        guard !newer.isEmpty else { return }
+        let more = newer.count - Self.mostNamed
+        throw Trouble(
+            "\(data) is newer than the backup of \(time), nothing was changed. Newer: "
+                + newer.prefix(Self.mostNamed).joined(separator: ", ")
+                + (more > 0 ? " and \(more) more" : "")
+                + ". To go back to the backup, move \(data) away, keep it, and restore into an empty folder"
+        )
+    }
+
+    /// Returns the number of records that the data folder's own database has counted.
+    private func storedRecords() throws -> Int64? {
+        let path = ArchiveFiles.index(in: data)
+        guard fileSize(path) != nil else { return nil }
+        return try ArchiveFiles.records(Connection(path: path, access: .readOnly))
+    }
+
+    /// Throws a Trouble if a file of the backup is shorter than its database says.
+    private func expectWhole() throws {
+        try forEachRow { path, length in
+            guard let size = try copy.size(path), size < length else { return }
+            throw Trouble(
+                "\(backup)/\(path) holds \(size) bytes, \(length) were backed up: use another backup, or "
+                    + "move this file away to go on without it"
+            )
+        }
+    }
+
+    /// Restores a database; other than the archive's, only if there is none.
+    private func restoreDatabase(_ name: String) throws {
+        let (path, archive) = ("\(data)/\(name)", ArchiveFiles.index(in: data))
+        guard path == archive || fileSize(path) == nil else { return }
+        let new = path + TreeCopy.unfinished
+        removeDatabase(new)
+        var status = stat()
+        guard stat("\(backup)/\(name)", &status) == 0 else { throw Trouble("stat", name) }
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+        _ = try Descriptor(opening: new, flags, mode: status.st_mode & 0o777)
+        try Connection(path: "\(backup)/\(name)", access: .readOnly).copy(to: new)
+        if path == archive { try syncFileSystem(of: data) }
+        // A journal of another database must never meet this one.
+        removeDatabase(path)
+        try copy.rename(name + TreeCopy.unfinished, to: name)
+    }
+
+    private func report() -> [String] {
+        var lines = [
+            "restored \(copy.bytes) bytes of \(copy.files) files to \(data): the state of \(time)"
+        ]
+        if missing > 0 {
+            lines.append("\(missing) files are not in the backup, because they had been moved away")
+        }
+        return lines + [
+            "Start the server. Devices do not send again what they uploaded after the backup; the page "
+                + "names those whose record numbers have a hole. On each of them run:",
+            "    sudo waypost resend --since \(time)",
+        ]
+    }
+}

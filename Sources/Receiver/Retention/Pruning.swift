@@ -1,0 +1,228 @@
+// Deletes whole days of records, also while a server writes to the same folder.
+import CLinux
+import Foundation
+import Glibc
+package import Host
+import SQLite
+
+/// What a stream's deleted days held.
+package struct PrunedStream: Sendable {
+    package var stream: String
+    /// The folders' days, in order.
+    package var days: [String]
+    package var files = 0
+    package var bytes: Int64 = 0
+}
+
+/// Deletes days that are over for longer than a retention.
+///
+/// The folder of a day is renamed and its rows in `files` are deleted in one transaction of the
+/// archive's database, in which the server cannot write; its content is deleted after that. The ids
+/// of its records stay known, so that a gateway's late retry is answered as a duplicate and stores
+/// nothing. A new record of such a day begins a new file, which the next run deletes. After a kill
+/// at any point, the next run finishes the rest.
+package struct Pruning {
+    /// Begins the names of folders that are being deleted.
+    private static let trash = ".receiver-pruned-"
+    private static let busy: Int32 = 60_000
+
+    private let directory: String
+    private let retention: Retention
+    /// Nil for all devices.
+    private let device: String?
+    private let now: WallTime
+
+    /// A stream's day that is to be deleted.
+    private struct OldDay: Hashable, Comparable {
+        var stream: String
+        var date: String
+
+        static func < (left: Self, right: Self) -> Bool {
+            (left.stream, left.date) < (right.stream, right.date)
+        }
+    }
+
+    package init(
+        _ directory: String,
+        retention: Retention,
+        device: String? = nil,
+        at now: WallTime = SystemClock().wall()
+    ) throws {
+        guard fileSize(ArchiveFiles.index(in: directory)) != nil else {
+            throw Trouble(
+                "no receiver has run on \(directory); set --data to the receiver's folder"
+            )
+        }
+        // The id becomes a part of a path.
+        guard device.map({ !$0.contains("/") && !["", ".", ".."].contains($0) }) ?? true else {
+            throw Trouble("\(device ?? "") is not a device id")
+        }
+        (self.directory, self.retention, self.device, self.now) = (
+            directory, retention, device, now
+        )
+    }
+
+    /// Deletes the days, or only counts them; returns the streams that have some, by name.
+    ///
+    /// `stop` ends it early; the next run goes on.
+    package func run(isDryRun: Bool = false, until stop: StopSignal? = nil) throws -> [PrunedStream]
+    {
+        if !isDryRun { emptyTrash() }
+        var streams: [String: PrunedStream] = [:]
+        for day in try oldDays() where stop?.isRaised != true {
+            var stream = streams[day.stream] ?? PrunedStream(stream: day.stream, days: [])
+            let (files, bytes) = contents(of: day)
+            stream.files += files
+            stream.bytes += bytes
+            stream.days.append(day.date)
+            streams[day.stream] = stream
+            if !isDryRun { try delete(day) }
+        }
+        if !isDryRun { try forgetInIndex() }
+        return streams.values.sorted { $0.stream < $1.stream }
+    }
+
+    // MARK: The days
+
+    private func isOld(_ stream: String, _ date: String) -> Bool {
+        guard let first = retention.firstDay(of: stream, at: now), Day(date) != nil else {
+            return false
+        }
+        return date < first
+    }
+
+    /// Returns the old days in the folders and in the database, which may know files that were moved
+    /// away.
+    private func oldDays() throws -> [OldDay] {
+        var days = Set(try rows().map { OldDay(stream: $0.stream, date: $0.date) })
+        for top in names(inFolder: directory) where top.hasPrefix("stream=") {
+            days.formUnion(self.days(of: String(top.dropFirst(7)), in: top, prefix: "date="))
+        }
+        for stream in names(inFolder: "\(directory)/audio") {
+            days.formUnion(self.days(of: stream, in: "audio/\(stream)", prefix: ""))
+        }
+        // What lies on another disk, behind a link, is left alone.
+        return days.filter { day in !folders(of: day).contains(where: isBehindLink) }.sorted()
+    }
+
+    private func days(of stream: String, in folder: String, prefix: String) -> [OldDay] {
+        names(inFolder: "\(directory)/\(folder)").filter { $0.hasPrefix(prefix) }
+            .map { OldDay(stream: stream, date: String($0.dropFirst(prefix.count))) }
+            .filter { day in
+                isOld(day.stream, day.date) && folders(of: day).contains(where: isFolder)
+            }
+    }
+
+    /// Returns the old files that the database knows.
+    private func rows() throws -> [ArchiveFile] {
+        let database = try Connection(path: ArchiveFiles.index(in: directory), access: .readOnly)
+        return try database.rows("SELECT path, length FROM files") {
+            ArchiveFile(path: $0.text(0), length: $0.required(1))
+        }.filter { isOld($0.stream, $0.date) && $0.device == device ?? $0.device }
+    }
+
+    /// Returns the folders of a day with its records and its audio.
+    private func folders(of day: OldDay) -> [String] {
+        let (records, audio) = (
+            "stream=\(day.stream)/date=\(day.date)", "audio/\(day.stream)/\(day.date)"
+        )
+        guard let device else { return [records, audio] }
+        return ["\(records)/device=\(device)", "\(audio)/\(device)"]
+    }
+
+    private func contents(of day: OldDay) -> (files: Int, bytes: Int64) {
+        var (files, bytes) = (0, Int64(0))
+        for folder in folders(of: day) where isFolder(folder) {
+            let path = "\(directory)/\(folder)"
+            guard let names = FileManager.default.enumerator(atPath: path) else { continue }
+            for case let name as String in names {
+                var status = stat()
+                guard lstat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG
+                else { continue }
+                files += 1
+                bytes += Int64(status.st_size)
+            }
+        }
+        return (files, bytes)
+    }
+
+    private func mode(_ path: String) -> mode_t {
+        var status = stat()
+        return lstat("\(directory)/\(path)", &status) == 0 ? status.st_mode & S_IFMT : 0
+    }
+
+    private func isFolder(_ path: String) -> Bool { mode(path) == S_IFDIR }
+
+    private func isBehindLink(_ path: String) -> Bool {
+        var part = path
+        while part != "." {
+            if mode(part) == S_IFLNK { return true }
+            part = folder(ofPath: part)
+        }
+        return false
+    }
+
+    // MARK: Deletion
+
+    private func delete(_ day: OldDay) throws {
+        // Also after a failure: on a full disk this makes room for the next try.
+        defer { emptyTrash() }
+        let archive = try Connection(path: ArchiveFiles.index(in: directory), access: .readWrite)
+        archive.waitForOthers(milliseconds: Self.busy)
+        try archive.execute("PRAGMA synchronous=FULL")
+        // The server waits for this transaction, so it deletes nothing itself.
+        try archive.transaction { archive in
+            for folder in folders(of: day) where isFolder(folder) { try moveAway(folder) }
+            let records = folders(of: day)[0]
+            // "0" follows "/".
+            try archive.run(
+                "DELETE FROM files WHERE path >= ? AND path < ?",
+                "\(records)/",
+                "\(records)0"
+            )
+        }
+    }
+
+    /// Renames a folder, and deletes the folders around it that became empty.
+    private func moveAway(_ name: String) throws {
+        let path = "\(directory)/\(name)"
+        guard rename(path, "\(directory)/\(Self.trash)\(UUID().uuidString)") == 0 else {
+            throw Trouble("rename", path)
+        }
+        // On the disk before the rows are gone: a start would cut a file that has none.
+        try syncFolder(folder(ofPath: path))
+        var parent = folder(ofPath: name)
+        while parent != ".", rmdir("\(directory)/\(parent)") == 0 {
+            parent = folder(ofPath: parent)
+        }
+    }
+
+    /// Deletes what this run and earlier ones have renamed.
+    private func emptyTrash() {
+        let files = FileManager.default
+        for name in (try? files.contentsOfDirectory(atPath: directory)) ?? []
+        where name.hasPrefix(Self.trash) {
+            // What stays is deleted by the next run.
+            try? files.removeItem(atPath: "\(directory)/\(name)")
+        }
+    }
+
+    /// Deletes the rows of files that the archive does not have any more from the page's index.
+    private func forgetInIndex() throws {
+        guard let reader = try FleetIndex.openToRead(in: directory) else { return }
+        let old = try IndexWriter.files(reader).filter { _, file in
+            isOld(file.stream, file.date) && file.device == device ?? file.device
+        }
+        guard !old.isEmpty else { return }
+        let archive = try Connection(path: ArchiveFiles.index(in: directory), access: .readOnly)
+        let index = try FleetIndex.open(in: directory)
+        index.waitForOthers(milliseconds: Self.busy)
+        let writer = IndexWriter(index, directory: directory)
+        for (id, file) in old {
+            try writer.database.transaction { _ in
+                // A file that has come since is indexed only after this transaction.
+                if try ArchiveFiles.length(file.path, archive) == nil { try writer.forget(id) }
+            }
+        }
+    }
+}
