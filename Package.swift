@@ -295,7 +295,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Receiver", "HTTP", "Host", "JSON",
+                "Receiver", "HTTP", "Host", "JSON", "Configuration",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict

@@ -3,10 +3,11 @@
 /// All keys in file order, followed by the tables that users name.
 package struct KeyTable<Settings: Configurable>: Sendable {
     package let keys: [Key<Settings>]
-    let named: NamedTables<Settings>
+    /// Nil if the file has no tables that users name.
+    let named: NamedTables<Settings>?
     private let positions: [String: Int]
 
-    package init(_ named: NamedTables<Settings>) {
+    package init(_ named: NamedTables<Settings>? = nil) {
         keys = Settings.keys
         self.named = named
         positions = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1.path, $0) })
@@ -20,6 +21,13 @@ package struct KeyTable<Settings: Configurable>: Sendable {
         keys.map(\.section).reduce(into: []) { names, name in
             if !name.isEmpty, names.last != name { names.append(name) }
         }
+    }
+
+    /// Returns the value of each key that has one, as a file would have it.
+    package func literals(_ settings: Settings) -> [(path: String, value: Literal)] {
+        let lines = keys.compactMap { key in key.written(settings).map { "\(key.path) = \($0)\n" } }
+        let entries = try? TOMLDocument(Array(lines.joined().utf8)).entries()
+        return (entries ?? []).map { ($0.path, $0.value) }
     }
 }
 

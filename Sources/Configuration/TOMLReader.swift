@@ -184,23 +184,25 @@ private struct TOMLReader<Settings: Configurable> {
         if let free {
             return set(free, to: .member(entry.key, entry.value), from: place, at: entry.path)
         }
-        let isNamed = entry.path.hasPrefix(table.named.section + ".")
-        return isNamed ? takeNamed(entry, at: place) : isSection(entry, at: place)
+        if let tables = table.named, entry.path.hasPrefix(tables.section + ".") {
+            return takeNamed(entry, of: tables, at: place)
+        }
+        return isSection(entry, at: place)
     }
 
     /// Accepts a section; reports an unknown key or section.
     private mutating func isSection(_ entry: TOMLEntry, at place: Origin) -> Bool {
         let isTable = entry.value == .table
         let path = printable(entry.path)
-        let isNamed = entry.path == table.named.section
-        if isNamed || table.sections.contains(entry.path) {
+        let section = table.named?.section
+        if entry.path == section || table.sections.contains(entry.path) {
             if isTable { return true }
-            let section = table.named.section
-            let allowed = isNamed ? "a table for each \(section): [\(section).NAME]" : "a section"
+            let allowed =
+                entry.path == section ? "a table for each \(path): [\(path).NAME]" : "a section"
             add(place, path, "found \(entry.value.foundKind)", allowed: allowed)
             return false
         }
-        let sections = table.sections + [table.named.section]
+        let sections = table.sections + (section.map { [$0] } ?? [])
         let names = isTable && !path.contains(".") ? sections : table.keys.map(\.path)
         let near = namedTable(meantBy: entry) ?? nearest(to: path, among: names)
         add(place, path, (isTable ? "unknown section" : "unknown key") + hint(near), allowed: nil)
@@ -213,42 +215,46 @@ private struct TOMLReader<Settings: Configurable> {
 
     /// Returns `[stream.weather]` as a suggestion for `[streams.weather]`.
     private func namedTable(meantBy entry: TOMLEntry) -> String? {
-        guard entry.path.hasPrefix(table.named.section + "s."), entry.value == .table,
-            table.named.problem(entry.key) == nil
+        guard let tables = table.named, entry.path.hasPrefix(tables.section + "s."),
+            entry.value == .table, tables.problem(entry.key) == nil
         else { return nil }
-        return "[\(table.named.section).\(entry.key)]"
+        return "[\(tables.section).\(entry.key)]"
     }
 
     /// Handles `[stream.weather]`, and anything below `stream` that is not a key.
-    private mutating func takeNamed(_ entry: TOMLEntry, at place: Origin) -> Bool {
+    private mutating func takeNamed(
+        _ entry: TOMLEntry,
+        of tables: NamedTables<Settings>,
+        at place: Origin
+    ) -> Bool {
         let path = printable(entry.path)
-        let name = entry.path.dropFirst(table.named.section.count + 1).prefix { $0 != "." }
-        guard origins["\(table.named.section).\(name)"] == nil else {
-            let names = table.named.described.map(\.key.name)
+        let name = entry.path.dropFirst(tables.section.count + 1).prefix { $0 != "." }
+        guard origins["\(tables.section).\(name)"] == nil else {
+            let names = tables.described.map(\.key.name)
             let message = "unknown key" + hint(nearest(to: entry.key, among: names))
             add(place, path, message, allowed: names.joined(separator: ", "))
             return false
         }
-        if let (message, allowed) = whyNoTable(entry) {
+        if let (message, allowed) = whyNoTable(entry, of: tables) {
             add(place, path, message, allowed: allowed)
             return false
         }
-        table.named.add(entry.key, &settings)
-        named += table.named.keys(entry.key)
+        tables.add(entry.key, &settings)
+        named += tables.keys(entry.key)
         origins[entry.path] = place
         return true
     }
 
-    private func whyNoTable(_ entry: TOMLEntry) -> (message: String, allowed: String)? {
-        let (section, limit) = (table.named.section, table.named.limit)
+    private func whyNoTable(_ entry: TOMLEntry, of tables: NamedTables<Settings>)
+        -> (message: String, allowed: String)?
+    {
+        let (section, limit) = (tables.section, tables.limit)
         guard entry.value == .table else {
-            let allowed = "a table: [\(section).\(table.named.example)] and its keys"
+            let allowed = "a table: [\(section).\(tables.example)] and its keys"
             return ("found \(entry.value.foundKind)", allowed)
         }
-        if let problem = table.named.problem(entry.key) {
-            return (problem, table.named.allowedName)
-        }
-        guard table.named.names(settings).count < limit else {
+        if let problem = tables.problem(entry.key) { return (problem, tables.allowedName) }
+        guard tables.names(settings).count < limit else {
             return ("is one \(section) too many", "up to \(limit) tables [\(section).NAME]")
         }
         return nil
@@ -280,20 +286,19 @@ private struct TOMLReader<Settings: Configurable> {
     }
 
     private func whyUnknown(_ variable: String) -> String {
-        let (section, example) = (table.named.section, table.named.example)
-        for (key, _) in table.named.described {
+        for (key, _) in table.named?.described ?? [] {
             // `WAYPOST_STREAM_` and `_MAX_RATE`, with the table's name between them.
-            guard let middle = key.variable.firstRange(ofPart: example.uppercased()) else {
-                continue
-            }
+            guard let tables = table.named,
+                let middle = key.variable.firstRange(ofPart: tables.example.uppercased())
+            else { continue }
             let start = key.variable[..<middle.lowerBound]
             let end = key.variable[middle.upperBound...]
             guard variable.hasPrefix(start), variable.dropFirst(start.count).hasSuffix(end) else {
                 continue
             }
             let name = variable.dropFirst(start.count).dropLast(end.count).lowercased()
-            return "names a \(section) that is not configured; "
-                + "[\(section).\(printable(name))] declares it"
+            return "names a \(tables.section) that is not configured; "
+                + "[\(tables.section).\(printable(name))] declares it"
         }
         let near = nearest(to: variable, among: table.keys.map(\.variable))
         return "is not a configuration key" + hint(near)

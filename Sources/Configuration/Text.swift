@@ -9,6 +9,7 @@ extension KeyTable {
                 ?? "#\(key.name) = \(key.example ?? "")"
             return "\n" + comment(key) + "\(line)\n"
         }
+        guard let named else { return text }
         text += "\n" + named.about.map { "# \($0)\n" }.joined()
         text += "#[\(named.section).\(named.example)]\n"
         for (key, value) in named.described {
@@ -26,7 +27,7 @@ extension KeyTable {
     ///
     /// Members of tables with free keys are counted, not shown, because they may be secrets.
     package func shown(_ loaded: Loaded<Settings>) -> String {
-        written(table: named.names(loaded.values)) { key in
+        written(table: named?.names(loaded.values) ?? []) { key in
             let origin =
                 switch loaded.origins[key.path] {
                 case nil: "default"
@@ -46,7 +47,7 @@ extension KeyTable {
     /// Writes all keys in file order under their sections.
     private func written(table names: [String] = [], _ line: (Key<Settings>) -> String) -> String {
         var (text, section) = ("", "")
-        for key in keys + names.flatMap(named.keys) {
+        for key in keys + names.flatMap({ named?.keys($0) ?? [] }) {
             if key.section != section {
                 section = key.section
                 text += "\n[\(section)]\n"
@@ -67,6 +68,7 @@ extension KeyTable {
             let value = key.defaultText.map { "= \($0)" }
             text += entry(key, value ?? "(not set; such as \(key.example ?? ""))")
         }
+        guard let named else { return text }
         text += "# [\(named.section).NAME]\n\n\(escaped(named.about.joined(separator: " ")))\n\n"
         for (key, value) in named.described { text += entry(key, "= \(value)") }
         return text

@@ -17,7 +17,7 @@ struct BackupCommand: ParsableCommand {
     @OptionGroup var place: DataLocation
 
     func run() throws {
-        try place.expectThere()
+        try place.expectServed()
         let line = try place.orFail {
             try DataOwner.become(of: place.data, creating: folder)
             return try Backup(of: place.data, in: folder).run()

@@ -31,7 +31,10 @@ struct BucketOptions: ParsableArguments {
     var credentialsFile: String?
     @Option(help: ArgumentHelp("With --data s3://…: additional CAs to trust.", valueName: "file"))
     var caFile: String?
-    @Flag(help: "With --data s3://…: http:// to other machines, which anyone on the way can read.")
+    @Flag(
+        inversion: .prefixedNo,
+        help: "With --data s3://…: http:// to other machines, which anyone on the way can read."
+    )
     var allowPlaintext = false
 
     static func isBucket(_ data: String) -> Bool { data.hasPrefix(scheme) }

@@ -1,6 +1,7 @@
 // `waypost-receiver codes`: makes, lists and drops enrolment codes.
 import ArgumentParser
 import FoundationEssentials
+import Host
 import Receiver
 
 struct Codes: ParsableCommand {
@@ -12,7 +13,9 @@ struct Codes: ParsableCommand {
     )
 
     struct Add: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Make a code, and print it once.")
+        static let configuration = CommandConfiguration(
+            abstract: "Make codes, and print them once."
+        )
 
         @OptionGroup var place: DataLocation
         @Option(help: "Days until the code expires.") var days = 7
@@ -20,6 +23,8 @@ struct Codes: ParsableCommand {
         var device: String?
         @Flag(help: "Allow an enrolled device; its old token ends.")
         var replace = false
+        @Option(name: .customShort("n"), help: "How many codes to make.") var count = 1
+        @Flag(help: "Print CSV with a header: id, code, valid_until, device.") var csv = false
 
         mutating func validate() throws {
             guard (1...366).contains(days) else {
@@ -28,19 +33,34 @@ struct Codes: ParsableCommand {
             if let device, !isName(device) {
                 throw ValidationError("--device takes a device_id: letters, digits, . - and _")
             }
+            guard (1...10_000).contains(count) else {
+                throw ValidationError("-n takes a whole number from 1 to 10000")
+            }
+            guard device == nil || count == 1 else {
+                throw ValidationError("a device needs one code; -n does not go with --device")
+            }
         }
 
         mutating func run() throws {
             let end = Date(timeIntervalSinceNow: TimeInterval(days) * 86_400)
             let terms = CodeTerms(device: device, replaces: replace)
+            try place.expectThere()
             try expectUsable(terms)
-            let (id, code) = try place.perform { try $0.add(until: end, terms) }
-            print(code.grouped)
+            let codes = try place.perform { try $0.add(count, until: end, terms) }
+            if csv {
+                print("id,code,valid_until,device")
+                let rest =
+                    "\(WallTime(milliseconds: Int64(end.timeIntervalSince1970 * 1000)).rfc3339),\(device ?? "")"
+                for (id, code) in codes { print("\(id),\(code.grouped),\(rest)") }
+            } else {
+                for (_, code) in codes { print(code.grouped) }
+            }
+            let text = "good once until \(day(end))\(terms.text); "
             tell(
-                "code \(id), good once until \(day(end))\(terms.text); kept as a hash: it cannot be "
-                    + "shown again"
+                codes.count == 1
+                    ? "code \(codes[0].id), \(text)kept as a hash: it cannot be shown again"
+                    : "\(codes.count) codes, each \(text)kept as hashes: they cannot be shown again"
             )
-            place.warnIfNoReceiver()
         }
 
         private func expectUsable(_ terms: CodeTerms) throws {

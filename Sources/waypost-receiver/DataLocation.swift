@@ -1,19 +1,47 @@
 // The data directory of a command, and its error messages.
 import ArgumentParser
+import Configuration
 import Glibc
 import Host
 import Receiver
 
-/// The option `--data DIR`.
+/// The options `--data DIR` and `--config FILE`, which both name the data folder.
 struct DataLocation: ParsableArguments {
-    @Option(help: "The receiver's data.") var data = "./waypost-data"
+    @Option(
+        name: .customLong("data"),
+        help: ArgumentHelp(
+            "The server's data folder.",
+            discussion: "Without it that of the configuration file, else ./waypost-data.",
+            valueName: "dir"
+        )
+    )
+    var given: String?
+    @Option(help: ArgumentHelp("The server's configuration file.", valueName: "file"))
+    var config: String?
+
+    /// The folder; see `validate` for a configuration file that cannot be used.
+    var data: String { given ?? (try? configured()) ?? "./waypost-data" }
 
     func validate() throws {
+        if given == nil {
+            do {
+                _ = try configured()
+            } catch {
+                tell("\(error)")
+                throw ExitCode(78)
+            }
+        }
         guard BucketOptions.isBucket(data) else { return }
         throw ValidationError(
             "a receiver with a bucket has no codes, devices, viewers or index; "
                 + "set --data to a folder"
         )
+    }
+
+    /// Returns the data folder of the configuration file; nil if none applies.
+    private func configured() throws -> String? {
+        if config == nil, access(ReceiverSettings.path, R_OK) != 0 { return nil }
+        return try ReceiverSettings.load(config ?? ReceiverSettings.path).values.data
     }
 
     /// Runs `body` on the enrolments; prints an error and exits with status 1 on failure.
@@ -31,20 +59,45 @@ struct DataLocation: ParsableArguments {
         return ExitCode(1)
     }
 
-    /// Fails if the directory does not exist, so that a query does not create it.
-    func expectThere() throws { try Self.expectThere(data) }
+    /// Fails unless a server has used the folder, and this user may change it.
+    ///
+    /// Root becomes the folder's owner.
+    func expectThere() throws {
+        try expectServed()
+        try orFail { try DataOwner.become(of: data) }
+    }
+
+    /// The same without a change of the user.
+    func expectServed() throws {
+        if given == nil, config == nil, access(ReceiverSettings.path, F_OK) == 0,
+            access(ReceiverSettings.path, R_OK) != 0
+        {
+            throw failure(
+                "this user may not read \(ReceiverSettings.path); run the command with sudo, or set --data"
+            )
+        }
+        try Self.expectThere(data)
+        if access(data, R_OK | W_OK | X_OK) != 0 {
+            throw failure("\(data): \(Self.reason); run the command with sudo")
+        }
+        guard access("\(data)/.receiver.sqlite", F_OK) != 0 else { return }
+        throw failure(
+            "\(data) is not the data folder of a server: no server has run with it; start one "
+                + "(sudo systemctl start waypost-receiver), or set --data to the folder of yours"
+        )
+    }
 
     static func expectThere(_ data: String) throws {
         guard access(data, F_OK) != 0 else { return }
-        complain("there is no folder \(data); set --data to the receiver's folder")
+        complain(
+            errno == EACCES
+                ? "\(data): \(reason); run the command with sudo"
+                : "there is no folder \(data); set --data to the server's folder"
+        )
         throw ExitCode(1)
     }
 
-    /// Warns that a secret made in a folder without a receiver is useless.
-    func warnIfNoReceiver() {
-        guard access("\(data)/.receiver.sqlite", F_OK) != 0 else { return }
-        complain("no receiver has run on \(data) yet: only a receiver with this folder accepts it")
-    }
+    private static var reason: String { String(cString: strerror(errno)) }
 }
 
 /// Fails unless all output was written: a code is shown only once.

@@ -22,6 +22,21 @@ struct ListenAddress {
         guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return nil }
     }
 
+    /// True if a server accepts connections there.
+    var isAnswered: Bool {
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(number) }
+        return withAddress { connect(number, $0, $1) == 0 }
+    }
+
+    private func withAddress(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool) -> Bool {
+        withUnsafePointer(to: address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+
     /// Only programs on this machine reach it.
     var isLoopback: Bool { host.hasPrefix("127.") }
 
@@ -32,11 +47,7 @@ struct ListenAddress {
         guard number >= 0 else { throw Trouble("socket", written) }
         var yes: Int32 = 1
         setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
-        let isBound = withUnsafePointer(to: address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
+        let isBound = withAddress { bind(number, $0, $1) == 0 }
         guard isBound, Glibc.listen(number, Self.backlog) == 0 else {
             defer { close(number) }
             throw Trouble("cannot listen on \(written): \(String(cString: strerror(errno)))")

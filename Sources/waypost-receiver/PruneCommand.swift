@@ -24,8 +24,7 @@ struct PruneCommand: ParsableCommand {
         var retention = Retention(days: stream == nil ? olderThan.days : nil)
         if let stream { retention.streams[stream] = olderThan.days }
         let streams = try place.orFail {
-            try DataOwner.become(of: place.data)
-            return try Pruning(place.data, retention: retention, device: device)
+            try Pruning(place.data, retention: retention, device: device)
                 .run(isDryRun: dryRun)
         }
         for stream in streams { print("\(dryRun ? "would delete" : "deleted") \(stream.line)") }

@@ -15,6 +15,7 @@ struct ReceiverProgram: ParsableCommand {
         subcommands: [
             Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
             LabelCommands.self,
+            ConfigCommand.self, SetupCommand.self,
             BackupCommand.self, RestoreCommand.self, PruneCommand.self,
         ],
         // The options of `serve` may follow the program's name.
@@ -24,7 +25,8 @@ struct ReceiverProgram: ParsableCommand {
     static func main() {
         // Files get mode 0640 and folders 0750, also those of SQLite.
         umask(0o027)
-        main(nil)
+        var command = ServeArguments(Array(CommandLine.arguments.dropFirst())).command()
+        do { try command.run() } catch { exit(withError: error) }
         expectPrinted()
     }
 }

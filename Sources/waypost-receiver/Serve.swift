@@ -14,6 +14,14 @@ struct Serve: ParsableCommand {
             """
     )
 
+    @Option(
+        help: ArgumentHelp(
+            "A configuration file; options on the command line win over its keys.",
+            discussion: "Without it no file is read.",
+            valueName: "file"
+        )
+    )
+    var config: String?
     @Option(help: "Address and port; port 0 chooses one.") var listen = "127.0.0.1:8080"
     @Option(
         help: "Where records are stored: a folder, or s3://BUCKET/PREFIX (no local state then)."
@@ -22,11 +30,17 @@ struct Serve: ParsableCommand {
     @OptionGroup(title: "Options of a bucket") var bucket: BucketOptions
     @Option(help: "A file of device tokens, one per line; without it and codes any is accepted.")
     var tokens: String?
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Accept any token until there is a list or a code (default: only without --config)."
+    )
+    var acceptAnyToken: Bool?
     @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
     var maxBody = ByteSize(bytes: 16 << 20)
     @Option(help: "Limit for one device per day (UTC), units as --max-body; default 100GB.")
     var maxPerDay: ByteSize?
     @Flag(
+        inversion: .prefixedNo,
         help: ArgumentHelp(
             "All connections come from a proxy: count clients by its X-Forwarded-For.",
             discussion: "The limit of connections per address counts requests per client then."
@@ -70,7 +84,7 @@ struct Serve: ParsableCommand {
         )
     )
     var metrics: String?
-    @Flag(help: "Do not log each batch.") var quiet = false
+    @Flag(inversion: .prefixedNo, help: "Do not log each batch.") var quiet = false
     @Flag(help: "Print what the directory holds, and exit.") var summary = false
     @Flag(help: "With --summary: print one JSON object.") var json = false
 
@@ -94,12 +108,12 @@ struct Serve: ParsableCommand {
         guard maxBody.bytes <= 1 << 30 else {
             throw ValidationError("--max-body takes 1GiB at most")
         }
-        if let program = alertCommand, !Self.canRun(program) {
+        if let program = alertCommand, !canRun(program) {
             throw ValidationError(
                 "--alert-command takes the path of a program, without arguments; not \(program)"
             )
         }
-        if let address = alertURL, !Self.isWeb(address) {
+        if let address = alertURL, !isWeb(address) {
             throw ValidationError("--alert-url takes http://… or https://…; not \(address)")
         }
         if let metrics, ListenAddress(metrics)?.isLoopback != true {
@@ -113,19 +127,6 @@ struct Serve: ParsableCommand {
         } catch {
             throw ValidationError("--influx takes \(error)")
         }
-    }
-
-    private static func canRun(_ path: String) -> Bool {
-        var isFolder = ObjCBool(false)
-        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
-            && !isFolder.boolValue && access(path, X_OK) == 0
-    }
-
-    private static func isWeb(_ address: String) -> Bool {
-        guard let url = URL(string: address), let scheme = url.scheme?.lowercased() else {
-            return false
-        }
-        return ["http", "https"].contains(scheme) && url.host?.isEmpty == false
     }
 
     private func influxTarget() throws -> InfluxTarget? {
@@ -165,7 +166,13 @@ struct Serve: ParsableCommand {
         // Before any thread starts, so that all inherit the blocked signals.
         let signals = StopSignals()
         Heap.share()
-        let list = try TokenList(file: tokens)
+        let isFolder = !BucketOptions.isBucket(data)
+        if isFolder { try DataOwner.expectSelf(data) }
+        let list = try TokenList(
+            file: tokens,
+            folder: isFolder ? data : nil,
+            acceptsAny: acceptAnyToken ?? (config == nil)
+        )
         if let note = list.note { complain(note) }
         let application = try application(list)
         let socket = try address.listen()
@@ -223,6 +230,6 @@ struct Serve: ParsableCommand {
         FileHandle.standardOutput.write(
             Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
         )
-        if isOpen { complain("no --tokens: any device token is accepted") }
+        if isOpen { complain("no --tokens: any device token is accepted; for a try only") }
     }
 }

@@ -33,6 +33,7 @@ struct ViewerCommands: ParsableCommand {
             guard isName(name) else {
                 throw ValidationError("a name has 1 to 64 letters, digits, '.', '_' or '-'")
             }
+            try place.expectThere()
             let viewers = try place.orFail { try Viewers(directory: place.data) }
             guard let token = try place.orFail({ try viewers.add(name, role, at: Date()) }) else {
                 throw place.failure("there is a viewer \(name) already; see `viewers drop`")
@@ -43,7 +44,6 @@ struct ViewerCommands: ParsableCommand {
                 print(token.text)
                 tell("the token of \(name); kept as a hash: it cannot be shown again")
             }
-            place.warnIfNoReceiver()
         }
     }
 
@@ -60,7 +60,6 @@ struct ViewerCommands: ParsableCommand {
             try place.expectThere()
             let viewers = try place.orFail { try Viewers(directory: place.data) }
             try ViewerCommands.printLink(url, for: name, place, viewers)
-            place.warnIfNoReceiver()
         }
     }
 

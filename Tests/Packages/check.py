@@ -19,6 +19,8 @@ import sys
 import threading
 import time
 import traceback
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Torture"))
 
@@ -98,10 +100,24 @@ class Repository:
                    "-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", is_good=is_good)
 
 
+def ask(path, body=None, fields=()):
+    """Status and answer of the package's own server; 0 without one."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:8080{path}", data, dict(fields))
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except OSError as error:
+        return 0, str(error)
+
+
 class Server:
     """The receiver of its own package, at an address that stays."""
 
-    address, data = "127.0.0.1:8080", pathlib.Path("/root/received")
+    # Not that of the package's own service.
+    address, data = "127.0.0.1:8180", pathlib.Path("/root/received")
 
     def start(self):
         tokens = pathlib.Path("/root/tokens")
@@ -126,8 +142,9 @@ class Check:
         self.before = set()
 
     def all(self):
-        return [self.other_key, self.installed, self.enrolled, self.upgraded, self.rolled_back, self.newer_data,
-                self.newer_database, self.wrong_configuration, self.disabled, self.removed, self.purged]
+        return [self.other_key, self.server_installed, self.server_enrols, self.installed, self.enrolled, self.upgraded,
+                self.rolled_back, self.newer_data, self.newer_database, self.wrong_configuration, self.disabled,
+                self.removed, self.purged, self.server_purged]
 
     def other_key(self):
         """a repository that another key signed: refused, nothing can be installed; the right one is accepted"""
@@ -140,9 +157,46 @@ class Check:
         self.repository.update()
         return next(line.strip() for line in words.splitlines() if "sign" in line)[:200]
 
+    def server_installed(self):
+        """apt install waypost-receiver: a service in its sandbox that refuses every device, and words on what comes next"""
+        words = install("now", name="waypost-receiver")
+        assert words.count("sudo ") == 3 and "waypost-receiver setup" in words, words
+        wait("the server", lambda: ask("/healthz")[0] == 200, LIMIT)
+        assert run("systemctl", "is-enabled", "waypost-receiver").strip() == "enabled"
+        assert ask("/api/device/verify", {}, {"X-Device-Token": "anything"})[0] == 401
+        file = pathlib.Path("/etc/waypost-receiver/waypost-receiver.toml")
+        assert (file.stat().st_mode & 0o777, file.group()) == (0o640, "waypost-receiver"), oct(file.stat().st_mode)
+        run("waypost-receiver", "config", "check")
+        run("systemd-analyze", "security", "--threshold=25", "--no-pager", "waypost-receiver")
+        words = run("waypost-receiver", "setup", "--host", "data.example.org", is_good=False)
+        assert "sudo apt install caddy" in words, words
+        for shell in "bash-completion/completions/waypost-receiver", "zsh/vendor-completions/_waypost-receiver", \
+                "fish/vendor_completions.d/waypost-receiver.fish":
+            assert pathlib.Path("/usr/share", shell).stat().st_size > 1000
+        return "401 without a code; exposure at most 2.5"
+
+    def server_enrols(self):
+        """codes add by root, without --data: the service accepts the code, and no file is root's"""
+        code = run("waypost-receiver", "codes", "add").split()[0]
+        status, answer = ask("/api/device/enroll", {"code": code, "device_id": "d1"})
+        assert status == 200, answer
+        assert ask("/api/device/verify", {}, {"X-Device-Token": json.loads(answer)["token"]})[0] == 200
+        left = run("find", "/var/lib/waypost-receiver", "!", "-user", "waypost-receiver").split()
+        assert not left, left
+        open_to_all = run("find", "/var/lib/waypost-receiver", "-perm", "/007").split()
+        assert not open_to_all, open_to_all
+        return run("waypost-receiver", "devices").splitlines()[-1].strip()
+
+    def server_purged(self):
+        """apt purge waypost-receiver: the records stay, and words on how to delete them"""
+        words = run("apt-get", "purge", "-y", "-q", "waypost-receiver")
+        assert "sudo rm -rf /var/lib/waypost-receiver" in words, words
+        assert pathlib.Path("/var/lib/waypost-receiver/.receiver.sqlite").exists()
+        assert not pathlib.Path("/etc/waypost-receiver").exists()
+        return "the data is left"
+
     def installed(self):
         """apt install on a fresh system: running, no failure, and words on what comes next"""
-        install("now", name="waypost-receiver")
         self.before = files()
         words = install("before")
         assert "waypost enroll" in words, words
@@ -314,7 +368,7 @@ class Check:
 
 
 # Files of apt, dpkg, logs and any run of a system.
-OTHERS = "/(var/(lib/(dpkg|apt|misc|systemd/timers)|cache|log|tmp)|tmp|run|proc|sys|dev|root|check|packages|tests)"
+OTHERS = "/(var/(lib/(dpkg|apt|misc|systemd/timers|waypost-receiver)|cache|log|tmp)|tmp|run|proc|sys|dev|root|check|packages|tests)"
 
 
 def files():

@@ -24,26 +24,26 @@ import Testing
     @Test func wrongFolder_isNamed_andNotMadeByAQuestion() throws {
         let folder = TemporaryFolder()
         let (program, missing) = (Tree.program("waypost-receiver"), folder.path + "/none")
-        for words in [["codes", "list"], ["codes", "drop", "1"], ["--summary"]] {
+        let add = [["codes", "add"], ["viewers", "add", "ada"]]
+        for words in [["codes", "list"], ["codes", "drop", "1"], ["--summary"]] + add {
             let asked = try Process.run(program, words + ["--data", missing])
             #expect(asked.status == 1)
             #expect(asked.error.contains("there is no folder \(missing)"), "\(asked.error)")
         }
         #expect(!FileManager.default.fileExists(atPath: missing))
-        for words in [["codes", "add"], ["viewers", "add", "ada"]] {
-            let made = try Process.run(program, words + ["--data", missing])
-            #expect(made.status == 0)
-            #expect(made.error.contains("no receiver has run on \(missing) yet"), "\(made.error)")
+        for words in [["codes", "list"], ["devices"]] + add {
+            let asked = try Process.run(program, words + ["--data", folder.path])
+            #expect(asked.status == 1)
+            #expect(asked.error.contains("is not the data folder of a server"), "\(asked.error)")
         }
-        let receiver = try ReceiverProcess()
-        #expect(try !codes(receiver, "add").error.contains("no receiver has run"))
+        #expect(try folder.files.isEmpty)
     }
 
     /// A code is shown once, so a failed print has to be reported.
     @Test func codeThatCannotBePrinted_isAFailure() throws {
-        let folder = TemporaryFolder()
+        let receiver = try ReceiverProcess()
         let program = Tree.program("waypost-receiver")
-        let command = "\(program) codes add --data \(folder.path) > /dev/full"
+        let command = "\(program) codes add --data \(receiver.folder) > /dev/full"
         let full = try Process.run("/bin/sh", ["-c", command])
         #expect(full.status == 1)
         #expect(full.error.contains("standard output: No space left on device"))

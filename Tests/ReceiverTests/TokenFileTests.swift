@@ -1,4 +1,4 @@
-// The token file, which stores no token in plain text.
+// The token file, which stays as it is, and its copy without tokens.
 import Foundation
 import ReceiverSupport
 import Support
@@ -15,16 +15,17 @@ import Testing
         return client.answer()?.status
     }
 
-    @Test func tokensInTheClear_becomeDigests_andStayGood() throws {
+    @Test func tokensStayInTheFile_andAreDigestsInItsCopy() throws {
         let text = "# site 1\nfirst-secret\n\n  second#secret dev-2 # the gate\r\n#none x\n"
         let file = try folder.write(text, to: "tokens", mode: 0o640)
         let receiver = try ReceiverProcess(["--tokens", file])
-        let hashed = try folder.read("tokens")
+        #expect(try folder.read("tokens") == text)
+        let copy = receiver.folder + "/.receiver-tokens"
+        let hashed = try String(contentsOfFile: copy, encoding: .utf8)
         #expect(!hashed.contains("secret"))
-        #expect(hashed.contains("# site 1\nsha256:"))
-        #expect(hashed.contains(" dev-2 # the gate"))
-        let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]
-        #expect(mode as? Int == 0o640)
+        #expect(hashed.hasPrefix("# \(file)\n# site 1\nsha256:"))
+        let mode = try FileManager.default.attributesOfItem(atPath: copy)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
         for (token, status) in [
             ("first-secret", 200), ("second#secret", 200), ("first", 401), ("#none", 401),
             ("", 401),
@@ -35,20 +36,28 @@ import Testing
         let digest = hashed.split(whereSeparator: \.isWhitespace).first { $0.hasPrefix("sha256:") }
         #expect(try verify(receiver, String(try #require(digest))) == 401)
         #expect(receiver.terminate() == 0)
-        // A new one is added by hand.
-        try folder.write(hashed + "third-secret\n", to: "tokens", mode: 0o640)
+        // A changed file counts from the next start on, also with digests in it.
+        try folder.write("\(try #require(digest))\nthird-secret\n", to: "tokens")
         try receiver.start()
         #expect(try verify(receiver, "first-secret") == 200)
+        #expect(try verify(receiver, "second#secret") == 401)
         #expect(try verify(receiver, "third-secret") == 200)
-        #expect(try !folder.read("tokens").contains("secret"))
     }
 
-    @Test func fileThatCannotBeReplaced_isReadAllTheSame() throws {
-        // There is no room for a temporary name.
-        let name = String(repeating: "t", count: 250)
-        let file = try folder.write("a-secret\n", to: name)
+    @Test func tokensOfAFileThatWasDeleted_stayValidByTheCopy_ofThatFileOnly() throws {
+        let file = try folder.write("a-secret\n", to: "tokens")
         let receiver = try ReceiverProcess(["--tokens", file])
+        #expect(receiver.terminate() == 0)
+        try FileManager.default.removeItem(atPath: file)
+        try receiver.start()
         #expect(try verify(receiver, "a-secret") == 200)
-        #expect(try folder.read(name) == "a-secret\n")
+        #expect(try verify(receiver, "other") == 401)
+        #expect(receiver.terminate() == 0)
+        let other = try Process.run(
+            Tree.program("waypost-receiver"),
+            ["--data", receiver.folder, "--tokens", folder.path + "/typo"]
+        )
+        #expect(other.status == 78)
+        #expect(other.error.contains("--tokens \(folder.path)/typo cannot be read"))
     }
 }

@@ -138,6 +138,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: bench.folder + "/state/enrolled"))
         let plain = try bench.run("enroll", "--endpoint", "http://example.org/", "--code", "x")
         #expect(plain.status == 78)
+        #expect(plain.error.contains("--allow-plaintext"), "\(plain.error)")
     }
 
     @Test func configurationNamedFromItsFolder_getsATokenBesideIt() throws {

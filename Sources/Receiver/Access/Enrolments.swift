@@ -77,19 +77,21 @@ package final class Enrolments: Sendable {
 
     // MARK: Codes
 
-    /// Creates a code; it is on the disk when this returns.
-    package func add(until expires: Date, _ terms: CodeTerms = CodeTerms()) throws
-        -> (id: Int64, code: GivenSecret)
+    /// Creates codes; all are on the disk when this returns.
+    package func add(_ count: Int = 1, until expires: Date, _ terms: CodeTerms = CodeTerms()) throws
+        -> [(id: Int64, code: GivenSecret)]
     {
-        let code = GivenSecret.newCode()
-        let id = try database.change { database in
-            let sql = "INSERT INTO codes(digest, expires) VALUES (?,?)"
-            try database.run(sql, code.digest, Self.seconds(expires))
-            let (id, replaces) = (database.lastInsertedRow, Int64(terms.replaces ? 1 : 0))
-            try database.run("INSERT INTO terms VALUES (?,?,?)", id, terms.device, replaces)
-            return id
+        let codes = (0..<count).map { _ in GivenSecret.newCode() }
+        let ids = try database.change { database in
+            try codes.map { code in
+                let sql = "INSERT INTO codes(digest, expires) VALUES (?,?)"
+                try database.run(sql, code.digest, Self.seconds(expires))
+                let (id, replaces) = (database.lastInsertedRow, Int64(terms.replaces ? 1 : 0))
+                try database.run("INSERT INTO terms VALUES (?,?,?)", id, terms.device, replaces)
+                return id
+            }
         }
-        return (id, code)
+        return Array(zip(ids, codes)).map { (id: $0, code: $1) }
     }
 
     package func list(at now: Date) throws -> [CodeEntry] {

@@ -1,34 +1,77 @@
-// The tokens of the devices that may send, from a file that stores their digests.
+// The tokens of the devices that may send, from a person's file.
 import Foundation
 import Host
 
 /// The tokens that devices may use.
+///
+/// The person's file stays as it is. The data folder gets a copy of it with digests for tokens,
+/// which is used once the person has deleted the file.
 package struct TokenList: Sendable {
-    /// The prefix of a digest in the file.
+    /// The prefix of a digest.
     private static let mark = "sha256:"
+    /// The copy in the data folder; its first line names the person's file.
+    private static let copyName = ".receiver-tokens"
 
     /// Nil without a token file.
     private let known: KnownTokens?
-    /// A message about the file for the operator, after it was rewritten or could not be.
+    private let acceptsAny: Bool
+    /// A message about the file for the operator.
     package private(set) var note: String?
 
     /// Reads a file with lines `TOKEN` or `TOKEN DEVICE_ID`; a word with `#` starts a comment.
     ///
-    /// Replaces tokens in plain text by `sha256:` and their digest.
-    package init(file: String?) throws {
+    /// A token may be written as `sha256:` and its digest. `folder`: the data folder; nil without
+    /// one. `acceptsAny`: any token is valid if there is no file.
+    package init(file: String?, folder: String?, acceptsAny: Bool) throws {
+        self.acceptsAny = acceptsAny
         guard let file else {
             known = nil
             return
         }
+        let copy = folder.map { "\($0)/\(Self.copyName)" }
+        let head = "# \(URL(fileURLWithPath: file).path)"
+        let lines: [String]
         do {
-            let text = try String(contentsOfFile: file, encoding: .utf8)
-            let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-            let hashed = lines.map { Self.hashed($0) }
-            known = Self.parse(hashed)
-            if hashed != lines.map(String.init) { note = Self.replace(file, with: hashed) }
+            (lines, note) = try Self.read(file, head, copy)
         } catch {
             throw StartFailure("--tokens \(file) cannot be read", error)
         }
+        known = Self.parse(lines)
+        guard note == nil, let copy, let folder else { return }
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            let text = ([head] + lines).joined(separator: "\n")
+            try SmallFile.replace(copy, Array(text.utf8), mode: 0o600)
+        } catch {
+            note = "\(copy): cannot be written, so \(file) has to stay (\(error))"
+        }
+    }
+
+    /// Returns the lines with digests for tokens: of the file or, if it is gone, of its copy.
+    private static func read(_ file: String, _ head: String, _ copy: String?) throws
+        -> (lines: [String], note: String?)
+    {
+        do throws(SystemError) {
+            let bytes = try SmallFile.read(file, limit: 1 << 24, wait: true).bytes
+            return (lines(of: bytes).map { hashed($0[...]) }, nil)
+        } catch {
+            guard error.code == ENOENT, let copy,
+                let bytes = try? SmallFile.read(copy, limit: 1 << 25).bytes,
+                lines(of: bytes).first == head
+            else { throw Trouble(error.reason) }
+            return (
+                Array(lines(of: bytes).dropFirst()),
+                "\(file) is gone; its tokens stay valid by the copy in \(copy): delete that, too, to end them"
+            )
+        }
+    }
+
+    private static func lines(of bytes: [UInt8]) -> [String] {
+        String(decoding: bytes, as: UTF8.self)
+            .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
     }
 
     /// Returns the line with its token replaced by the digest.
@@ -60,20 +103,8 @@ package struct TokenList: Sendable {
         return known
     }
 
-    /// Replaces the file with one of the same owner and permissions; returns a message about the result.
-    private static func replace(_ file: String, with lines: [String]) -> String {
-        let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
-        let text = Array(lines.joined(separator: "\n").utf8)
-        do {
-            try SmallFile.replace(path, text, mode: 0o600, keepsOwner: true)
-            return "\(file): its tokens are kept as SHA-256 from now on"
-        } catch {
-            return "\(file): its tokens stay in the clear (\(error))"
-        }
-    }
-
-    /// True if there is no list.
-    package var isOpen: Bool { known == nil }
+    /// True if any token is valid.
+    package var isOpen: Bool { known == nil && acceptsAny }
 
     /// Returns whether the list has a token for exactly this device.
     func has(_ device: String) -> Bool { known?.has(device) ?? false }

@@ -170,7 +170,7 @@ import Testing
         let other = try receiver.command("backup", place.path + "/other")
         #expect(other.status == 1 && other.error.contains("not empty and not a backup"))
         #expect(
-            try run("backup", backup, "--data", place.path).error.contains("no receiver has run")
+            try run("backup", backup, "--data", place.path).error.contains("no server has run")
         )
         _ = try back()
         let empty = try ReceiverProcess()

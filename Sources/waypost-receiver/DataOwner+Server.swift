@@ -1,0 +1,20 @@
+// Keeps a server of root out of the data folder of another user's server.
+import Glibc
+import Receiver
+
+extension DataOwner {
+    /// Throws if a server of this process would leave files that the owner's server cannot write.
+    static func expectSelf(_ data: String) throws {
+        var status = stat()
+        guard geteuid() == 0, stat(data, &status) == 0, status.st_uid != 0 else { return }
+        let name =
+            getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) }
+            ?? "\(status.st_uid)"
+        throw StartFailure(
+            "--data \(data) belongs to \(name), and files of root there would stop its server",
+            Trouble(
+                "run the server as that user: sudo -u \(name) waypost-receiver …, or as its service"
+            )
+        )
+    }
+}

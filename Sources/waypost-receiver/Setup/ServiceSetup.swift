@@ -1,0 +1,81 @@
+// The server's part of `setup`: its configuration and its service.
+import Configuration
+import Foundation
+import Host
+import Receiver
+
+/// The configuration of the server that `setup` starts.
+struct ServiceSetup {
+    private let path: String
+    private let loaded: Loaded<ReceiverSettings>
+
+    var settings: ReceiverSettings { loaded.values }
+
+    /// Throws ConfigurationErrors, or Trouble for a configuration without a page.
+    init(config path: String) throws {
+        self.path = path
+        loaded = try ReceiverSettings.load(path)
+        guard !BucketOptions.isBucket(loaded.values.data) else {
+            throw Trouble("\(path): data is a bucket, and such a server has no page and no codes")
+        }
+    }
+
+    /// The address at which the proxy reaches the server.
+    var upstream: String {
+        settings.listen.hasPrefix("0.0.0.0:")
+            ? "127.0.0.1" + settings.listen.dropFirst("0.0.0.0".count) : settings.listen
+    }
+
+    /// Makes the server trust its proxy, and starts it.
+    func start() throws {
+        let isChanged = !settings.isBehindProxy
+        if isChanged { try setBehindProxy() }
+        if let manager = SystemManager() {
+            try manager.run("enable", "waypost-receiver")
+            try manager.run(isChanged ? "restart" : "start", "waypost-receiver")
+        } else if isChanged {
+            print("restart the server: it has to know that it is behind a proxy")
+        }
+        try waitForServer()
+    }
+
+    private func setBehindProxy() throws {
+        let old = try SmallFile.read(path, limit: KeyTable<ReceiverSettings>.largestFile).bytes
+        var lines = old.split(separator: 10, omittingEmptySubsequences: false).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+        let line = "behind_proxy = true"
+        if case .file(_, let number) = loaded.origins["behind_proxy"] {
+            lines[number - 1] = line
+        } else {
+            lines.insert(line, at: 0)
+        }
+        let new = Array(lines.joined(separator: "\n").utf8)
+        let read = try? ReceiverSettings.table.read(new, file: path, environment: [:]) { _ in nil }
+        guard read?.values.isBehindProxy == true else {
+            throw Trouble("\(path): set behind_proxy = true there, then run setup again")
+        }
+        try SmallFile.replace(path, new, mode: 0o640, keepsOwner: true)
+        print("\(path): behind_proxy = true")
+    }
+
+    private func waitForServer() throws {
+        let deadline = Date(timeIntervalSinceNow: 15)
+        while ListenAddress(upstream)?.isAnswered != true {
+            guard Date() < deadline, SystemManager() != nil else {
+                throw Trouble(
+                    "the server does not answer on \(upstream); start it, then run setup again: "
+                        + "sudo systemctl restart waypost-receiver (its log: journalctl -u "
+                        + "waypost-receiver), or waypost-receiver serve --config \(path)"
+                )
+            }
+            usleep(100_000)
+        }
+        guard access("\(settings.data)/.receiver.sqlite", F_OK) == 0 else {
+            throw Trouble(
+                "another program listens on \(upstream), or \(path) is not the configuration of the "
+                    + "server there: \(settings.data) has no data of a server"
+            )
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// `waypost-receiver setup`: the files of a proxy, and what it prints for people.
+import Foundation
+import ReceiverSupport
+import Support
+import Testing
+
+@Suite(.enabled(if: getuid() == 0)) struct SetupTests {
+    /// A running server with a configuration file, and the folders of both proxies.
+    private final class Bench {
+        let folder = TemporaryFolder("etc", "etc/caddy", "etc/nginx", "etc/nginx/conf.d")
+        let receiver: ReceiverProcess
+        let config: String
+
+        init() throws {
+            // Caddy checks its files as its own user.
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o755],
+                ofItemAtPath: folder.path
+            )
+            config = folder.path + "/r.toml"
+            try folder.write("behind_proxy = true\n", to: "r.toml")
+            receiver = try ReceiverProcess(["--config", config])
+            try folder.write(
+                """
+                # mine
+                data = "\(receiver.folder)"
+                listen = "127.0.0.1:\(receiver.port)"
+                behind_proxy = false
+                """,
+                to: "r.toml"
+            )
+            try folder.write(
+                "# mine\n:8089 {\n\trespond hello\n}",
+                to: "etc/caddy/Caddyfile",
+                mode: 0o644
+            )
+            try folder.write(
+                """
+                events {}
+                http {
+                    include \(folder.path)/etc/nginx/conf.d/*.conf;
+                }
+                """,
+                to: "etc/nginx/nginx.conf"
+            )
+        }
+
+        func setup(_ words: String...) throws -> Outcome {
+            let fixed = [
+                "setup", "--config", config, "--etc", folder.path + "/etc", "--templates",
+                Tree.path("deploy/proxy"),
+            ]
+            return try Process.run(Tree.program("waypost-receiver"), fixed + words)
+        }
+
+        func text(_ name: String) -> String? { try? folder.read("etc/" + name) }
+    }
+
+    private static let hasCaddy = FileManager.default.isExecutableFile(atPath: "/usr/bin/caddy")
+    private static let hasNginx = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx")
+
+    @Test(.enabled(if: hasCaddy)) func setup_writesTheSite_andSaysWhatToType() throws {
+        let bench = try Bench()
+        let done = try bench.setup(
+            "--host",
+            "Data.Example.org",
+            "--email",
+            "a@example.org",
+            "--proxy",
+            "caddy"
+        )
+        #expect(done.status == 0, "\(done.error)")
+        let site = try #require(bench.text("caddy/waypost-receiver.caddy"))
+        #expect(site.contains("\ndata.example.org {\n\ttls a@example.org\n"))
+        #expect(site.contains("reverse_proxy 127.0.0.1:\(bench.receiver.port) {"))
+        let file = bench.folder.path + "/etc/caddy/waypost-receiver.caddy"
+        #expect(
+            bench.text("caddy/Caddyfile") == "# mine\n:8089 {\n\trespond hello\n}\nimport \(file)\n"
+        )
+        #expect(try bench.folder.read("r.toml").hasSuffix("\nbehind_proxy = true"))
+        #expect(done.output.contains("https://data.example.org/login?once="))
+        let line = done.output.split(separator: "\n").first { $0.contains("waypost enroll") }
+        let words = try #require(line).split(separator: " ")
+        #expect(words[3...4] == ["--endpoint", "https://data.example.org"])
+        let code = try #require(words.last)
+        let body = #"{"code": "\#(code)", "device_id": "d1"}"#
+        let head =
+            "POST /api/device/enroll HTTP/1.1\r\nHost: r\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        #expect(try bench.receiver.request(head, Array(body.utf8)).status == 200)
+        // Again, for another host: a new link for the same viewer, and the old site is kept.
+        let again = try bench.setup("--host", "10.0.0.7", "--proxy", "caddy")
+        #expect(again.status == 0, "\(again.error)")
+        #expect(again.output.contains("https://10.0.0.7/login?once="))
+        #expect(again.output.contains("--ca-file root.crt"))
+        #expect(
+            try #require(bench.text("caddy/waypost-receiver.caddy")).contains("\ttls internal\n")
+        )
+        #expect(bench.text("caddy/waypost-receiver.caddy.old") == site)
+        #expect(bench.text("caddy/Caddyfile")?.components(separatedBy: "import").count == 2)
+    }
+
+    @Test(.enabled(if: hasCaddy)) func filesOfAPerson_stayAsTheyAre() throws {
+        let bench = try Bench()
+        let own = "data.example.org {\n\trespond mine\n}\n"
+        try bench.folder.write(own, to: "etc/caddy/Caddyfile", mode: 0o644)
+        let twice = try bench.setup("--host", "data.example.org", "--proxy", "caddy")
+        #expect(twice.status == 1)
+        #expect(twice.error.contains("ambiguous site definition"), "\(twice.error)")
+        #expect(bench.text("caddy/Caddyfile") == own)
+        #expect(bench.text("caddy/waypost-receiver.caddy") == nil)
+        try bench.folder.write("other.org {\n}\n", to: "etc/caddy/waypost-receiver.caddy")
+        let foreign = try bench.setup("--host", "data.example.org", "--proxy", "caddy")
+        #expect(foreign.status == 1)
+        #expect(foreign.error.contains("is not from setup; move it away"))
+        #expect(bench.text("caddy/waypost-receiver.caddy") == "other.org {\n}\n")
+        // No link and no code were made.
+        #expect(try bench.receiver.command("codes", "list").output.isEmpty)
+        #expect(try bench.receiver.command("viewers", "list").output.isEmpty)
+    }
+
+    @Test(.enabled(if: hasNginx)) func nginx_needsItsCertificateFirst() throws {
+        let bench = try Bench()
+        let words = ["--host", "data.example.org", "--email", "a@example.org", "--proxy", "nginx"]
+        let first = try bench.setup(words[0], words[1], words[2], words[3], words[4], words[5])
+        #expect(first.status == 1)
+        #expect(first.error.contains("sudo certbot certonly --webroot"), "\(first.error)")
+        #expect(first.error.contains("-d data.example.org -m a@example.org"))
+        #expect(bench.text("nginx/conf.d/waypost-receiver.conf") == nil)
+    }
+
+    @Test(arguments: [
+        "a b", "a{", "x;y", "-a.org", "a..b", "a\nb", "a.org/x", "a.org:443", "$HOME", "ä.org",
+        "1.2.3", "300.1.1.1", String(repeating: "a", count: 64) + ".org", "*.example.org",
+    ])
+    func hostThatIsNotAName_isRefused(host: String) throws {
+        let bench = try Bench()
+        let done = try bench.setup("--host=\(host)", "--proxy", "caddy")
+        #expect(done.status == 64)
+        #expect(done.error.contains("--host takes a name such as"), "\(done.error)")
+        #expect(bench.text("caddy/waypost-receiver.caddy") == nil)
+    }
+
+    @Test(arguments: ["a", "a@", "a b@c.org", "-a@c.org", "a@c.org}", "a@c.org\nb", "a@@c.org"])
+    func addressThatIsNotAMailAddress_isRefused(email: String) throws {
+        let done = try Bench().setup("--host", "a.org", "--email=\(email)", "--proxy", "caddy")
+        #expect(done.status == 64)
+        #expect(done.error.contains("--email takes a mail address"))
+    }
+
+    @Test(.enabled(if: hasCaddy)) func withoutATerminal_theMissingOptionIsNamed() throws {
+        let done = try Bench().setup("--proxy", "caddy")
+        #expect(done.status == 1)
+        #expect(done.error.contains("there is no terminal to ask on; add --host NAME"))
+    }
+
+    @Test(.enabled(if: hasCaddy)) func serverThatDoesNotRun_isNamed_withTheNextStep() throws {
+        let bench = try Bench()
+        bench.receiver.kill()
+        let done = try bench.setup("--host", "a.org", "--proxy", "caddy")
+        #expect(done.status == 1)
+        #expect(done.error.contains("does not answer"), "\(done.error)")
+        #expect(done.error.contains("waypost-receiver serve --config \(bench.config)"))
+    }
+}
