@@ -103,7 +103,9 @@ package final class Backup {
             return
         }
         let start = min(before, copied ?? 0)
-        if start <= length, try copied == nil || copy.isSame(path, before: start) {
+        // A day that was deleted on the server and began again is not known from before.
+        let common = before > 0 ? start : min(copied ?? 0, length)
+        if start <= length, try copy.isSame(path, before: common) {
             try copy.copy(path, start..<length)
         } else if try copy.copy(path, 0..<length, as: path + TreeCopy.unfinished) {
             replaced.append(path)

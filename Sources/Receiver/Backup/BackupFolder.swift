@@ -29,7 +29,8 @@ struct BackupFolder {
         do {
             lock = try DirectoryLock(path, inUse: "another backup is being written there")
         } catch let error as StartFailure {
-            throw Trouble(error.description.replacingOccurrences(of: "--data ", with: ""))
+            let reason = error.description.replacingOccurrences(of: "--data ", with: "")
+            throw Trouble("\(reason); give it to the user that owns \(data)")
         }
         // An early time is safe: devices are asked to send more than is missing.
         if !names.contains(Self.marker) { try mark(SystemClock().wall().rfc3339) }

@@ -108,7 +108,7 @@ final class TreeCopy {
                 continue
             }
             if mode("\(root)/\(top)") == S_IFLNK { try body(top, .link) }
-            for case let path as String in paths {
+            for case let path as String in paths where !path.hasSuffix(unfinished) {
                 let path = "\(top)/\(path)"
                 switch mode("\(root)/\(path)") {
                 case S_IFLNK: try body(path, .link)

@@ -2,7 +2,9 @@
 import Host
 import Synchronization
 
-/// Collects the figures of a server with a folder at each scrape. Thread-safe.
+/// Collects the figures of a server with a folder at each scrape.
+///
+/// Thread-safe.
 package final class ServerMetrics: Sendable {
     /// Statuses that are reported from the start on, so that a first increase is seen.
     private static let usual = [400, 401, 403, 413, 422, 429, 500, 503]

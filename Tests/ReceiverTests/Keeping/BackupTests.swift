@@ -75,6 +75,8 @@ import Testing
                 let outcome = try back()
                 #expect(outcome.status == 0, "\(outcome.error)")
                 #expect(outcome.output.split(separator: "\n").count == 1)
+                // The boundary holds in the backup itself, before `restore` applies it.
+                #expect(try records(in: backup) > 0)
             }
             let folder = "\(restored)-\(round)"
             let outcome = try restore(to: folder)
@@ -101,13 +103,15 @@ import Testing
     @Test func secondBackup_copiesWhatIsNew() throws {
         for day in 10...19 { _ = try receiver.send(time: "2026-11-\(day)T04:30:07.123Z") }
         try audio(of: receiver, named: "a.ogg", "sound")
-        _ = try receiver.enrol("d7")
         #expect(try back().output.contains("11 files"))
         #expect(try back().output.contains("0 bytes of 0 files"))
         let length = fileSize(receiver.folder + path(day: 12)) ?? 0
         _ = try receiver.send(ids: ["new"], time: "2026-11-12T04:30:07.123Z")
         let added = (fileSize(receiver.folder + path(day: 12)) ?? 0) - length
         #expect(try back().output.contains(": \(added) bytes of 1 files"))
+        // From now on the server refuses the token of the batches above.
+        _ = try receiver.enrol("d7")
+        #expect(try back().output.contains("0 bytes of 0 files"))
         try expectSecret("/.receiver-enrolments.sqlite")
         #expect(try restore(to: restored).status == 0)
         #expect(try records(in: restored) == 11)
@@ -138,7 +142,7 @@ import Testing
     }
 
     /// A person may move a day away; late records of it then begin a new file.
-    @Test func fileThatBeganAnew_replacesItsCopy_whichIsKept() throws {
+    @Test func fileThatBeganAgain_replacesItsCopy_whichIsKept() throws {
         _ = try receiver.send(ids: ["a", "b"])
         _ = try back()
         try FileManager.default.removeItem(atPath: receiver.folder + path(day: 21))
@@ -158,6 +162,17 @@ import Testing
         // Known, though their lines were moved away.
         #expect(try server.send(ids: ["a", "b"]) == 200)
         #expect(try server.ids("places") == ["c"])
+    }
+
+    @Test func dayThatWasPrunedAndBeganAgain_keepsItsFormerCopy() throws {
+        _ = try receiver.send(ids: ["a"])
+        _ = try back()
+        #expect(try receiver.command("prune", "--older-than", "1d").status == 0)
+        _ = try back()
+        #expect(try receiver.send(ids: ["b"]) == 200)
+        #expect(try back().output.contains("1 changed files replaced"))
+        #expect(try restore(to: restored).status == 0)
+        #expect(try ReceiverProcess(in: restored).ids("places") == ["b"])
     }
 
     @Test func backup_refusesOtherFolders() throws {
