@@ -116,7 +116,7 @@ class ReadAPITests(unittest.TestCase):
         # Left out is only that valid queries are accepted: a cursor is one of the server's own, and from is before to.
         self.run_example(str(SCHEMATHESIS), "run", f"http://127.0.0.1:{self.port}/api/v1/openapi.json", "--header",
                          f"Authorization: Bearer {self.token}", "--checks", "all", "--exclude-checks", "positive_data_acceptance", "--max-examples",
-                         "40", "--request-timeout", "120", "--seed", "1", "--no-color")
+                         "40", "--request-timeout", "120", "--max-response-time", "120", "--seed", "1", "--no-color")
 
 
 if __name__ == "__main__":
