@@ -157,13 +157,11 @@ import Testing
         }
         let times = (0..<250).map { String(format: "00:%02d:%02d", $0 / 60, $0 % 60) }
         #expect(pages == 3)
-        #expect(seen.filter { $0 != "" }.suffix(250).count == 250)
         #expect(seen == times.reversed())
         for text in ["fox", id.uppercased()] {
             let found = try browser.get(
                 "/device/d1/\(day)/linux_bluez_beacons?beacon=\(Self.written(text))"
             ).body
-            #expect(found.components(separatedBy: ">ibeacon").count == 1)
             #expect(found.components(separatedBy: "<th scope=\"row\">").count == 6)
         }
         let none = try browser.get("/device/d1/\(day)/linux_bluez_beacons?beacon=%3Cb%3E").body
