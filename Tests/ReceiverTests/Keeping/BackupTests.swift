@@ -101,12 +101,14 @@ import Testing
     }
 
     @Test func secondBackup_copiesWhatIsNew() throws {
-        for day in 10...19 { _ = try receiver.send(time: "2026-11-\(day)T04:30:07.123Z") }
+        for day in 10...19 {
+            #expect(try receiver.send(time: "2026-11-\(day)T04:30:07.123Z") == 200)
+        }
         try audio(of: receiver, named: "a.ogg", "sound")
         #expect(try back().output.contains("11 files"))
         #expect(try back().output.contains("0 bytes of 0 files"))
         let length = fileSize(receiver.folder + path(day: 12)) ?? 0
-        _ = try receiver.send(ids: ["new"], time: "2026-11-12T04:30:07.123Z")
+        #expect(try receiver.send(ids: ["new"], time: "2026-11-12T04:30:07.123Z") == 200)
         let added = (fileSize(receiver.folder + path(day: 12)) ?? 0) - length
         #expect(try back().output.contains(": \(added) bytes of 1 files"))
         // From now on the server refuses the token of the batches above.
