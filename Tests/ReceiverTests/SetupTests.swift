@@ -126,6 +126,22 @@ import Testing
         #expect(first.error.contains("sudo certbot certonly --webroot"), "\(first.error)")
         #expect(first.error.contains("-d data.example.org -m a@example.org"))
         #expect(bench.text("nginx/conf.d/waypost-receiver.conf") == nil)
+        let live = bench.folder.path + "/etc/letsencrypt/live/data.example.org"
+        try FileManager.default.createDirectory(atPath: live, withIntermediateDirectories: true)
+        let made = try Process.run(
+            "/usr/bin/openssl",
+            [
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=data.example.org",
+                "-keyout", live + "/privkey.pem", "-out", live + "/fullchain.pem",
+            ]
+        )
+        try #require(made.status == 0, "\(made.error)")
+        let second = try bench.setup("--host", "data.example.org", "--proxy", "nginx")
+        #expect(second.status == 0, "\(second.error)")
+        let site = try #require(bench.text("nginx/conf.d/waypost-receiver.conf"))
+        #expect(site.contains("server_name data.example.org;"))
+        #expect(site.contains("proxy_pass http://127.0.0.1:\(bench.receiver.port);"))
+        #expect(site.contains("client_max_body_size 16777216;"))
     }
 
     @Test(arguments: [

@@ -51,7 +51,7 @@ struct ProxySite {
         (self.kind, self.tool, self.etc) = (kind, tool, etc)
         let example = "\(templates)/\(kind == .caddy ? "Caddyfile" : "nginx.conf")"
         let lines = try String(contentsOfFile: example, encoding: .utf8)
-        let site = kind == .caddy ? Self.caddy(lines, values) : Self.nginx(lines, values)
+        let site = kind == .caddy ? Self.caddy(lines, values) : Self.nginx(lines, values, etc: etc)
         text = "\(Self.mark)\n" + site
         let certificate = "\(etc)/letsencrypt/live/\(values.host.text)/fullchain.pem"
         guard kind == .caddy || access(certificate, F_OK) == 0 else {
@@ -72,8 +72,9 @@ struct ProxySite {
             + example[start.upperBound...].replacing("127.0.0.1:8080", with: values.upstream)
     }
 
-    private static func nginx(_ example: String, _ values: SiteValues) -> String {
+    private static func nginx(_ example: String, _ values: SiteValues, etc: String) -> String {
         example.replacing("waypost.example.org", with: values.host.text)
+            .replacing("/etc/letsencrypt", with: "\(etc)/letsencrypt")
             .replacing("127.0.0.1:8080", with: values.upstream)
             .replacing("client_max_body_size 16m", with: "client_max_body_size \(values.maxBody)")
     }
