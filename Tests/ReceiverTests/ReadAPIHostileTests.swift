@@ -121,7 +121,7 @@ import Testing
         let program = try APIClient(receiver)
         try program.expectIndexed(301)
         let kept = try receiver.sql(
-            "SELECT stream, left_out, (SELECT count(*) FROM series WHERE file=id) FROM files ORDER BY stream",
+            "SELECT stream, left_out, (SELECT count(*) FROM series WHERE file=files.id) FROM files ORDER BY stream",
             in: ".receiver-index.sqlite"
         )
         #expect(kept == "[('beacons', 200, 400), ('many', 60, 40)]\n")

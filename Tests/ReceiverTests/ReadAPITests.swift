@@ -213,7 +213,7 @@ struct APIClient {
         let chunk = try #require(try program.rows("devices/d1/audio").first)
         #expect(chunk["level_db"] as? Double == -42.5)
         let path = try #require(chunk["path"] as? String)
-        let file = try program.client.request("HEAD", path)
+        let file = try program.client.get(path)
         #expect(file.header.contains("Content-Type: audio/wav"))
         #expect(file.header.contains("Content-Length: 16044"))
         #expect(try program.get("devices/d1/audio/sound/2026-11-21/records.ndjson").status == 404)
