@@ -213,9 +213,13 @@ struct APIClient {
         let chunk = try #require(try program.rows("devices/d1/audio").first)
         #expect(chunk["level_db"] as? Double == -42.5)
         let path = try #require(chunk["path"] as? String)
-        let file = try program.client.get(path)
-        #expect(file.header.contains("Content-Type: audio/wav"))
-        #expect(file.header.contains("Content-Length: 16044"))
+        let file = try Process.run(
+            "/usr/bin/curl",
+            ["-s", "-o", "/dev/null", "-w", "%{http_code} %{content_type} %{size_download}"]
+                + ["-H", program.client.extra.trimmingCharacters(in: .newlines)]
+                + ["http://127.0.0.1:\(receiver.port)\(path)"]
+        )
+        #expect(file.output == "200 audio/wav 16044")
         #expect(try program.get("devices/d1/audio/sound/2026-11-21/records.ndjson").status == 404)
         let events = try program.rows("devices/d1/events?source=s1")
         #expect(events.count == 2)
