@@ -294,7 +294,9 @@ package final class Gateway: Sendable {
             context.board.keep(report, in: context.queue)
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
-            if isEnrolled { recorder.check(report, every: configuration.healthInterval) }
+            if isEnrolled, configuration.health.isEnabled {
+                recorder.check(report, every: configuration.healthInterval)
+            }
             led.write(LEDPattern(report.state, isEnrolled: isEnrolled), configuration.led)
             if let metrics = configuration.metricsTextfile {
                 let now = context.clock.stamp()

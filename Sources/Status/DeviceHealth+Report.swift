@@ -29,7 +29,10 @@ extension DeviceHealth {
         if let next = report.upload.nextSyncAt {
             nextSync = now.advanced(by: .milliseconds(next.milliseconds &- now.wall.milliseconds))
         }
-        guard let oldest = report.streams.values.compactMap(\.oldestPendingAt).min() else { return }
+        // Before the first synchronisation the clock cannot tell a record of an earlier boot.
+        guard report.clock.state != .unsynced,
+            let oldest = report.streams.values.compactMap(\.oldestPendingAt).min()
+        else { return }
         let age = right.milliseconds &- oldest.milliseconds
         if (0...now.boot.milliseconds).contains(age) {
             oldestPending = now.advanced(by: .milliseconds(-age))

@@ -30,7 +30,9 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// Reads the configuration for commands that inspect the machine; without a file, the defaults.
     func valuesOrDefaults() throws -> Configuration {
-        guard access(Configuration.inForce(config), F_OK) != 0, errno == ENOENT,
+        // A file that was named must be there.
+        guard config == Self().config, access(Configuration.inForce(config), F_OK) != 0,
+            errno == ENOENT,
             let defaults = try? Configuration.check([], file: config, environment: Environment.all)
         else { return try values() }
         Output.error("warning: \(config) does not exist: continuing with the defaults")
@@ -124,7 +126,7 @@ enum Output {
 }
 
 /// What commands show before the gateway's first start.
-let nothingRecorded = "nothing recorded yet: the gateway has not run on this device\n"
+let nothingRecorded = "nothing recorded yet: there is no queue in the state directory\n"
 
 /// Runs `body`; prints its error and ends the command with exit status 2.
 func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> Value {

@@ -44,11 +44,12 @@ final class WatchScreen: Sendable {
     /// Shows a text, cut to the terminal's height: the first line stays visible.
     func draw(_ text: String, exitStatus: Int32) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        contents.update {
+        let failure = contents.update {
             $0.lines = lines.last == "" ? lines.dropLast() : lines
             $0.exitStatus = exitStatus
-            Self.draw($0)
+            return Self.draw($0)
         }
+        if failure != nil { end(2) }
     }
 
     /// Restores the terminal.
@@ -57,17 +58,19 @@ final class WatchScreen: Sendable {
             guard $0.isOpen else { return }
             $0.isOpen = false
             if var mode { tcsetattr(STDIN_FILENO, TCSANOW, &mode) }
-            Output.write(Self.leave)
+            writeAll(Array(Self.leave.utf8), to: STDOUT_FILENO)
         }
     }
 
-    private static func draw(_ contents: Contents) {
-        guard contents.isOpen else { return }
+    /// Returns why the terminal could not be written to; nil if it was.
+    private static func draw(_ contents: Contents) -> SystemError? {
+        guard contents.isOpen else { return nil }
         var size = winsize()
         let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0
         let lines = contents.lines.prefix(isKnown ? Int(size.ws_row) : 24)
         // Without an end of line after the last one, which would scroll the first one away.
-        Output.write("\u{1B}[H" + lines.joined(separator: "\u{1B}[K\r\n") + "\u{1B}[K\u{1B}[J")
+        let text = "\u{1B}[H" + lines.joined(separator: "\u{1B}[K\r\n") + "\u{1B}[K\u{1B}[J"
+        return writeAll(Array(text.utf8), to: STDOUT_FILENO)
     }
 
     private static func signalSet() -> sigset_t {
@@ -83,7 +86,7 @@ final class WatchScreen: Sendable {
             var number: Int32 = 0
             guard sigwait(&set, &number) == 0 else { continue }
             guard number == SIGWINCH else { return end(128 + number) }
-            contents.update { Self.draw($0) }
+            _ = contents.update { Self.draw($0) }
         }
     }
 

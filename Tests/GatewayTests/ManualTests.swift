@@ -43,7 +43,8 @@ import Setup
         for kind in BeaconKind.allCases { #expect(words.contains("\(kind.name)")) }
         for kind in StreamList.builtIn {
             #expect(words.contains(kind.wire))
-            guard case .plain(let columns) = kind.shape, kind.stream != .surveys else { continue }
+            guard case .plain(let columns) = kind.shape, ![.surveys, .health].contains(kind.stream)
+            else { continue }
             for key in columns.compactMap(\.key) { #expect(words.contains(key), "\(kind.wire)") }
         }
     }

@@ -7,10 +7,12 @@ enum CertificateFile {
     private static let limit = 1 << 20
 
     /// Returns the bytes of the file; throws a Failure that names it, the problem and the remedy.
-    static func read(_ path: String) throws(Failure) -> [UInt8] {
+    ///
+    /// `waits`: also for the writer of a pipe.
+    static func read(_ path: String, waits: Bool = false) throws(Failure) -> [UInt8] {
         let bytes: [UInt8]
         do {
-            bytes = try SmallFile.read(path, limit: limit, wait: true).bytes
+            bytes = try SmallFile.read(path, limit: limit, wait: waits).bytes
         } catch {
             throw Failure("\(path): \(error.reason); give the server's authority as a PEM file")
         }

@@ -56,7 +56,7 @@ package struct Onboarding {
         guard before.upload.destination == .ingest else {
             throw Failure("\(path): upload.destination is s3, and a bucket cannot enrol devices")
         }
-        let authority = try server.caFile.map { try CertificateFile.read($0) }
+        let authority = try server.caFile.map { try CertificateFile.read($0, waits: true) }
         var wanted = before
         wanted.upload.allowsPlaintext = before.upload.allowsPlaintext || server.allowsPlaintext
         wanted.upload.caFile = server.caFile.map(absolute) ?? before.upload.caFile
@@ -64,7 +64,7 @@ package struct Onboarding {
         wanted.upload.tokenFile = before.upload.tokenFile ?? folder + "/token"
         // As it is given, until the server has accepted this device.
         let transport = transport(wanted.upload)
-        if authority != nil { wanted.upload.caFile = folder + "/server-ca.pem" }
+        if let authority { wanted.upload.caFile = placeOfCopy(authority) }
         let (text, configuration) = try edited(old, before, wanted)
         let owner = ServiceOwner(stateDirectory: configuration.stateDirectory)
         try owner.prepare(configuration)
@@ -74,7 +74,10 @@ package struct Onboarding {
         try store(authority, configuration)
         try Self.reporting { try SmallFile.replace(path, text, mode: 0o644, keepsOwner: true) }
         AskedToken(configuration: configuration).forget()
-        var lines = ["token: \(wanted.upload.tokenFile ?? "")", "configuration: \(path)"]
+        var lines = [
+            "endpoint: \(wanted.upload.endpoint ?? "")", "token: \(wanted.upload.tokenFile ?? "")",
+            "configuration: \(path)",
+        ]
         switch answer {
         case .accepted:
             try configuration.enrolmentMark.write(
@@ -257,6 +260,18 @@ package struct Onboarding {
         try Self.reporting {
             try SmallFile.replace(file, Array(text.utf8), mode: 0o600, owner: owner.ids)
         }
+    }
+
+    /// Returns the path for the copy: a file with other bytes stays, because it may be in use.
+    private func placeOfCopy(_ authority: [UInt8]) -> String {
+        var (path, number) = (folder + "/server-ca.pem", 1)
+        while let file = try? SmallFile.read(path, limit: authority.count + 1),
+            file.bytes != authority
+        {
+            number += 1
+            path = folder + "/server-ca-\(number).pem"
+        }
+        return path
     }
 
     /// Stores a copy of the authority beside the configuration, where the service can read it.

@@ -49,17 +49,19 @@ package final class QueueQuestions {
 
     package init(_ configuration: Configuration) { self.configuration = configuration }
 
-    /// False before the gateway's first start: there is no database.
+    /// False before the gateway's first start: there is no database, and never was a status.
     package var hasRecorded: Bool {
         access(configuration.databasePath, F_OK) == 0 || errno != ENOENT
+            || Snapshot.isThere(configuration)
     }
 
     /// Returns all batches in quarantine, oldest first.
     ///
     /// Throws a Failure or ControlRefusal that says what to do.
     package func quarantine() throws -> [QuarantinePage.Entry] {
-        guard hasRecorded else { return [] }
-        guard let client = try daemon() else { return try offline { try pages(of: $0) } }
+        guard let client = try daemon() else {
+            return hasRecorded ? try offline { try pages(of: $0) } : []
+        }
         var all: [QuarantinePage.Entry] = []
         var page = QuarantinePage()
         repeat {
@@ -82,8 +84,9 @@ package final class QueueQuestions {
 
     /// Returns the running survey.
     package func survey() throws -> SurveyReply {
-        guard hasRecorded else { return SurveyReply() }
-        guard let client = try daemon() else { return try offline { try SurveyReply($0) } }
+        guard let client = try daemon() else {
+            return hasRecorded ? try offline { try SurveyReply($0) } : SurveyReply()
+        }
         return try client.ask(.init(.surveyList), timeout: .seconds(60)).survey ?? SurveyReply()
     }
 

@@ -68,6 +68,7 @@ import Setup
         ("streams.events", "\"waypost_events\""),
         ("streams.surveys", "\"waypost_surveys\""),
         ("streams.health", "\"waypost_health\""),
+        ("health.enabled", "true"),
         ("health.interval", nil),
         ("metrics.textfile", nil),
         ("led.name", "\"auto\""),
@@ -184,6 +185,10 @@ import Setup
         beacons = "c"
         events = "d-1_X"
         surveys = "e"
+        health = "h"
+        [health]
+        enabled = false
+        interval = "7m"
         [metrics]
         textfile = "/m.prom"
         [led]

@@ -111,7 +111,7 @@ private final class HealthBench {
         #expect(record["database_bytes"] as? Int64 == report.storage.databaseBytes)
         let pending = record["pending"] as? [String: Int]
         #expect(pending == report.streams.mapValues(\.pending))
-        #expect(pending?["waypost_events"] == 1)
+        #expect(pending?["waypost_events"] ?? 0 > 0)
         #expect(record["lost_24h"] as? [String: Int] == ["linux_bluez_beacons": 3])
         #expect(report.losses.map(\.records) == [3])
         let states = ["audio": "error", "beacons": "loaded", "location": "loaded"]
