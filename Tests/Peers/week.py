@@ -79,8 +79,7 @@ def power(device, second):
 def health(device, second, start):
     is_losing = device == "oak-edge" and second > time.time() - DAY / 2
     return record(
-        second, state="degraded" if is_losing else "healthy",
-        reasons=["62 records lost in the last day"] if is_losing else [], version="0.1.0",
+        second, state="healthy", reasons=[], version="0.1.0",
         uptime_s=int(second - start), free_bytes=22_400_000_000 - int(second - start) * 900, database_bytes=6_300_000,
         pending={"linux_bluez_beacons": 6, "linux_gpsd_location": 1}, lost_24h={"linux_alsa_audio": 62} if is_losing else {},
         sources={"beacons": "loaded", "location": "loaded", "audio": "loaded"},
