@@ -1,4 +1,4 @@
-// What the kernel reports about the board: supply voltage, temperature, load, memory, Wi-Fi signal.
+// Reads what the kernel reports about the board: supply voltage, temperature, load, memory, Wi-Fi signal.
 package import Host
 package import Records
 

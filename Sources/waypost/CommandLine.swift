@@ -125,7 +125,7 @@ enum Output {
     static func error(_ text: String) { errorPart("\(text)\n") }
 }
 
-/// What commands show before the gateway's first start.
+/// The text of commands before the gateway's first start.
 let nothingRecorded = "nothing recorded yet: there is no queue in the state directory\n"
 
 /// Runs `body`; prints its error and ends the command with exit status 2.

@@ -192,7 +192,7 @@ import Testing
             let gap = try #require(recorder.all.events.first)
             #expect(gap.kind == .gap)
             #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })
-            let reason = EventValue.text("the source was started anew")
+            let reason = EventValue.text("the source was restarted")
             #expect(gap.detail.contains { $0.key == "reason" && $0.value == reason })
         }
     }

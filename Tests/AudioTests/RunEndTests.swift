@@ -1,4 +1,4 @@
-// What is told of the time between two runs: a planned stop is no loss, a failure is.
+// Reports of the time between two runs: a planned stop is not a loss, a failure is.
 import Host
 import Records
 import SourceSupport

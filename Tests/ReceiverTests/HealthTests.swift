@@ -1,4 +1,4 @@
-// What devices report about their health, on the page and in alerts of a real server.
+// The health that devices report, on the page and in alerts of a real server.
 import Foundation
 import ReceiverSupport
 import Support

@@ -123,7 +123,7 @@ import Testing
 
         /// The gaps of starts after an end that nobody asked for.
         func crashes() throws -> [[String: Any]] {
-            try gaps().filter { $0["reason"] as? String == "the source was started anew" }
+            try gaps().filter { $0["reason"] as? String == "the source was restarted" }
         }
 
         func waitForPauses(_ count: Int) throws {

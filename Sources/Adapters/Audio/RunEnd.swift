@@ -21,7 +21,7 @@ struct RunEnd {
     /// Takes the end of the run before this start of the source; nil if there is none.
     init?(before sink: any RecordSink) {
         guard let end = sink.endOfSound() else { return nil }
-        self.init(stamp: end, reason: "the source was started anew")
+        self.init(stamp: end, reason: "the source was restarted")
         stopped = sink.stoppedAt
     }
 

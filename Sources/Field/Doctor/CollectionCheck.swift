@@ -21,7 +21,7 @@ package struct CollectionCheck {
         [secretProblem, authorityProblem].compactMap { $0 } + soundProblems
     }
 
-    /// What this user may not check; nil if everything was checked.
+    /// The file that this user may not check; nil if everything was checked.
     package var remark: String? {
         guard geteuid() != 0, let file = secretFile, access(file, R_OK) != 0, errno == EACCES else {
             return nil

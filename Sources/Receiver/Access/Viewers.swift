@@ -2,7 +2,7 @@
 package import FoundationEssentials
 import SQLite
 
-/// What a viewer may do: read the pages, or also name devices and beacons.
+/// The rights of a viewer: to read the pages, or also name devices and beacons.
 package enum ViewerRole: String, CaseIterable, Sendable {
     case viewer
     case editor

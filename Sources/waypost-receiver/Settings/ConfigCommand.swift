@@ -31,7 +31,7 @@ struct ConfigCommand: ParsableCommand {
 
         func run() throws {
             _ = try file.load()
-            // What the keys forbid together.
+            // The combinations of keys that are forbidden.
             _ = ServeArguments(["--config", file.config]).command()
             print("\(file.config): ok")
         }

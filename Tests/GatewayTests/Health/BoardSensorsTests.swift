@@ -1,4 +1,4 @@
-// What the kernel says about a board, whatever its files hold.
+// The kernel's figures of a board, with any content of its files.
 import Foundation
 import Host
 import Records

@@ -1,6 +1,6 @@
 // The kind of data in a stream.
 
-/// What a stream holds, judged by its newest record.
+/// The kind of content of a stream, from its newest record.
 enum StreamContent: String, CaseIterable {
     case audio
     case events

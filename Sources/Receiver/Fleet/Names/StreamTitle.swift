@@ -1,4 +1,4 @@
-// What the page calls streams and sources.
+// The titles of streams and sources on the page.
 
 /// Titles for people; the names on the wire stay in files, addresses and tooltips.
 enum StreamTitle {

@@ -1,4 +1,4 @@
-// What a device reports about its own health (waypost-protocol(7), `waypost_health`).
+// The health that a device reports about itself (waypost-protocol(7), `waypost_health`).
 import Host
 
 /// A device's newest health record, as far as pages and alerts use it.
