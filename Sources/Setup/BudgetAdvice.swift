@@ -16,8 +16,8 @@ extension Configuration {
         guard let budget = upload.dailyBudget else { return nil }
         let streams = [beacons.isEnabled, location.isEnabled].count { $0 } + userStreams.count
         let uploads = 86_400 / upload.interval.inSeconds
-        let health = min(uploads, 86_400 / healthInterval.inSeconds)
-        let headers = Int64(uploads * Double(streams) + health) * Self.request
+        let reports = health.isEnabled ? min(uploads, 86_400 / healthInterval.inSeconds) : 0
+        let headers = Int64(uploads * Double(streams) + reports) * Self.request
         if headers > budget / 2 {
             return "upload.daily_budget is \(sizeText(budget)), and uploads every "
                 + "\(durationText(upload.interval)) cost \(roughSize(headers)) per day for their headers alone; "

@@ -314,7 +314,7 @@ import Setup
     }
 
     @Test(arguments: [
-        ("100kB", "interval = \"1m\"", "is 100kB, and uploads every 1m cost 1.4 MB per day"),
+        ("100kB", "interval = \"1m\"", "is 100kB, and uploads every 1m cost 2.2 MB per day"),
         ("200kB", "interval = \"1h\"", "a record of sound is up to 90.0 kB: it may find no room"),
         ("3MB", "interval = \"1h\"\n[audio]\ncodec = \"wav\"", "sound is up to 960.0 kB"),
         ("200kB", "interval = \"1h\"\n[audio]\nenabled = false", ""), ("20MB", "", ""),
