@@ -146,6 +146,8 @@ def look(shell):
                                           "findmnt -no OPTIONS / | grep ^ro && break; sleep 3; done"),
          lambda text: text.split() == ["0", "ro,noatime"]),
         ("time from", ask("chronyc -n sources | grep '^#'"), lambda text: "#*" in text),
+        ("steps whenever it must", ask("grep -h ^makestep /etc/chrony/conf.d/* /etc/chrony/chrony.conf"),
+         lambda text: text == "makestep 1 -1"),
         ("FAT partition", ask("findmnt -no FSTYPE,SIZE /boot/firmware; sudo ls /boot/firmware | grep -i errors"),
          lambda text: "vfat" in text and "errors" not in text),
         ("token on it", ask("sudo head -c 40 /boot/firmware/Waypost.token.txt"), lambda text: text and TOKEN not in text),
