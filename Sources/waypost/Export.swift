@@ -35,10 +35,7 @@ struct ExportCommand: ParsableCommand {
     @Option(
         help: .value(
             "FORMAT",
-            """
-            ndjson, csv, gpx, geojson, wav, ogg, flac or recorded; without it ndjson, and audio into a folder \
-            as it was recorded.
-            """
+            "Without it ndjson, and audio into a folder as it was recorded."
         ),
         completion: .list(ExportFormat.allCases.map(\.rawValue))
     )
