@@ -69,8 +69,9 @@ struct Resend: ParsableCommand {
             throw ExitCode(1)
         }
         Output.write(
-            "to be sent again after those pending: \(counted(changed.records, "record")) in "
-                + "\(counted(changed.batches, "batch", "batches")); "
+            "\(counted(changed.records, "record")) in "
+                + "\(counted(changed.batches, "batch", "batches")) "
+                + "\(changed.records == 1 ? "is" : "are") sent again after those pending; "
                 + "`waypost sync` starts now\n"
         )
     }
