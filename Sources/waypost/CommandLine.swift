@@ -8,7 +8,7 @@ import Setup
 
 /// The option that names the configuration file.
 struct ConfigurationOptions: ParsableArguments {
-    @Option(name: .long, help: "The configuration file.")
+    @Option(name: .long, help: .value("FILE", "The configuration file."), completion: .file())
     var config = "/etc/waypost/waypost.toml"
 
     /// Reads the configuration.

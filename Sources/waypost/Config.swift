@@ -8,6 +8,11 @@ import Setup
 struct Config: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check or print the configuration.",
+        discussion: examples(
+            "waypost config check",
+            "waypost config show",
+            "waypost config default >all-keys.toml"
+        ),
         subcommands: [Check.self, Show.self, Default.self, Manual.self]
     )
 
@@ -20,7 +25,7 @@ struct Config: ParsableCommand {
 
                 Exit status: 0 all is well, 1 something that the configuration names is missing, 78 the \
                 configuration is wrong.
-                """
+                """ + examples("waypost config check", "waypost config check --config FILE")
         )
 
         @OptionGroup var options: ConfigurationOptions
@@ -39,7 +44,8 @@ struct Config: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the effective values, and where each comes from."
+            abstract: "Print the effective values, and where each comes from.",
+            discussion: examples("waypost config show")
         )
 
         @OptionGroup var options: ConfigurationOptions
@@ -63,7 +69,8 @@ struct Config: ParsableCommand {
 
     struct Default: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print a full commented file with the defaults."
+            abstract: "Print a full commented file with the defaults.",
+            discussion: examples("waypost config default >all-keys.toml")
         )
 
         mutating func run() {

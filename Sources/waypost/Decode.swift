@@ -16,13 +16,16 @@ struct Decode: ParsableCommand {
             Takes AD structures in hex, spaces allowed, and prints one JSON object per beacon with \
             the fields of a beacon record. Bare Ruuvi payloads are accepted, too. `-` reads standard \
             input, one payload per line.
-            """
+            """ + examples("waypost decode 0201060303AAFE", "waypost decode - <payloads.txt")
     )
 
-    @Argument(help: "Hex digits, or - for standard input.") var hex: [String]
+    @Argument(help: .value("HEX", "Hex digits, or - for standard input.")) var hex: [String]
     @Option(
         name: .long,
-        help: "The sender's address: encrypted BTHome is read with its key in beacons.bindkeys."
+        help: .value(
+            "ADDRESS",
+            "The sender's address: encrypted BTHome is read with its key in beacons.bindkeys."
+        )
     )
     var address: String?
     @OptionGroup var options: ConfigurationOptions

@@ -8,11 +8,14 @@ import Host
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List the Bluetooth adapters, capture devices and GNSS receivers present now."
+        abstract: "List the Bluetooth adapters, capture devices and GNSS receivers present now.",
+        discussion:
+            "With --write-rule it writes a udev rule, after asking, and says how to undo it."
+            + examples("waypost devices", "sudo waypost devices --write-rule 1-1.2")
     )
 
     @Flag(help: "One JSON object.") var json = false
-    @Option(help: ArgumentHelp("Let gpsd use the device in a USB port.", valueName: "port"))
+    @Option(help: ArgumentHelp("Let gpsd use the device in a USB port.", valueName: "PORT"))
     var writeRule: String?
     @Flag(help: "With --write-rule: do not ask.") var yes = false
     @OptionGroup var options: ConfigurationOptions

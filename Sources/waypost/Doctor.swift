@@ -16,6 +16,10 @@ struct DoctorCommand: ParsableCommand {
 
             Exit status: 0 all is well, 1 something to look at, 2 something failed.
             """
+                + examples(
+                    "waypost doctor",
+                    "sudo waypost doctor    # also what only root may look at"
+                )
     )
 
     @Flag(help: "One JSON object.") var json = false

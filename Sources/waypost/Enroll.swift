@@ -19,13 +19,23 @@ struct Enroll: ParsableCommand {
 
             Exit status: 0 done, 2 failed, 78 the configuration is wrong.
             """
+                + examples(
+                    "sudo waypost enroll --endpoint https://HOST --code CODE",
+                    "sudo waypost enroll --endpoint https://HOST --token-file FILE --ca-file CA.pem"
+                )
     )
 
-    @Option(help: "Where to upload to: https://HOST/api/ingest.") var endpoint: String
-    @Option(help: "A PEM file with the server's own authority; it is copied.") var caFile: String?
+    @Option(help: .value("URL", "Where to upload to: https://HOST/api/ingest.")) var endpoint:
+        String
+    @Option(
+        help: .value("FILE", "A PEM file with the server's own authority; it is copied."),
+        completion: .file()
+    )
+    var caFile: String?
     @Flag(help: "Allow http:// to another machine.") var allowPlaintext = false
-    @Option(help: "A file that holds the device token.") var tokenFile: String?
-    @Option(help: "A code that enrols one device, once.") var code: String?
+    @Option(help: .value("FILE", "A file that holds the device token."), completion: .file())
+    var tokenFile: String?
+    @Option(help: .value("CODE", "A code that enrols one device, once.")) var code: String?
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws {

@@ -3,6 +3,7 @@ import ArgumentParser
 import Daemon
 import Field
 import Host
+import Status
 
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,30 +11,64 @@ struct ExportCommand: ParsableCommand {
         abstract: "Write records on this device for other programs.",
         discussion: """
             Exports the records still on this device, uploaded or not, with the gateway running or not; \
-            changes nothing. csv and ndjson are for every stream, gpx and geojson for location, wav and ogg \
-            for audio (one file per chunk, in the folder of --output).
+            changes nothing. csv and ndjson are for every stream, gpx and geojson for location; wav, ogg, \
+            flac and recorded are for audio (one file per chunk, in the folder of --output). A csv has a \
+            column for each reading, and a blank between day and time.
 
             Exit status: 0 done, 1 some records cannot be read, 2 failed.
             """
+                + examples(
+                    "waypost export location --format gpx --output track.gpx",
+                    "waypost export beacons --format csv --since 12h --local --output today.csv",
+                    "waypost export audio --output /media/stick/sound/"
+                )
     )
 
-    @Argument(help: "location, audio, beacons, events, surveys, or a stream of your own.")
+    @Argument(
+        help: .value(
+            "STREAM",
+            "location, audio, beacons, events, surveys, or a stream of your own."
+        ),
+        completion: CompletedNames.streams.completion
+    )
     var stream: String
-    @Option(help: "ndjson, csv, gpx, geojson, wav or ogg.") var format = ExportFormat.ndjson
-    @Option(help: "From this time on (UTC): 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago.")
+    @Option(
+        help: .value(
+            "FORMAT",
+            "Without it ndjson, and audio into a folder as it was recorded."
+        ),
+        completion: .list(ExportFormat.allCases.map(\.rawValue))
+    )
+    var format: ExportFormat?
+    @Option(
+        help: .value(
+            "TIME",
+            "From this time on (UTC): 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago."
+        )
+    )
     var since: String?
-    @Option(help: "Before this time.") var until: String?
-    @Option(help: "A file, or a folder for audio; standard output without it.") var output: String?
-    @Option(help: "Read this database, such as a quarantined one.") var database: String?
+    @Option(help: .value("TIME", "Before this time.")) var until: String?
+    @Flag(help: "Times of this device's time zone, also a day of --since and --until.")
+    var local = false
+    @Option(
+        help: .value("PATH", "A file, or a folder for audio; standard output without it."),
+        completion: .file()
+    )
+    var output: String?
+    @Option(
+        help: .value("FILE", "Read this database, such as a quarantined one."),
+        completion: .file()
+    )
+    var database: String?
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws {
-        for text in [since, until].compactMap({ $0 }) where Self.time(text) == nil {
+        for text in [since, until].compactMap({ $0 }) where time(text) == nil {
             throw ValidationError(
                 "\"\(text)\" is not a valid time; use 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago"
             )
         }
-        if let since, let until, let from = Self.time(since), let end = Self.time(until),
+        if let since, let until, let from = time(since), let end = time(until),
             from >= end
         {
             throw ValidationError(
@@ -45,27 +80,37 @@ struct ExportCommand: ParsableCommand {
     mutating func run() throws {
         let configuration = try options.loadOrAsk(warns: false).values
         var request = ExportRequest(stream: stream, format: format)
-        request.since = since.flatMap { Self.time($0) }
-        request.until = until.flatMap { Self.time($0) }
+        request.since = since.flatMap { time($0) }
+        request.until = until.flatMap { time($0) }
+        if local { request.localOffset = { WallTime.localOffset(at: $0) } }
         request.output = output
         request.database = database
         let progress = ProgressLine()
         let outcome = try reporting("export") {
             try Export(request, configuration) {
-                progress.show("\($0) records, \(Int($1 * 100)) %")
+                progress.show("\(counted($0, "record")), \(Int($1 * 100)) %")
             }.run()
         }
         progress.clear()
-        if output != nil { Output.error("\(outcome.records) records") }
+        if output != nil { Output.error(counted(outcome.records, "record")) }
         if outcome.asRecorded > 0 {
-            Output.error(
-                "\(outcome.asRecorded) files are as they were recorded, not \(format.rawValue)"
-            )
+            let files = counted(outcome.asRecorded, "file")
+            Output.error("\(files) written as recorded, not as \(format?.rawValue ?? "asked")")
         }
         guard outcome.unreadable == 0 else {
-            Output.error("\(outcome.unreadable) records cannot be read")
+            Output.error("\(counted(outcome.unreadable, "record")) cannot be read")
             throw ExitCode(1)
         }
+    }
+
+    /// Parses a time of the options; with --local, a day begins at midnight of this device's zone.
+    private func time(_ text: String) -> WallTime? {
+        guard local, let midnight = WallTime(rfc3339: text + "T00:00:00Z") else {
+            return Self.time(text)
+        }
+        let guess = midnight + .seconds(-WallTime.localOffset(at: midnight))
+        // The offset may change on that day, between the two.
+        return midnight + .seconds(-WallTime.localOffset(at: guess))
     }
 
     /// Parses a timestamp, a day (its start in UTC), or a time span before now.

@@ -18,19 +18,35 @@ struct Put: ParsableCommand {
 
             Exit status: 0 all were accepted, 1 otherwise.
             """
+                + examples(
+                    "echo '{\"temperature_c\": 21.5}' | waypost put weather",
+                    "waypost put weather --file readings.ndjson"
+                )
     )
 
-    @Argument(help: "The stream, as the configuration names it.") var stream: String
-    @Option(name: .long, help: "Read this file instead of standard input.") var file: String?
+    @Argument(
+        help: .value("STREAM", "The stream, as the configuration names it."),
+        completion: CompletedNames.declared.completion
+    )
+    var stream: String
+    @Option(
+        name: .long,
+        help: .value("FILE", "Read this file instead of standard input."),
+        completion: .file()
+    )
+    var file: String?
     @Flag(
         help: "Refuse lines that come faster than the stream's max_rate, instead of slowing down."
     )
     var noWait = false
     @Option(
-        help: """
+        help: .value(
+            "TIME",
+            """
             Give up when the gateway has accepted nothing for this long: 30s, 5m. Without it, put waits for \
             ever, but ends at once if the gateway is not running at the start.
             """
+        )
     )
     var timeout: String?
     @OptionGroup var options: ConfigurationOptions

@@ -6,13 +6,15 @@ import Status
 struct Quarantine: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List records the server rejected, send them again, or drop them.",
-        discussion: "Works without a running daemon, too. Exit status: 0 done, 2 failed.",
+        discussion: "Works without a running daemon, too. Exit status: 0 done, 2 failed."
+            + examples("waypost quarantine list", "waypost quarantine requeue all"),
         subcommands: [List.self, Requeue.self, Drop.self]
     )
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the batches in quarantine, with the server's message."
+            abstract: "Show the batches in quarantine, with the server's message.",
+            discussion: examples("waypost quarantine list")
         )
 
         @Flag(help: "One JSON object.") var json = false
@@ -28,10 +30,11 @@ struct Quarantine: ParsableCommand {
 
     struct Requeue: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Put the records of a batch back, to be uploaded in a new one."
+            abstract: "Put the records of a batch back, to be uploaded in a new one.",
+            discussion: examples("waypost quarantine requeue 3", "waypost quarantine requeue all")
         )
 
-        @Argument(help: "The batch's number or key, or all.") var id: String
+        @Argument(help: .value("ID", "The batch's number or key, or all.")) var id: String
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
@@ -39,7 +42,8 @@ struct Quarantine: ParsableCommand {
             let request = ControlRequest(.requeue, id)
             let changed = try reporting("quarantine") { try queue.change(request).changed }
             Output.write(
-                "requeued: \(changed?.records ?? 0) records in \(changed?.batches ?? 0) batches; "
+                "requeued: \(counted(changed?.records ?? 0, "record")) in "
+                    + "\(counted(changed?.batches ?? 0, "batch", "batches")); "
                     + "`waypost sync` sends them now\n"
             )
         }
@@ -47,10 +51,11 @@ struct Quarantine: ParsableCommand {
 
     struct Drop: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete the records of a batch for good; they are counted as lost."
+            abstract: "Delete the records of a batch for good; they are counted as lost.",
+            discussion: examples("waypost quarantine drop 3")
         )
 
-        @Argument(help: "The batch's number or key.") var id: String
+        @Argument(help: .value("ID", "The batch's number or key.")) var id: String
         @OptionGroup var options: ConfigurationOptions
 
         mutating func validate() throws {

@@ -13,18 +13,29 @@ struct Resend: ParsableCommand {
 
             Exit status: 0 done, 1 no such record is on this device, 2 failed.
             """
+                + examples(
+                    "waypost resend --since 2026-11-22",
+                    "waypost resend audio --since 3d --until 1d"
+                )
     )
 
     @Argument(
-        help: "beacons, location, audio, events or a stream of your own; all streams without it."
+        help: .value(
+            "STREAM",
+            "beacons, location, audio, events or a stream of your own; all streams without it."
+        ),
+        completion: CompletedNames.streams.completion
     )
     var stream: String?
     @Option(
         help:
-            "Uploaded from this time on (UTC): 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago."
+            .value(
+                "TIME",
+                "Uploaded from this time on (UTC): 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago."
+            )
     )
     var since: String
-    @Option(help: "Uploaded before this time.") var until: String?
+    @Option(help: .value("TIME", "Uploaded before this time.")) var until: String?
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws { _ = try request() }
@@ -58,7 +69,9 @@ struct Resend: ParsableCommand {
             throw ExitCode(1)
         }
         Output.write(
-            "\(changed.records) records in \(changed.batches) batches are sent again after those pending; "
+            "\(counted(changed.records, "record")) in "
+                + "\(counted(changed.batches, "batch", "batches")) "
+                + "\(changed.records == 1 ? "is" : "are") sent again after those pending; "
                 + "`waypost sync` starts now\n"
         )
     }

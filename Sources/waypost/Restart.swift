@@ -7,9 +7,14 @@ struct Restart: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Restart a source, without touching the others.",
         discussion: "Missed data is recorded as a loss. Exit status: 0 done, 2 failed."
+            + examples("waypost restart audio")
     )
 
-    @Argument(help: "beacons, location or audio.") var source: String
+    @Argument(
+        help: .value("SOURCE", "beacons, location or audio."),
+        completion: .list(["beacons", "location", "audio"])
+    )
+    var source: String
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws {

@@ -12,6 +12,10 @@ struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the gateway in the foreground.",
         discussion: "SIGTERM and SIGINT stop it within 5 s; SIGHUP reads the configuration again."
+            + examples(
+                "waypost run --config FILE",
+                "sudo systemctl restart waypost    # the service"
+            )
     )
 
     @OptionGroup var options: ConfigurationOptions

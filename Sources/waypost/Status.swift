@@ -10,6 +10,11 @@ struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the state of the gateway.",
         discussion: "Exit status: 0 healthy, 1 degraded, 2 critical or not running."
+            + examples(
+                "waypost status",
+                "waypost status --watch",
+                "waypost status --json | jq .upload"
+            )
     )
 
     @Flag(help: "One JSON object.") var json = false

@@ -9,14 +9,19 @@ struct SurveyCommand: ParsableCommand {
         abstract:
             "Summarise the beacons heard between a start and a stop, and where they were heard.",
         discussion:
-            "A survey survives restarts; list and show work without a running daemon, too. Exit status: 0 done, 2 failed.",
+            "A survey survives restarts; list and show work without a running daemon, too. Exit status: 0 done, 2 failed."
+            + examples("waypost survey start \"north shore\"", "waypost survey stop"),
         subcommands: [Start.self, Stop.self, List.self, Show.self]
     )
 
     struct Start: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Begin a survey.")
+        static let configuration = CommandConfiguration(
+            abstract: "Begin a survey.",
+            discussion: examples("waypost survey start \"north shore\"")
+        )
 
-        @Argument(help: "Its name: letters, digits, blanks, and . _ -") var name: String
+        @Argument(help: .value("NAME", "Its name: letters, digits, blanks, and . _ -")) var name:
+            String
         @OptionGroup var options: ConfigurationOptions
 
         mutating func validate() throws {
@@ -35,7 +40,8 @@ struct SurveyCommand: ParsableCommand {
 
     struct Stop: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "End the survey and publish its record."
+            abstract: "End the survey and publish its record.",
+            discussion: examples("waypost survey stop")
         )
 
         @OptionGroup var options: ConfigurationOptions
@@ -45,14 +51,15 @@ struct SurveyCommand: ParsableCommand {
             let reply = try reporting("survey") { try queue.change(.init(.surveyStop)).survey }
             let name = reply?.open ?? ""
             Output.write(
-                "survey \"\(name)\" is over: \(reply?.sightings ?? 0) sightings; `waypost survey show \"\(name)\"`\n"
+                "survey \"\(name)\" is over: \(counted(reply?.sightings ?? 0, "sighting")); `waypost survey show \"\(name)\"`\n"
             )
         }
     }
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the open survey and the finished ones."
+            abstract: "List the open survey and the finished ones.",
+            discussion: examples("waypost survey list")
         )
 
         @Flag(help: "One JSON object.") var json = false
@@ -69,10 +76,15 @@ struct SurveyCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show what a survey found: the newest of that name."
+            abstract: "Show what a survey found: the newest of that name.",
+            discussion: examples("waypost survey show \"north shore\"")
         )
 
-        @Argument(help: "Its name.") var name: String
+        @Argument(
+            help: .value("NAME", "Its name."),
+            completion: CompletedNames.surveys.completion
+        )
+        var name: String
         @Flag(help: "Its record as one JSON object.") var json = false
         @OptionGroup var options: ConfigurationOptions
 

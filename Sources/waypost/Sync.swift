@@ -18,10 +18,10 @@ struct SyncCommand: ParsableCommand {
 
             Exit status: 0 if no record accepted before is left pending or was quarantined by this sync, \
             1 if not, 2 if the gateway could not be asked.
-            """
+            """ + examples("waypost sync", "waypost sync --wait 30")
     )
 
-    @Option(help: "Stop waiting after this many seconds; the upload continues.")
+    @Option(help: .value("SECONDS", "Stop waiting after this time; the upload continues."))
     var wait = 300
     @Flag(help: "Send everything, whatever is left of upload.daily_budget.")
     var overBudget = false

@@ -6,12 +6,37 @@ struct Waypost: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waypost",
         abstract: "A field gateway: records beacons, location and audio for a server.",
+        discussion: """
+            First steps on a device:
+              sudo waypost enroll --endpoint https://HOST --code CODE
+              waypost doctor
+              waypost status
+            """,
         version: currentVersion,
-        subcommands: [
-            Run.self, Status.self, SyncCommand.self, DoctorCommand.self, DevicesCommand.self,
-            Quarantine.self, Resend.self, SurveyCommand.self, Restart.self, Put.self,
-            ExportCommand.self, Enroll.self, Decode.self, Config.self, Import.self, LED.self,
-            Hear.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Everyday",
+                subcommands: [
+                    Status.self, SyncCommand.self, SurveyCommand.self, ExportCommand.self, Put.self,
+                ]
+            ),
+            CommandGroup(
+                name: "Setup",
+                subcommands: [
+                    Enroll.self, DoctorCommand.self, DevicesCommand.self, Config.self,
+                ]
+            ),
+            CommandGroup(
+                name: "Repair",
+                subcommands: [Restart.self, Quarantine.self, Resend.self, Decode.self]
+            ),
+            CommandGroup(
+                name: "Service",
+                // All but the first are for units, the shell and other commands, and not in the help.
+                subcommands: [
+                    Run.self, Import.self, CardNote.self, LED.self, Hear.self, Complete.self,
+                ]
+            ),
         ]
     )
 }

@@ -146,8 +146,14 @@ def look(shell):
                                           "findmnt -no OPTIONS / | grep ^ro && break; sleep 3; done"),
          lambda text: text.split() == ["0", "ro,noatime"]),
         ("time from", ask("chronyc -n sources | grep '^#'"), lambda text: "#*" in text),
+        ("steps whenever it must", ask("grep -h ^makestep /etc/chrony/conf.d/* /etc/chrony/chrony.conf"),
+         lambda text: text == "makestep 1 -1"),
         ("FAT partition", ask("findmnt -no FSTYPE,SIZE /boot/firmware; sudo ls /boot/firmware | grep -i errors"),
          lambda text: "vfat" in text and "errors" not in text),
+        ("documents", ask("sudo ls /boot/firmware | grep -c -e waypost-all-keys.toml -e waypost-manual.html"),
+         lambda text: text == "2"),
+        ("note of the start", ask("for i in $(seq 40); do sudo cat /boot/firmware/waypost-ok.txt 2>/dev/null | tr -d '\\r' && break; "
+                                  "sleep 10; done"), lambda text: "Device:" in text and "Server:" in text),
         ("token on it", ask("sudo head -c 40 /boot/firmware/Waypost.token.txt"), lambda text: text and TOKEN not in text),
     ]
     good = True

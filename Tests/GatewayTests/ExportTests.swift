@@ -250,7 +250,9 @@ import Setup
     @Test func table_hasAColumnForEachNameOfAnyRecord() throws {
         let bench = try Bench()
         let done = StateBox(0)
-        for members in [#""a":1.50,"b":"x, \"y\"\nz""#, #""c":{"d":[1,2]},"a":null"#] {
+        for members in [
+            #""a":1.50,"b":"x, \"y\"\nz""#, #""c":{"d":[1,2],"e":{"f":7},"g":{}},"a":null"#,
+        ] {
             bench.queue.put([
                 UserRecord(
                     stream: "weather",
@@ -264,10 +266,66 @@ import Setup
         let text = try bench.export("weather", .csv).text
         let lines = text.components(separatedBy: "\r\n")
         #expect(lines.first?.hasPrefix("id,timestamp,") == true)
-        #expect(Set(lines[0].split(separator: ",")) == ["id", "timestamp", "a", "b", "c", "clock"])
+        #expect(
+            Set(lines[0].split(separator: ",")) == [
+                "id", "timestamp", "a", "b", "c.d", "c.e.f", "c.g", "clock",
+            ]
+        )
         #expect(lines[1].contains("1.50,\"x, \"\"y\"\"\nz\""))
-        #expect(lines[2].contains("\"{\"\"d\"\":[1,2]}\""))
+        #expect(lines[1].contains(",2026-11-21 04:30:00.000Z,"))
+        #expect(lines[2].contains("\"[1,2]\",7,{}"))
         #expect(lines.count == 4)
+    }
+
+    /// Half an hour west, before and after the hour changes.
+    @Test func localTimes_areThoseOfTheZone() throws {
+        let bench = try Bench()
+        try bench.walk(1)
+        for (offset, csv, json) in [
+            (3600, "2026-11-21 05:30:00.000", "2026-11-21T05:30:00.000+01:00"),
+            (-12_600, "2026-11-21 01:00:00.000", "2026-11-21T01:00:00.000-03:30"),
+        ] {
+            let isLocal = { (request: inout ExportRequest) in
+                request.localOffset = { _ in offset }
+            }
+            let table = try bench.export("location", .csv, isLocal).text
+            #expect(table.contains(",\(csv),"), "\(table)")
+            let record = try #require(
+                objects(bench.export("location", .ndjson, isLocal).text).first
+            )
+            #expect(record["timestamp"] as? String == json)
+            #expect(record["latitude"] as? Double == 48)
+            let points = try bench.export("location", .geojson, isLocal).text
+            #expect(points.contains("\"timestamp\":\"\(json)\""))
+            // GPX is always in UTC.
+            #expect(throws: Failure.self) { try bench.export("location", .gpx, isLocal) }
+        }
+    }
+
+    @Test func soundIntoAFolder_isAsRecorded_orFlac() throws {
+        let bench = try Bench()
+        try record(bench, chunks: 2)
+        let names = { (format: ExportFormat?) throws -> [String] in
+            let folder = "\(bench.folder)/\(format?.rawValue ?? "plain")/"
+            var request = ExportRequest(stream: "audio", format: format)
+            request.output = folder
+            let outcome = try Export(request, bench.configuration).run()
+            #expect(outcome == ExportOutcome(records: 2))
+            return try FileManager.default.contentsOfDirectory(atPath: folder).map { folder + $0 }
+        }
+        #expect(try names(nil).allSatisfy { $0.hasSuffix(".wav") })
+        for path in try names(.flac) {
+            #expect(path.hasSuffix(".flac"))
+            // Three seconds of samples of one value each, which is lossless.
+            let wave = try Process.run(
+                "/usr/bin/ffmpeg",
+                ["-v", "error", "-i", path, "-f", "s16le", "-"]
+            )
+            #expect(wave.error.isEmpty)
+            #expect(wave.data.count == 48_000)
+            let first = try #require(wave.data.first)
+            #expect(wave.data.prefix(16_000) == Data(repeating: first, count: 16_000))
+        }
     }
 
     @Test func track_isInSegments_andPointsHaveTheirProperties() throws {

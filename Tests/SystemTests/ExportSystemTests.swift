@@ -49,7 +49,7 @@ import Testing
         }
         let chunk = try #require(try lines(site, "audio").first)
         let duration = try #require(chunk["duration"] as? Double)
-        for (format, rate) in [("wav", 16_000), ("ogg", 48_000)] {
+        for (format, rate) in [("wav", 16_000), ("ogg", 48_000), ("flac", 16_000)] {
             let folder = site.folder + "/" + format
             #expect(
                 try site.run("export", "audio", "--format", format, "--output", folder).status == 0
@@ -68,7 +68,8 @@ import Testing
                 file
             )
             let codec = String(decoding: probe, as: UTF8.self)
-            #expect(codec.hasPrefix(format == "wav" ? "pcm_s16le" : "opus"))
+            let codecs = ["wav": "pcm_s16le", "ogg": "opus", "flac": "flac"]
+            #expect(codec.hasPrefix(codecs[format] ?? "?"), "\(codec)")
             let sound = try run("/usr/bin/ffmpeg", "-v", "error", "-i", file, "-f", "s16le", "-")
             #expect(Double(sound.count / 2) == (duration * Double(rate)).rounded())
             #expect(abs(level(sound) + 9.03) < 0.1)

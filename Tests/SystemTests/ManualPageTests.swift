@@ -14,6 +14,48 @@ import Testing
         )
     }
 
+    /// Returns the commands of all groups of `waypost --help`.
+    private func commands() throws -> Set<String> {
+        let help = try Process.run(Tree.program("waypost"), ["--help"]).output
+        let groups = help.components(separatedBy: "\n").filter { $0.hasSuffix(" SUBCOMMANDS:") }
+        #expect(groups.count == 4)
+        return groups.reduce(into: []) { $0.formUnion(names(help, after: $1)) }
+    }
+
+    @Test func everyCommand_hasAnExample_andNamesOfValues() throws {
+        for command in try commands() {
+            let help = try Process.run(Tree.program("waypost"), [command, "--help"]).output
+            #expect(help.contains("Examples:\n  "), "waypost \(command)")
+            // An option's own name says nothing: --since <since>.
+            for line in help.components(separatedBy: "\n") where line.hasPrefix("  -") {
+                let value = line.split(separator: "<").dropFirst().first?.prefix { $0 != ">" }
+                #expect(value?.contains { $0.isLowercase } != true, "\(line)")
+            }
+        }
+    }
+
+    @Test func shells_completeNames() throws {
+        let script = try Process.run(
+            Tree.program("waypost"),
+            ["--generate-completion-script", "bash"]
+        ).output
+        for part in ["waypost complete streams", "waypost complete surveys", "geojson", "location"]
+        {
+            #expect(script.contains(part), "\(part)")
+        }
+        let config = Tree.root.appendingPathComponent("deploy/waypost.toml").path
+        let names = try Process.run(
+            Tree.program("waypost"),
+            ["complete", "streams", "--config", config]
+        ).output
+        #expect(names.hasPrefix("beacons\n") || names.contains("\nbeacons\n"))
+        let none = try Process.run(
+            Tree.program("waypost"),
+            ["complete", "surveys", "--config", "/nowhere"]
+        )
+        #expect((none.status, none.output, none.error) == (0, "", ""))
+    }
+
     /// Returns the first words of the lines after a heading of `--help`.
     private func names(_ help: String, after heading: String) -> Set<String> {
         let lines = help.components(separatedBy: "\n")
@@ -25,8 +67,7 @@ import Testing
     }
 
     @Test func commandsPage_hasTheCommandsThatThereAre() throws {
-        let help = try Process.run(Tree.program("waypost"), ["--help"]).output
-        let commands = names(help, after: "SUBCOMMANDS:")
+        let commands = try commands()
         #expect(commands.contains("status"))
         let listed = try page("waypost.1").components(separatedBy: "\n*waypost ").dropFirst()
             .map { String($0.prefix { $0.isLetter }) }
@@ -35,8 +76,7 @@ import Testing
 
     @Test func commandsPage_hasEachOption() throws {
         let text = try page("waypost.1")
-        let help = try Process.run(Tree.program("waypost"), ["--help"]).output
-        for command in names(help, after: "SUBCOMMANDS:") {
+        for command in try commands() {
             let options = names(
                 try Process.run(Tree.program("waypost"), [command, "--help"]).output,
                 after: "OPTIONS:"

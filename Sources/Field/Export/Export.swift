@@ -1,6 +1,4 @@
 // Exports local data: reads the database, with or without a running gateway, and changes nothing.
-import Audio
-import AudioFiles
 import Glibc
 package import Host
 import Queue
@@ -12,7 +10,8 @@ import Upload
 package struct ExportRequest: Sendable {
     /// The stream's own name or its wire name.
     package var stream: String
-    package var format: ExportFormat
+    /// nil: audio files as they were recorded if audio goes into a folder, else ndjson.
+    package var format: ExportFormat?
     package var since: WallTime?
     /// Excluded.
     package var until: WallTime?
@@ -20,8 +19,10 @@ package struct ExportRequest: Sendable {
     package var output: String?
     /// The path of a quarantined database; nil: the live one.
     package var database: String?
+    /// Returns the seconds east of UTC at a time, for local times; nil: UTC.
+    package var localOffset: (@Sendable (WallTime) -> Int)?
 
-    package init(stream: String, format: ExportFormat) {
+    package init(stream: String, format: ExportFormat?) {
         self.stream = stream
         self.format = format
     }
@@ -42,6 +43,8 @@ package final class Export {
     private static let page: Int64 = 1024
 
     private let request: ExportRequest
+    private let format: ExportFormat
+    private let times: ExportTimes
     private let configuration: Configuration
     private let reader: Reader
     private let stream: Stream
@@ -60,6 +63,7 @@ package final class Export {
         self.request = request
         self.configuration = configuration
         self.progress = progress
+        times = ExportTimes(offset: request.localOffset)
         let path = request.database ?? configuration.databasePath
         do {
             reader = try Reader(path: path)
@@ -85,7 +89,20 @@ package final class Export {
             let missing = "the file does not exist; the gateway makes it when it first runs"
             throw Failure("\(path): \(isMissing ? missing : "\(error)")")
         }
-        try Self.check(request.format, stream)
+        format = request.format ?? Self.format(of: stream, to: request.output)
+        try Self.check(format, stream)
+        if request.localOffset != nil, ![.csv, .ndjson, .geojson].contains(format) {
+            throw Failure(
+                "\(format.rawValue) has no local times; they are for csv, ndjson, geojson"
+            )
+        }
+    }
+
+    private static func format(of stream: Stream, to output: String?) -> ExportFormat {
+        guard stream == .audio, let output else { return .ndjson }
+        var status = stat()
+        let isFolder = stat(output, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        return isFolder || output.hasSuffix("/") ? .recorded : .ndjson
     }
 
     private static func check(_ format: ExportFormat, _ stream: Stream) throws {
@@ -93,10 +110,10 @@ package final class Export {
         switch format {
         case .ndjson, .csv: return
         case .gpx, .geojson: special = .location
-        case .wav, .ogg: special = .audio
+        case .wav, .ogg, .flac, .recorded: special = .audio
         }
         guard stream != special else { return }
-        let others = [Stream.location: ", gpx, geojson", .audio: ", wav, ogg"][stream] ?? ""
+        let others = [Stream.location: ", gpx, geojson", .audio: ", wav, ogg, flac"][stream] ?? ""
         throw Failure(
             "\(format.rawValue) is for \(special); export \(stream) as ndjson, csv\(others)"
         )
@@ -106,11 +123,10 @@ package final class Export {
     ///
     /// A file appears only once it is complete.
     package func run() throws -> ExportOutcome {
-        switch request.format {
-        case .wav, .ogg:
-            try writeSounds()
+        switch format {
+        case .wav, .ogg, .flac, .recorded: try writeSounds()
         case .ndjson: try write(LinesWriter())
-        case .csv: try write(TableWriter(columns: try columns()))
+        case .csv: try write(TableWriter(columns: try columns(), times: times))
         case .gpx: try write(TrackWriter(name: configuration.wire(of: stream)))
         case .geojson: try write(PointsWriter())
         }
@@ -126,19 +142,19 @@ package final class Export {
         file.keep(Array(writer.begin().utf8))
         // Written between pages, because a reader such as a pager may block for hours.
         try eachRecord(between: { try file.pour() }) { json in
-            file.keep(writer.record(json))
+            file.keep(writer.record(format == .csv ? json : times.json(json)))
             outcome.records += 1
         }
         try file.write(Array(writer.end().utf8))
         try file.close()
     }
 
-    /// Returns the names of all members of any record, in a first pass.
+    /// Returns the names of all members of any record, also those in objects, in a first pass.
     private func columns() throws -> [String] {
         var names: [String] = []
         var seen: Set<String> = []
         try eachRecord { json in
-            for (name, _) in RecordMembers(json).all where seen.insert(name).inserted {
+            for (name, _) in RecordMembers(json).flat where seen.insert(name).inserted {
                 names.append(name)
             }
         }
@@ -158,7 +174,7 @@ package final class Export {
         let source = try RecordSource(
             reader: reader,
             clockMap: .max,
-            sound: request.format == .csv ? .named : .inline
+            sound: format == .csv ? .named : .inline
         )
         try eachRun { run, done in
             try source.forEach(stream, run, between: between) { sequence, json in
@@ -239,34 +255,12 @@ package final class Export {
             for sequence in run {
                 for stored in try source.chunks(sequence...sequence)
                 where isWanted(source.start(of: stored)) {
-                    try write(stored, source, folder)
+                    let file = ChunkFile(stored: stored, source: source, reader: reader)
+                    if try !file.write(as: format, into: folder) { outcome.asRecorded += 1 }
                     outcome.records += 1
                 }
                 done(sequence)
             }
         }
-    }
-
-    private func write(_ stored: Stored<Chunk>, _ source: RecordSource, _ folder: String) throws {
-        let name = try source.fileName(of: stored)
-        let codec = stored.record.codec
-        if codec == .opus, request.format == .wav {
-            let base = name.dropLast(codec.format.count)
-            let file = try ExportFile("\(folder)/\(base)wav")
-            let chunk = stored.record
-            try file.write(WaveFile.header(rate: chunk.rate, frames: chunk.frames))
-            try OpusSamples.decode(stored, reader) { samples in
-                try file.write(samples.flatMap { littleEndian($0) })
-            }
-            return try file.close()
-        }
-        if codec.format != request.format.rawValue { outcome.asRecorded += 1 }
-        let file = try ExportFile("\(folder)/\(name)")
-        try source.file(of: stored) { try file.write($0) }
-        try file.close()
-    }
-
-    private func littleEndian(_ sample: Int16) -> [UInt8] {
-        [UInt8(truncatingIfNeeded: sample), UInt8(truncatingIfNeeded: sample >> 8)]
     }
 }

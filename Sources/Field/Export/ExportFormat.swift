@@ -5,7 +5,7 @@ import Host
 package enum ExportFormat: String, Sendable, CaseIterable {
     /// One JSON object per line, as on the wire.
     case ndjson
-    /// RFC 4180 with a header line; an object or a list is JSON in its cell.
+    /// RFC 4180 with a header line; a column for each member of an object, JSON for a list.
     case csv
     /// A GPX 1.1 track (topografix.com/GPX/1/1).
     case gpx
@@ -14,6 +14,9 @@ package enum ExportFormat: String, Sendable, CaseIterable {
     /// Playable files, one per chunk.
     case wav
     case ogg
+    case flac
+    /// Each as it was recorded.
+    case recorded
 }
 
 /// Converts records to text; used for one export.
@@ -35,13 +38,15 @@ struct LinesWriter: ExportWriter {
 struct TableWriter: ExportWriter {
     /// The member names in the order of their first appearance.
     let columns: [String]
+    let times: ExportTimes
 
     func begin() -> String { columns.map(Self.cell).joined(separator: ",") + "\r\n" }
 
     func record(_ json: [UInt8]) -> [UInt8] {
-        let members = RecordMembers(json)
         let values = Dictionary(
-            members.all.map { ($0.name, RecordMembers.text($0.value)) },
+            RecordMembers(json).flat.map {
+                ($0.name, times.cell($0.name, RecordMembers.text($0.value)))
+            },
             uniquingKeysWith: { first, _ in first }
         )
         let cells = columns.map { Self.cell(values[$0] ?? "") }

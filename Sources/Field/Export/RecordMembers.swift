@@ -21,6 +21,16 @@ struct RecordMembers {
         }
     }
 
+    /// The members, with those of objects under names such as `telemetry.temperature_c`.
+    ///
+    /// An empty object, a list and any other value is one member.
+    var flat: [(name: String, value: [UInt8])] {
+        all.flatMap { name, value in
+            let inner = value.first == UInt8(ascii: "{") ? Self(value).flat : []
+            return inner.isEmpty ? [(name, value)] : inner.map { ("\(name).\($0.name)", $0.value) }
+        }
+    }
+
     /// The raw JSON of a member; nil if missing.
     subscript(name: String) -> String? {
         all.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
