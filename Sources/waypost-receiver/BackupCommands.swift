@@ -1,5 +1,6 @@
 // `waypost-receiver backup` and `waypost-receiver restore`.
 import ArgumentParser
+import Glibc
 import Receiver
 
 struct BackupCommand: ParsableCommand {
@@ -37,6 +38,16 @@ struct RestoreCommand: ParsableCommand {
     @OptionGroup var place: DataLocation
 
     func run() throws {
+        try place.expectConfiguration()
+        // Otherwise it would be root's, and the service could not write there.
+        if place.given == nil, place.data.hasPrefix("/"), geteuid() == 0,
+            access(place.data, F_OK) != 0
+        {
+            throw place.failure(
+                "there is no folder \(place.data); create it for the service's user, such as with: sudo install "
+                    + "-d -o waypost-receiver -g waypost-receiver -m 0750 \(place.data)"
+            )
+        }
         let lines = try place.orFail {
             try DataOwner.become(of: place.data)
             return try Restore(folder, to: place.data).run()

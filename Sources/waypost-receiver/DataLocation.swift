@@ -69,13 +69,7 @@ struct DataLocation: ParsableArguments {
 
     /// The same without a change of the user.
     func expectServed() throws {
-        if given == nil, config == nil, access(ReceiverSettings.path, F_OK) == 0,
-            access(ReceiverSettings.path, R_OK) != 0
-        {
-            throw failure(
-                "this user may not read \(ReceiverSettings.path); run the command with sudo, or set --data"
-            )
-        }
+        try expectConfiguration()
         try Self.expectThere(data)
         if access(data, R_OK | W_OK | X_OK) != 0 {
             throw failure("\(data): \(Self.reason); run the command with sudo")
@@ -85,6 +79,17 @@ struct DataLocation: ParsableArguments {
             "\(data) is not the data folder of a server: no server has run with it; start one "
                 + "(sudo systemctl start waypost-receiver), or set --data to the folder of yours"
         )
+    }
+
+    /// Fails unless this user may read the configuration file that names the folder.
+    func expectConfiguration() throws {
+        if given == nil, config == nil, access(ReceiverSettings.path, F_OK) == 0,
+            access(ReceiverSettings.path, R_OK) != 0
+        {
+            throw failure(
+                "this user may not read \(ReceiverSettings.path); run the command with sudo, or set --data"
+            )
+        }
     }
 
     static func expectThere(_ data: String) throws {

@@ -1,5 +1,6 @@
 // `waypost-receiver prune`: deletes days that are older than an age.
 import ArgumentParser
+import Host
 import Receiver
 
 struct PruneCommand: ParsableCommand {
@@ -17,18 +18,36 @@ struct PruneCommand: ParsableCommand {
     @Option(help: "Only this stream.") var stream: String?
     @Option(help: "Only this device.") var device: String?
     @Flag(help: "Show what would be deleted, and delete nothing.") var dryRun = false
+    @Flag(help: "Delete although the clock is not synchronised; check it first.")
+    var trustClock = false
     @OptionGroup var place: DataLocation
 
     func run() throws {
         try place.expectThere()
+        try expectClock()
         var retention = Retention(days: stream == nil ? olderThan.days : nil)
         if let stream { retention.streams[stream] = olderThan.days }
+        var failed = false
         let streams = try place.orFail {
-            try Pruning(place.data, retention: retention, device: device)
-                .run(isDryRun: dryRun)
+            let pruning = try Pruning(place.data, retention: retention, device: device)
+            if let message = try pruning.unknownStreams() { throw Trouble(message) }
+            return try pruning.run(isDryRun: dryRun) {
+                complain($0)
+                failed = true
+            }
         }
         for stream in streams { print("\(dryRun ? "would delete" : "deleted") \(stream.line)") }
+        if failed { throw ExitCode(1) }
         if streams.isEmpty { print("nothing is older than \(olderThan.days) days") }
+    }
+
+    /// Fails if a wrong clock could make new days look old.
+    private func expectClock() throws {
+        guard !dryRun, !trustClock, ClockEvidence.kernelVouches() != true else { return }
+        throw place.failure(
+            "nothing was deleted: the clock (\(SystemClock().wall().rfc3339)) is not synchronised "
+                + "(timedatectl), and a wrong one could delete new days; if it is right, add --trust-clock"
+        )
     }
 }
 

@@ -71,6 +71,14 @@ import Testing
         #expect(shown.contains("max_body = \"16MiB\"  # \(file):"))
     }
 
+    @Test func proxyThatCanBeBypassed_isWarnedOf() throws {
+        let file = try file("behind_proxy = true\nlisten = \"0.0.0.0:8080\"\n")
+        let outcome = try run("config", "check", "--config", file)
+        #expect(outcome.status == 0 && outcome.error.contains("whoever reaches 0.0.0.0:8080"))
+        let good = try self.file("behind_proxy = true\n")
+        #expect(try run("config", "check", "--config", good).error.isEmpty)
+    }
+
     @Test func optionsWinOverTheFile() throws {
         let file = try file("data = \"/nonexistent/data\"\nmax_body = 1024\nbehind_proxy = true\n")
         let receiver = try ReceiverProcess(["--config", file, "--accept-any-token"])

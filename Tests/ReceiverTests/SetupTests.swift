@@ -24,7 +24,7 @@ import Testing
                 """
                 # mine
                 data = "\(receiver.folder)"
-                listen = "127.0.0.1:\(receiver.port)"
+                listen = "0.0.0.0:\(receiver.port)"
                 behind_proxy = false
                 """,
                 to: "r.toml"
@@ -77,7 +77,8 @@ import Testing
         #expect(
             bench.text("caddy/Caddyfile") == "# mine\n:8089 {\n\trespond hello\n}\nimport \(file)\n"
         )
-        #expect(try bench.folder.read("r.toml").hasSuffix("\nbehind_proxy = true"))
+        let listen = "listen = \"127.0.0.1:\(bench.receiver.port)\""
+        #expect(try bench.folder.read("r.toml").hasSuffix("\n\(listen)\nbehind_proxy = true"))
         #expect(done.output.contains("https://data.example.org/login?once="))
         let line = done.output.split(separator: "\n").first { $0.contains("waypost enroll") }
         let words = try #require(line).split(separator: " ")

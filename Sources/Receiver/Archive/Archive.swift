@@ -87,8 +87,22 @@ package final class Archive: @unchecked Sendable {
         CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS totals(row INTEGER PRIMARY KEY CHECK (row = 1), records INTEGER, batches INTEGER);
         INSERT OR IGNORE INTO totals VALUES (1,0,0);
+        CREATE TABLE IF NOT EXISTS server(row INTEGER PRIMARY KEY CHECK (row = 1), id TEXT NOT NULL);
+        INSERT OR IGNORE INTO server VALUES (1, lower(hex(randomblob(16))));
         COMMIT;
         """
+
+    /// Returns whether two attached databases are of the same server, as far as they have its id.
+    static func isSameServer(_ one: String, _ other: String, _ database: borrowing Connection)
+        throws -> Bool
+    {
+        for schema in [one, other] {
+            let sql = "SELECT 1 FROM \(schema).sqlite_schema WHERE name='server'"
+            guard try database.integer(sql) == 1 else { return true }
+        }
+        let sql = "SELECT 1 FROM \(one).server AS one JOIN \(other).server AS other USING (id)"
+        return try database.integer(sql) == 1
+    }
 
     private static func readTotals(_ index: borrowing Connection) throws -> Totals {
         let row = try index.prepare("SELECT records, batches FROM totals")

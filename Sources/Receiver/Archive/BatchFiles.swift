@@ -62,7 +62,7 @@ final class BatchFiles {
             if file.start == 0 { changed.insert(folder) }
         }
         let new = changed.map { "\(directory)/\($0)" } + folders.takeChanged()
-        try syncAll(paths + new, in: directory)
+        try syncAll(paths + new)
     }
 
     /// Removes what was written, as far as the disk allows; the next start removes the rest.

@@ -94,19 +94,32 @@ final class DurableFolders {
     }
 }
 
-/// Syncs these files and folders; many of them with one syncfs(2), which takes a disk as long as
-/// one fsync.
-func syncAll(_ paths: [String], in directory: String) throws {
+/// Syncs these files and folders; many of them with one syncfs(2) per file system, which takes a
+/// disk as long as one fsync.
+///
+/// A person may have put a part of the archive, such as `audio`, on a disk of its own.
+func syncAll(_ paths: [String]) throws {
     guard paths.count > 3 else {
         for path in paths { try sync(path) { fsync($0) } }
         return
     }
-    try syncFileSystem(of: directory)
+    for path in try onePathPerFileSystem(paths) { try syncFileSystem(of: path) }
 }
 
-/// Flushes the whole file system that a folder is on.
-func syncFileSystem(of directory: String) throws {
-    try sync(directory) { waypost_sync_file_system($0) }
+/// Returns one of these paths for each file system that they are on.
+func onePathPerFileSystem(_ paths: [String]) throws -> [String] {
+    var found: [dev_t: String] = [:]
+    for path in paths {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw Trouble("stat", path) }
+        found[status.st_dev] = path
+    }
+    return Array(found.values)
+}
+
+/// Flushes the whole file system that a file or folder is on.
+func syncFileSystem(of path: String) throws {
+    try sync(path) { waypost_sync_file_system($0) }
 }
 
 private func sync(_ path: String, _ call: (Int32) -> Int32) throws {

@@ -34,7 +34,7 @@ enum TruncatedFiles {
                 try write(tail, of: directory, to: "\(directory)/\(copy)")
                 copies.append("\(directory)/\(copy)")
             }
-            try syncAll(copies + folders.takeChanged(), in: directory)
+            try syncAll(copies + folders.takeChanged())
         } catch {
             return "\(what), and could not be kept: \(error). After a crash they are sent again"
         }

@@ -21,7 +21,11 @@ package final class Backup {
     private let copy: TreeCopy
     private let time = SystemClock().wall().rfc3339
     private var replaced: [String] = []
+    /// Copies that end elsewhere than the database says, of files that the server does not have.
+    private var outdated: [String] = []
     private var links = 0
+    /// Record files behind links.
+    private var linked = 0
     private var missing = 0
 
     /// Opens a data folder and the backup's folder, which is created if needed.
@@ -40,7 +44,7 @@ package final class Backup {
         for name in databases { try snapshot(name) }
         try copyRecordFiles()
         try copyOthers()
-        try syncFileSystem(of: folder.path)
+        try copy.sync()
         try finish(databases)
         return report()
     }
@@ -80,6 +84,9 @@ package final class Backup {
 
     /// Throws a Trouble if the backup before is of another server, or of a later time.
     private func expectLater(_ database: borrowing Connection) throws {
+        guard try Archive.isSameServer("former", "main", database) else {
+            throw Trouble("\(folder.path) is of another server than \(data); name a new folder")
+        }
         let now = try ArchiveFiles.records(database)
         let before = try database.integer("SELECT records FROM former.totals") ?? 0
         guard before > now else { return }
@@ -98,8 +105,10 @@ package final class Backup {
         let copied = try copy.copiedSize(path)
         if copied == length, before == length { return }
         // Moved elsewhere by a person, or deleted after the database was copied.
-        guard let size = try copy.size(path), size >= length else {
-            missing += 1
+        guard let size = try sourceSize(path), size >= length else {
+            // A shorter copy would make `restore` refuse the whole backup.
+            let isWhole = copied == length || (before == length && copied ?? 0 > length)
+            if copied != nil, !isWhole { outdated.append(path) }
             return
         }
         let start = min(before, copied ?? 0)
@@ -109,6 +118,18 @@ package final class Backup {
             try copy.copy(path, start..<length)
         } else if try copy.copy(path, 0..<length, as: path + TreeCopy.unfinished) {
             replaced.append(path)
+        }
+    }
+
+    /// Returns the size of a record file, and counts those that are not there or behind a link.
+    private func sourceSize(_ path: String) throws -> Int64? {
+        do {
+            let size = try copy.size(path)
+            if size == nil { missing += 1 }
+            return size
+        } catch is LinkedPath {
+            linked += 1
+            return nil
         }
     }
 
@@ -126,13 +147,13 @@ package final class Backup {
 
     /// Makes this backup the valid one; all its bytes are on the disk.
     private func finish(_ databases: [String]) throws {
-        for path in replaced {
+        for path in replaced + outdated {
             try copy.rename(path, to: "\(Self.replacedName)/\(time)/\(path)")
-            try copy.rename(path + TreeCopy.unfinished, to: path)
         }
+        for path in replaced { try copy.rename(path + TreeCopy.unfinished, to: path) }
         for name in databases { try copy.rename(name + TreeCopy.unfinished, to: name) }
         try folder.mark(time)
-        try syncFileSystem(of: folder.path)
+        try copy.sync()
     }
 
     private func report() -> String {
@@ -140,9 +161,14 @@ package final class Backup {
             "backed up \(data) to \(folder.path): \(copy.bytes) bytes of \(copy.files) files copied"
         if missing > 0 { line += ", \(missing) files were moved away" }
         if links > 0 { line += ", \(links) symbolic links not followed" }
+        if linked > 0 { line += ", \(linked) record files behind them are not in the backup" }
         if !replaced.isEmpty {
             line +=
                 ", \(replaced.count) changed files replaced (former copies in \(Self.replacedName))"
+        }
+        if !outdated.isEmpty {
+            line +=
+                ", \(outdated.count) outdated copies of files that were moved away are in \(Self.replacedName)"
         }
         return line
     }

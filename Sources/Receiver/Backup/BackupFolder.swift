@@ -44,6 +44,13 @@ struct BackupFolder {
     /// Returns the time of the last complete backup; throws a Trouble without one.
     static func time(of path: String) throws -> String {
         let text = try? String(contentsOfFile: "\(path)/\(marker)", encoding: .utf8)
+        if access("\(path)/\(marker)", R_OK) != 0, errno == EACCES {
+            let user =
+                getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
+            throw Trouble(
+                "\(path) cannot be read by \(user), the owner of the data; run: sudo chown -R \(user): \(path)"
+            )
+        }
         guard let text else {
             throw Trouble("\(path) is not a backup of waypost-receiver; name the folder of one")
         }

@@ -3,6 +3,13 @@ import CLinux
 import Glibc
 import Host
 
+/// An error: a path that is not followed.
+struct LinkedPath: Error, CustomStringConvertible {
+    var path: String
+
+    var description: String { "\(path) is or is behind a symbolic link, which is not followed" }
+}
+
 /// An open regular file below a folder; closed by deinit.
 struct PlainFile: ~Copyable {
     private static let block = 1 << 20
@@ -30,7 +37,7 @@ struct PlainFile: ~Copyable {
 
     /// Opens a path relative to a folder; nil if there is none, or it is not a regular file.
     ///
-    /// Throws a Trouble if a part of the path is a symbolic link.
+    /// Throws LinkedPath if a part of the path is a symbolic link.
     static func open(
         _ path: String,
         in folder: borrowing Descriptor,
@@ -66,7 +73,7 @@ struct PlainFile: ~Copyable {
                 if next >= 0 { close(next) }
                 if error == ENOENT || error == ENOTDIR { return nil }
                 guard error != ELOOP else {
-                    throw Trouble("\(path) is or is behind a symbolic link, which is not followed")
+                    throw LinkedPath(path: path)
                 }
                 errno = error
                 throw Trouble("open", path)

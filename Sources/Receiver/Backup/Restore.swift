@@ -37,20 +37,24 @@ package final class Restore {
     /// Restores the backup; returns lines that say what was copied and what to do next.
     package func run() throws -> [String] {
         try expectNothingNewer()
+        try expectNoOtherRows()
         try expectWhole()
+        try moveArchiveAside()
         try forEachRow { path, length in
             let start = try copy.copiedSize(path) ?? 0
             guard start < length else { return }
             if try !copy.copy(path, start..<length) { missing += 1 }
         }
         try TreeCopy.forEachFile(in: backup) { path, kind in
-            if kind == .other { try copy.copyWhole(path, replaces: false) }
+            guard kind == .other, try isOfKnownDay(path) else { return }
+            try copy.copyWhole(path, replaces: false)
         }
         for name in try TreeCopy.stateFiles(in: backup) {
             try copy.copyWhole(name, replaces: false)
         }
         for name in try TreeCopy.databases(in: backup) { try restoreDatabase(name) }
-        try syncFileSystem(of: data)
+        try copy.sync()
+        unlink(aside)
         return report()
     }
 
@@ -91,6 +95,63 @@ package final class Restore {
         return try ArchiveFiles.records(Connection(path: path, access: .readOnly))
     }
 
+    /// Throws a Trouble if a database that people changed has rows that the backup does not have.
+    private func expectNoOtherRows() throws {
+        let names = try TreeCopy.databases(in: backup).dropLast().filter { name in
+            // The server makes these rows again.
+            !name.hasPrefix(".receiver-influx") && !name.hasPrefix(".receiver-alerts")
+                && fileSize("\(data)/\(name)") != nil
+        }
+        let different = try names.filter(hasOtherRows)
+        guard !different.isEmpty else { return }
+        throw Trouble(
+            "\(data) has codes, tokens, viewers or names that the backup of \(time) does not have, nothing was "
+                + "changed. To take the backup's, move away: \(different.joined(separator: ", "))"
+        )
+    }
+
+    private func hasOtherRows(_ name: String) throws -> Bool {
+        let path = "\(data)/\(name)"
+        do {
+            // Opened for writing: the journal of a server that was killed belongs to it.
+            let own = try Connection(path: path, access: .readWrite)
+            try own.run("ATTACH ? AS backup", "\(backup)/\(name)")
+            let sql = "SELECT name FROM main.sqlite_schema WHERE type='table'"
+            let tables = try own.rows(sql) { $0.text(0) }
+            for table in tables where !table.hasPrefix("sqlite_") {
+                // Not compared if empty: it may be of another version.
+                guard try own.integer("SELECT 1 FROM main.\"\(table)\"") != nil else { continue }
+                let new = "SELECT * FROM main.\"\(table)\" EXCEPT SELECT * FROM backup.\"\(table)\""
+                if try own.integer("SELECT EXISTS (\(new))") != 0 { return true }
+            }
+            return false
+        } catch let error as SQLiteError {
+            throw Trouble("\(path) cannot be compared with the backup; move it away (\(error))")
+        }
+    }
+
+    private var aside: String { ArchiveFiles.index(in: data) + ".before-restore" }
+
+    /// Renames the data folder's own archive database, if it has one: after an interrupted restore,
+    /// a server would cut the files to the lengths in it.
+    private func moveArchiveAside() throws {
+        let path = ArchiveFiles.index(in: data)
+        guard fileSize(path) != nil else { return }
+        // A damaged one is replaced, too.
+        try? Connection(path: path, access: .readWrite).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        guard rename(path, aside) == 0 else { throw Trouble("rename", path) }
+        removeDatabase(path)
+        try copy.sync()
+    }
+
+    /// Returns false for audio of a day that was deleted on the server.
+    private func isOfKnownDay(_ path: String) throws -> Bool {
+        let parts = path.split(separator: "/").map(String.init)
+        guard parts.count == 5, parts[0] == "audio" else { return true }
+        let records = ArchiveFile.folder(parts[1], parts[2], parts[3])
+        return try ArchiveFiles.length(ArchiveFile.path(in: records), database) != nil
+    }
+
     /// Throws a Trouble if a file of the backup is shorter than its database says.
     private func expectWhole() throws {
         try forEachRow { path, length in
@@ -102,10 +163,9 @@ package final class Restore {
         }
     }
 
-    /// Restores a database; other than the archive's, only if there is none.
+    /// Restores a database; one that is there has nothing else, see `expectNoOtherRows`.
     private func restoreDatabase(_ name: String) throws {
         let (path, archive) = ("\(data)/\(name)", ArchiveFiles.index(in: data))
-        guard path == archive || fileSize(path) == nil else { return }
         let new = path + TreeCopy.unfinished
         removeDatabase(new)
         var status = stat()
@@ -113,7 +173,7 @@ package final class Restore {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
         _ = try Descriptor(opening: new, flags, mode: status.st_mode & 0o777)
         try Connection(path: "\(backup)/\(name)", access: .readOnly).copy(to: new)
-        if path == archive { try syncFileSystem(of: data) }
+        if path == archive { try copy.sync() }
         // A journal of another database must never meet this one.
         removeDatabase(path)
         try copy.rename(name + TreeCopy.unfinished, to: name)

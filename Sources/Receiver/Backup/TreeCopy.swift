@@ -16,6 +16,8 @@ final class TreeCopy {
     private let from: Descriptor
     private let to: Descriptor
     private let folders: DurableFolders
+    /// Folders on each file system that has got files.
+    private var written: Set<String> = []
     private(set) var files = 0
     private(set) var bytes: Int64 = 0
 
@@ -62,6 +64,7 @@ final class TreeCopy {
             throw Trouble("\(target)/\(name) is not a regular file; move it away")
         }
         try copy.take(range, of: file)
+        written.insert(folder(ofPath: "\(target)/\(name)"))
         files += 1
         bytes += range.upperBound - range.lowerBound
         return true
@@ -90,6 +93,13 @@ final class TreeCopy {
         }
     }
 
+    /// Puts all that was written to the target on the disk, or disks: a part of the target may have
+    /// its own.
+    func sync() throws {
+        written = Set(try onePathPerFileSystem([target] + written))
+        for folder in written { try syncFileSystem(of: folder) }
+    }
+
     // MARK: Lists
 
     /// The kinds of file in a data folder.
@@ -108,7 +118,8 @@ final class TreeCopy {
                 continue
             }
             if mode("\(root)/\(top)") == S_IFLNK { try body(top, .link) }
-            for case let path as String in paths where !path.hasSuffix(unfinished) {
+            for case let path as String in paths
+            where !path.hasSuffix(unfinished) && !Pruning.isTrash(path) {
                 let path = "\(top)/\(path)"
                 switch mode("\(root)/\(path)") {
                 case S_IFLNK: try body(path, .link)

@@ -24,6 +24,10 @@ package struct PrunedStream: Sendable {
 package struct Pruning {
     /// Begins the names of folders that are being deleted.
     private static let trash = ".receiver-pruned-"
+
+    /// Returns whether a path is, or is in, a folder that is being deleted.
+    static func isTrash(_ path: String) -> Bool { path.contains(trash) }
+
     private static let busy: Int32 = 60_000
 
     private let directory: String
@@ -64,25 +68,50 @@ package struct Pruning {
 
     /// Deletes the days, or only counts them; returns the streams that have some, by name.
     ///
-    /// `stop` ends it early; the next run goes on.
-    package func run(isDryRun: Bool = false, until stop: StopSignal? = nil) throws -> [PrunedStream]
-    {
+    /// `stop` ends it early; the next run goes on. `tell`: receives a message for each day that
+    /// could not be deleted; the others are.
+    package func run(
+        isDryRun: Bool = false,
+        until stop: StopSignal? = nil,
+        tell: (String) -> Void
+    ) throws -> [PrunedStream] {
         if !isDryRun { emptyTrash() }
         var streams: [String: PrunedStream] = [:]
         for day in try oldDays() where stop?.isRaised != true {
-            var stream = streams[day.stream] ?? PrunedStream(stream: day.stream, days: [])
             let (files, bytes) = contents(of: day)
+            do {
+                if !isDryRun { try delete(day) }
+            } catch let error as SQLiteError where !error.isFull {
+                throw error
+            } catch {
+                tell("\(day.stream), \(day.date) was not deleted: \(error)")
+                continue
+            }
+            var stream = streams[day.stream] ?? PrunedStream(stream: day.stream, days: [])
             stream.files += files
             stream.bytes += bytes
             stream.days.append(day.date)
             streams[day.stream] = stream
-            if !isDryRun { try delete(day) }
         }
         if !isDryRun { try forgetInIndex() }
         return streams.values.sorted { $0.stream < $1.stream }
     }
 
     // MARK: The days
+
+    /// Returns an error message if a named stream has never come; nil if all have.
+    package func unknownStreams() throws -> String? {
+        let database = try Connection(path: ArchiveFiles.index(in: directory), access: .readOnly)
+        var known = Set(try database.rows("SELECT DISTINCT stream FROM streams") { $0.text(0) })
+        for top in names(inFolder: directory) where top.hasPrefix("stream=") {
+            known.insert(String(top.dropFirst(7)))
+        }
+        known.formUnion(names(inFolder: "\(directory)/audio"))
+        let unknown = retention.streams.keys.filter { !known.contains($0) }.sorted()
+        guard !unknown.isEmpty else { return nil }
+        return "\(directory) has no stream \(unknown.joined(separator: ", ")); it has: "
+            + (known.isEmpty ? "none yet" : known.sorted().joined(separator: ", "))
+    }
 
     private func isOld(_ stream: String, _ date: String) -> Bool {
         guard let first = retention.firstDay(of: stream, at: now), Day(date) != nil else {
@@ -172,7 +201,7 @@ package struct Pruning {
         try archive.execute("PRAGMA synchronous=FULL")
         // The server waits for this transaction, so it deletes nothing itself.
         try archive.transaction { archive in
-            for folder in folders(of: day) where isFolder(folder) { try moveAway(folder) }
+            try moveAway(folders(of: day).filter(isFolder))
             let records = folders(of: day)[0]
             // "0" follows "/".
             try archive.run(
@@ -183,27 +212,53 @@ package struct Pruning {
         }
     }
 
-    /// Renames a folder, and deletes the folders around it that became empty.
-    private func moveAway(_ name: String) throws {
-        let path = "\(directory)/\(name)"
-        guard rename(path, "\(directory)/\(Self.trash)\(UUID().uuidString)") == 0 else {
-            throw Trouble("rename", path)
+    /// Renames folders, all or none, and deletes the folders around them that became empty.
+    private func moveAway(_ folders: [String]) throws {
+        var moved: [(from: String, to: String)] = []
+        do {
+            for folder in folders { moved.append((folder, try rename(folder))) }
+        } catch {
+            for one in moved { Glibc.rename("\(directory)/\(one.to)", "\(directory)/\(one.from)") }
+            throw error
         }
-        // On the disk before the rows are gone: a start would cut a file that has none.
-        try syncFolder(folder(ofPath: path))
-        var parent = folder(ofPath: name)
-        while parent != ".", rmdir("\(directory)/\(parent)") == 0 {
-            parent = folder(ofPath: parent)
+        for name in folders {
+            // On the disk before the rows are gone: a start would cut a file that has none.
+            try syncFolder("\(directory)/\(folder(ofPath: name))")
+            var parent = folder(ofPath: name)
+            while parent != ".", rmdir("\(directory)/\(parent)") == 0 {
+                parent = folder(ofPath: parent)
+            }
         }
+    }
+
+    /// Renames a folder within its file system, which may be another than that of the directory.
+    private func rename(_ name: String) throws -> String {
+        for place in trashPlaces(of: name) {
+            let new = "\(place)/\(Self.trash)\(UUID().uuidString)"
+            if Glibc.rename("\(directory)/\(name)", "\(directory)/\(new)") == 0 { return new }
+            guard errno == EXDEV else { break }
+        }
+        throw Trouble("rename", "\(directory)/\(name)")
+    }
+
+    /// Returns the folders that a day's folder may be renamed into, the directory first.
+    private func trashPlaces(of name: String) -> [String] {
+        let parts = name.split(separator: "/")
+        let top = String(parts[0])
+        return [".", top] + (top == "audio" ? ["\(top)/\(parts[1])"] : [])
     }
 
     /// Deletes what this run and earlier ones have renamed.
     private func emptyTrash() {
+        let audio = names(inFolder: "\(directory)/audio").map { "audio/\($0)" }
+        let streams = names(inFolder: directory).filter { $0.hasPrefix("stream=") }
         let files = FileManager.default
-        for name in (try? files.contentsOfDirectory(atPath: directory)) ?? []
-        where name.hasPrefix(Self.trash) {
-            // What stays is deleted by the next run.
-            try? files.removeItem(atPath: "\(directory)/\(name)")
+        for place in [".", "audio"] + streams + audio where !isBehindLink(place) {
+            for name in (try? files.contentsOfDirectory(atPath: "\(directory)/\(place)")) ?? []
+            where name.hasPrefix(Self.trash) {
+                // What stays is deleted by the next run.
+                try? files.removeItem(atPath: "\(directory)/\(place)/\(name)")
+            }
         }
     }
 

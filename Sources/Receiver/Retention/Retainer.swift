@@ -2,18 +2,30 @@
 import Host
 
 /// A background thread that deletes what is older than the retention; failures refuse no batch.
+///
+/// A wrong clock could delete everything. So nothing is deleted while the kernel does not vouch for
+/// the clock, nor on the first day after the clock has gone on by more than 30 days.
 final class Retainer: Sendable {
     private static let pause = Duration.seconds(86_400)
-    /// A server without a single batch for so long may have a clock that is ahead.
-    private static let longestSilence = 30 * Day.milliseconds
+    /// After a start, the clock is often synchronised within a minute.
+    private static let retry = Duration.seconds(600)
+    /// The clock can jump for so long, because the server may have been off.
+    private static let longestJump = 30 * Day.milliseconds
+    /// The last time at which a round ran, in milliseconds since 1970.
+    private static let clockFile = ".receiver-clock"
+
+    /// How a round ended.
+    enum Outcome: Equatable {
+        case done
+        case clockNotSynced
+        case clockJumped
+    }
 
     private let directory: String
     private let retention: Retention
     private let log: ServerLog
     private let clock: any HostClock
     private let isClockSynced: @Sendable () -> Bool
-    /// The last batch before the start, in milliseconds since 1970; nil if there was none.
-    private let heardBefore: Int64?
     private let stop: StopSignal
 
     init(
@@ -25,8 +37,6 @@ final class Retainer: Sendable {
     ) throws {
         (self.directory, self.retention, self.log) = (directory, retention, log)
         (self.clock, self.isClockSynced) = (clock, isClockSynced)
-        heardBefore = try Contacts.read(directory: directory).values.map(\.lastSeen.milliseconds)
-            .max()
         stop = try StopSignal()
     }
 
@@ -34,33 +44,66 @@ final class Retainer: Sendable {
     func start() throws {
         guard !retention.isEmpty else { return }
         try startBackgroundThread("retention") { [self] in
-            repeat { round() } while !stop.sleep(for: Self.pause)
+            var last = Outcome.done
+            warnOfUnknownStreams()
+            repeat {
+                last = round(after: last)
+            } while !stop.sleep(
+                for: last == .clockNotSynced ? Self.retry : Self.pause
+            )
         }
     }
 
     func finish() { stop.raise() }
 
+    private func warnOfUnknownStreams() {
+        let message = try? Pruning(directory, retention: retention).unknownStreams()
+        if let message { log.warn("retention: \(message)") }
+    }
+
     /// Deletes what is due, and logs what it deleted.
-    func round() {
+    ///
+    /// `last`: the outcome of the round before; a jump of the clock is believed a day later.
+    @discardableResult
+    func round(after last: Outcome = .done) -> Outcome {
         let now = clock.wall()
-        guard isCredible(now) else {
-            return log.warn(
-                "retention: nothing is deleted, because the clock (\(now.rfc3339)) is not synchronised and the "
-                    + "last batch before the start is more than 30 days old"
-            )
+        guard isClockSynced() else {
+            if last != .clockNotSynced {
+                log.warn(
+                    "retention: nothing is deleted before the clock (\(now.rfc3339)) is synchronised"
+                )
+            }
+            return .clockNotSynced
         }
         do {
+            if last != .clockJumped, let before = try lastTime(),
+                before + Self.longestJump < now.milliseconds
+            {
+                log.warn(
+                    "retention: nothing is deleted for a day, because the clock (\(now.rfc3339)) is more than 30 "
+                        + "days after \(WallTime(milliseconds: before).rfc3339), when it was last known; check it"
+                )
+                return .clockJumped
+            }
             let pruning = try Pruning(directory, retention: retention, at: now)
-            for stream in try pruning.run(until: stop) { log.write("retention: \(stream.line)") }
+            let streams = try pruning.run(until: stop) { log.warn("retention: \($0)") }
+            for stream in streams { log.write("retention: \(stream.line)") }
+            let text = Array("\(now.milliseconds)\n".utf8)
+            try SmallFile.replace("\(directory)/\(Self.clockFile)", text, mode: 0o640)
         } catch {
             log.warn("retention: not all old days were deleted: \(error)")
         }
+        return .done
     }
 
-    /// A clock that jumped ahead would let a day's round delete everything.
-    private func isCredible(_ now: WallTime) -> Bool {
-        guard !isClockSynced(), let heardBefore else { return true }
-        return now.milliseconds - heardBefore < Self.longestSilence
+    /// Returns the time of the last round; before the first one, of the last batch.
+    private func lastTime() throws -> Int64? {
+        let path = "\(directory)/\(Self.clockFile)"
+        if fileSize(path) != nil {
+            let text = String(decoding: try SmallFile.read(path, limit: 64).bytes, as: UTF8.self)
+            if let time = Int64(text.prefix { $0 != "\n" }) { return time }
+        }
+        return try Contacts.read(directory: directory).values.map(\.lastSeen.milliseconds).max()
     }
 }
 

@@ -30,9 +30,16 @@ struct ConfigCommand: ParsableCommand {
         @OptionGroup var file: File
 
         func run() throws {
-            _ = try file.load()
+            let loaded = try file.load()
             // The combinations of keys that are forbidden.
             _ = ServeArguments(["--config", file.config]).command()
+            let listen = loaded.values.listen
+            if loaded.values.isBehindProxy, ListenAddress(listen)?.isLoopback != true {
+                tell(
+                    "\(file.config): warning: with behind_proxy, whoever reaches \(listen) without the proxy can "
+                        + "give any client address; listen on 127.0.0.1, or keep others off that port"
+                )
+            }
             print("\(file.config): ok")
         }
     }

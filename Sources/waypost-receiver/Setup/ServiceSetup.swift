@@ -20,16 +20,18 @@ struct ServiceSetup {
         }
     }
 
-    /// The address at which the proxy reaches the server.
+    /// The address at which the proxy, and nobody else, reaches the server.
     var upstream: String {
-        settings.listen.hasPrefix("0.0.0.0:")
-            ? "127.0.0.1" + settings.listen.dropFirst("0.0.0.0".count) : settings.listen
+        if ListenAddress(settings.listen)?.isLoopback == true { return settings.listen }
+        return "127.0.0.1:" + (settings.listen.split(separator: ":").last ?? "8080")
     }
 
     /// Makes the server trust its proxy, and starts it.
     func start() throws {
-        let isChanged = !settings.isBehindProxy
-        if isChanged { try setBehindProxy() }
+        let isChanged = !settings.isBehindProxy || settings.listen != upstream
+        // Whoever reaches the server without the proxy could write any address into its header.
+        if settings.listen != upstream { try set("listen", "\"\(upstream)\"") }
+        if !settings.isBehindProxy { try set("behind_proxy", "true") }
         if let manager = SystemManager() {
             try manager.run("enable", "waypost-receiver")
             try manager.run(isChanged ? "restart" : "start", "waypost-receiver")
@@ -39,24 +41,27 @@ struct ServiceSetup {
         try waitForServer()
     }
 
-    private func setBehindProxy() throws {
+    /// Changes the line of a key, or adds one.
+    private func set(_ key: String, _ value: String) throws {
+        let loaded = try ReceiverSettings.load(path)
         let old = try SmallFile.read(path, limit: KeyTable<ReceiverSettings>.largestFile).bytes
         var lines = old.split(separator: 10, omittingEmptySubsequences: false).map {
             String(decoding: $0, as: UTF8.self)
         }
-        let line = "behind_proxy = true"
-        if case .file(_, let number) = loaded.origins["behind_proxy"] {
+        let line = "\(key) = \(value)"
+        if case .file(_, let number) = loaded.origins[key] {
             lines[number - 1] = line
         } else {
             lines.insert(line, at: 0)
         }
         let new = Array(lines.joined(separator: "\n").utf8)
         let read = try? ReceiverSettings.table.read(new, file: path, environment: [:]) { _ in nil }
-        guard read?.values.isBehindProxy == true else {
-            throw Trouble("\(path): set behind_proxy = true there, then run setup again")
+        let values = read.map { ReceiverSettings.table.shown($0) } ?? ""
+        guard values.contains("\(line)  #") else {
+            throw Trouble("\(path): set \(line) there, then run setup again")
         }
         try SmallFile.replace(path, new, mode: 0o640, keepsOwner: true)
-        print("\(path): behind_proxy = true")
+        print("\(path): \(line)")
     }
 
     private func waitForServer() throws {

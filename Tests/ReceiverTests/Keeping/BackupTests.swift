@@ -118,7 +118,7 @@ import Testing
         #expect(try restore(to: restored).status == 0)
         #expect(try records(in: restored) == 11)
         let sound = try String(
-            contentsOfFile: restored + "/audio/sounds/2026-11-12/d1/a.ogg",
+            contentsOfFile: restored + "/audio/places/2026-11-12/d1/a.ogg",
             encoding: .utf8
         )
         #expect(sound == "sound")
@@ -130,7 +130,7 @@ import Testing
     }
 
     private func audio(of receiver: ReceiverProcess, named name: String, _ text: String) throws {
-        let folder = receiver.folder + "/audio/sounds/2026-11-12/d1"
+        let folder = receiver.folder + "/audio/places/2026-11-12/d1"
         try FileManager.default.createDirectory(
             atPath: folder,
             withIntermediateDirectories: true
@@ -169,12 +169,44 @@ import Testing
     @Test func dayThatWasPrunedAndBeganAgain_keepsItsFormerCopy() throws {
         _ = try receiver.send(ids: ["a"])
         _ = try back()
-        #expect(try receiver.command("prune", "--older-than", "1d").status == 0)
+        #expect(try receiver.command("prune", "--trust-clock", "--older-than", "1d").status == 0)
         _ = try back()
         #expect(try receiver.send(ids: ["b"]) == 200)
         #expect(try back().output.contains("1 changed files replaced"))
         #expect(try restore(to: restored).status == 0)
         #expect(try ReceiverProcess(in: restored).ids("places") == ["b"])
+    }
+
+    /// Its copy is shorter than the newest backup's database says.
+    @Test func fileThatGrewAndWasMovedAway_doesNotStopARestore() throws {
+        _ = try receiver.send(ids: ["a"])
+        _ = try back()
+        #expect(try receiver.send(ids: ["b"]) == 200)
+        try FileManager.default.removeItem(atPath: receiver.folder + path(day: 21))
+        let outcome = try back()
+        #expect(outcome.output.contains("1 files were moved away"), "\(outcome.output)")
+        #expect(outcome.output.contains("1 outdated copies"))
+        #expect(try back().status == 0)
+        let done = try restore(to: restored)
+        #expect(done.status == 0, "\(done.error)")
+        #expect(done.output.contains("1 files are not in the backup"))
+    }
+
+    @Test func audioOfDeletedDays_isNotRestored() throws {
+        for day in [12, 13] {
+            _ = try receiver.send(ids: ["\(day)"], time: "2026-11-\(day)T04:30:07.123Z")
+        }
+        try audio(of: receiver, named: "a.ogg", "sound")
+        _ = try back()
+        let day = "places/date=2026-11-12"
+        try FileManager.default.removeItem(atPath: "\(receiver.folder)/stream=\(day)")
+        try FileManager.default.removeItem(atPath: receiver.folder + "/audio")
+        _ = try receiver.sql("DELETE FROM files WHERE path LIKE '%\(day)%'")
+        #expect(try back().status == 0)
+        #expect(fileSize(backup + "/audio/places/2026-11-12/d1/a.ogg") == 5)
+        #expect(try restore(to: restored).status == 0)
+        #expect(fileSize(restored + "/audio") == nil)
+        #expect(try ReceiverProcess(in: restored).ids("places") == ["13"])
     }
 
     @Test func backup_refusesOtherFolders() throws {
@@ -192,6 +224,8 @@ import Testing
         _ = try back()
         let empty = try ReceiverProcess()
         #expect(try empty.command("backup", backup).error.contains("of another server"))
+        #expect(try empty.send(ids: ["b", "c"]) == 200)
+        #expect(try empty.command("backup", backup).error.contains("of another server"))
         #expect(try restore(to: restored).status == 0)
         #expect(try records(in: restored) == 1)
     }
@@ -201,7 +235,7 @@ import Testing
         TemporaryFolder.mark(place.path + "/secret/x.ogg")
         let files = FileManager.default
         try audio(of: receiver, named: "a.ogg", "sound")
-        for name in ["audio/linked", "audio/sounds/2026-11-12/d1/b.ogg"] {
+        for name in ["audio/linked", "audio/places/2026-11-12/d1/b.ogg"] {
             try files.createSymbolicLink(
                 atPath: receiver.folder + "/" + name,
                 withDestinationPath: place.path + "/secret"
@@ -210,6 +244,14 @@ import Testing
         let outcome = try back()
         #expect(outcome.status == 0 && outcome.output.contains("2 symbolic links not followed"))
         #expect(!files.fileExists(atPath: backup + "/audio/linked"))
+        // A record file, too.
+        #expect(try receiver.send(ids: ["c"], time: "2026-11-12T04:30:07.123Z") == 200)
+        let day = receiver.folder + "/stream=places/date=2026-11-12"
+        try files.moveItem(atPath: day, toPath: place.path + "/day")
+        try files.createSymbolicLink(atPath: day, withDestinationPath: place.path + "/day")
+        let linked = try back()
+        #expect(linked.status == 0 && linked.output.contains("3 symbolic links"), "\(linked.error)")
+        #expect(linked.output.contains("1 record files behind them"))
         // Neither in the backup, when a stream's folder leads elsewhere there.
         let stream = backup + "/stream=places"
         try files.moveItem(atPath: stream, toPath: place.path + "/moved")
@@ -243,6 +285,56 @@ import Testing
         #expect(try records(in: receiver.folder) == 2)
         #expect(try restore(to: restored).output.contains("sudo waypost resend --since 20"))
         #expect(try run("restore", place.path, "--data", restored).status == 1)
+    }
+
+    @Test func freshlyInstalledServer_getsAllOfTheBackup() throws {
+        _ = try receiver.enrol("d7")
+        #expect(try receiver.command("viewers", "add", "anna").status == 0)
+        #expect(try receiver.command("label", "device", "d7", "--label", "Hut").status == 0)
+        _ = try back()
+        let fresh = try ReceiverProcess()
+        #expect(fresh.terminate() == 0)
+        #expect(try fresh.command("restore", backup).status == 0)
+        #expect(try fresh.command("devices").output.contains("d7"))
+        #expect(try fresh.command("viewers", "list").output.contains("anna"))
+        #expect(try fresh.command("label", "device", "d7").output.contains("Hut"))
+        // Again, as after an interruption.
+        #expect(try fresh.command("restore", backup).status == 0)
+        #expect(try fresh.command("viewers", "add", "bert").status == 0)
+        let refused = try fresh.command("restore", backup)
+        #expect(
+            refused.status == 1 && refused.error.contains("move away: .receiver-viewers.sqlite")
+        )
+        #expect(try fresh.command("viewers", "list").output.contains("bert"))
+    }
+
+    @Test func interruptedRestore_startsNoServerThatCutsFiles() throws {
+        _ = try receiver.send(ids: ["a"], time: "2026-11-12T04:30:07.123Z")
+        _ = try receiver.send(ids: ["b"])
+        _ = try back()
+        let fresh = try ReceiverProcess()
+        #expect(fresh.terminate() == 0)
+        // The second file cannot be written.
+        let obstacle = fresh.folder + path(day: 21)
+        TemporaryFolder.mark(obstacle + "/x")
+        #expect(try fresh.command("restore", backup).status == 1)
+        #expect(fileSize(fresh.folder + path(day: 12)) ?? 0 > 0)
+        #expect(throws: NeverHappened.self) { try fresh.start() }
+        try FileManager.default.removeItem(atPath: obstacle)
+        #expect(try fresh.command("restore", backup).status == 0)
+        try fresh.start()
+        #expect(try fresh.ids("places").sorted() == ["a", "b"])
+        #expect(fileSize(fresh.folder + "/.receiver-cut") == nil)
+    }
+
+    @Test(.enabled(if: getuid() == 0)) func backupThatTheOwnerMayNotRead_namesTheRemedy() throws {
+        _ = try receiver.send(ids: ["a"])
+        _ = try back()
+        TemporaryFolder.mark(restored + "/x")
+        _ = try Process.run("/usr/bin/chown", ["-R", "65534:65534", restored])
+        let outcome = try restore(to: restored)
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("run: sudo chown -R nobody: \(backup)"), "\(outcome.error)")
     }
 
     @Test func damagedBackup_isNotRestored() throws {
