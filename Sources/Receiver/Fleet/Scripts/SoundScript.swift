@@ -63,9 +63,10 @@ enum SoundScript {
             show(parts[index].start + (offset ?? parts[index].skip));
           }
 
+          // In a pause, goes to the chunk before it.
           function seek(at) {
-            const index = Math.max(0, parts.findIndex(part => part.end > at));
-            go(index, Math.max(parts[index].skip, at - parts[index].start));
+            const index = Math.max(0, parts.filter(part => part.start + part.skip <= at).length - 1), part = parts[index];
+            go(index, at < part.end ? Math.max(part.skip, at - part.start) : part.skip);
           }
 
           players.forEach(one => {
