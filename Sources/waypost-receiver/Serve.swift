@@ -84,6 +84,15 @@ struct Serve: ParsableCommand {
         )
     )
     var metrics: String?
+    @Option(
+        name: .customLong("tiles-url"),
+        help: ArgumentHelp(
+            "Map tiles that browsers load for the page's maps; none without it.",
+            discussion: "https://HOST/{z}/{x}/{y}.png",
+            valueName: "url"
+        )
+    )
+    var tilesURL: String?
     @Flag(inversion: .prefixedNo, help: "Do not log each batch.") var quiet = false
     @Flag(help: "Print what the directory holds, and exit.") var summary = false
     @Flag(help: "With --summary: print one JSON object.") var json = false
@@ -97,11 +106,11 @@ struct Serve: ParsableCommand {
         try bucket.check(data)
         let needsFolder =
             summary || maxPerDay != nil || alertCommand ?? alertURL ?? influx != nil
-            || metrics != nil || !retain.isEmpty
+            || metrics ?? tilesURL != nil || !retain.isEmpty
         guard !BucketOptions.isBucket(data) || !needsFolder else {
             throw ValidationError(
-                "--alert-command, --alert-url, --influx, --max-per-day, --metrics, --retain and "
-                    + "--summary need a folder; "
+                "--alert-command, --alert-url, --influx, --max-per-day, --metrics, --retain, "
+                    + "--summary and --tiles-url need a folder; "
                     + "--data s3://… has no local state"
             )
         }
@@ -115,6 +124,9 @@ struct Serve: ParsableCommand {
         }
         if let address = alertURL, !isWeb(address) {
             throw ValidationError("--alert-url takes http://… or https://…; not \(address)")
+        }
+        if let tilesURL, TilesURL(tilesURL) == nil {
+            throw ValidationError("--tiles-url takes \(TilesURL.expected); not \(tilesURL)")
         }
         if let metrics, ListenAddress(metrics)?.isLoopback != true {
             throw ValidationError(
@@ -221,6 +233,7 @@ struct Serve: ParsableCommand {
             alerts: alerts,
             influx: try influxTarget(),
             retention: Retention(retain),
+            tiles: tilesURL.flatMap { TilesURL($0) },
             log: log
         )
     }

@@ -72,7 +72,7 @@ class Browser:
 
         self.process = subprocess.Popen(
             ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--remote-debugging-pipe", "--user-data-dir=" + self.profile.name, "about:blank"],
+             "--remote-debugging-pipe", "--autoplay-policy=no-user-gesture-required", "--user-data-dir=" + self.profile.name, "about:blank"],
             close_fds=False, preexec_fn=give_pipes, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(read_theirs)
         os.close(write_theirs)

@@ -4,6 +4,8 @@ import ReceiverSupport
 import Support
 import Testing
 
+@testable import Receiver
+
 @Suite struct BrowserTests {
     private struct Look: Decodable {
         var name: String
@@ -158,6 +160,93 @@ import Testing
         #expect(try records.ask(heads) == #""Time,Record""#)
     }
 
+    /// By dygraphs and leaflet, under the policy of the page.
+    @Test(.enabled(if: isThere && !WebLibraries().plots.isEmpty && !WebLibraries().map.isEmpty))
+    func day_isDrawnByTheLibraries_inOneRangeOfTime() throws {
+        let receiver = try ReceiverProcess()
+        try receiver.send(
+            "weather",
+            on: "2026-11-21",
+            (0..<60).map { ($0 * 600, #""temperature_c":\#($0)"#) }
+        )
+        try receiver.send("weather", on: "2026-11-17", [("12:00:00", #""temperature_c":-7"#)])
+        try receiver.send(
+            "linux_gpsd_location",
+            on: "2026-11-21",
+            (0..<60).map { ($0 * 60, #""latitude":47.\#(100 + $0),"longitude":8.5"#) }
+        )
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/device/d1/2026-11-21", with: "data-track")
+        _ = try browser.page("/device/d1/2026-11-17", with: "data-key")
+        let tab = try Tab(browser, "/device/d1/2026-11-21")
+        _ = try tab.ask("document.querySelector('figure[data-key]').scrollIntoView()")
+        let labels =
+            "[...document.querySelectorAll('.graph .dygraph-axis-label')].map(one => one.textContent).join(' ')"
+        try tab.waitFor("true", of: "(\(labels)).includes('12:00')")
+        #expect(
+            try tab.ask("document.querySelector('.dygraph-ylabel').textContent === '°C'") == "true"
+        )
+        // The grid and the scale, because there are no tiles.
+        try tab.waitFor("true", of: "document.querySelectorAll('[data-track] path').length > 3")
+        #expect(
+            try tab.ask(
+                "document.querySelector('.leaflet-control-scale').textContent.endsWith('mi')"
+            ) == "true"
+        )
+        #expect(try tab.ask("document.querySelectorAll('.leaflet-tile').length") == "0")
+        // The value under the pointer.
+        let move = [
+            "(() => { const graph = document.querySelector('.graph'), box = graph.getBoundingClientRect()",
+            "[...graph.querySelectorAll('canvas')].at(-1).dispatchEvent(new MouseEvent('mousemove', { bubbles: true, clientX: box.left + box.width / 3, clientY: box.top + 40 })) })()",
+        ].joined(separator: "; ")
+        try tab.waitFor(
+            "true",
+            of:
+                "\(move), /2026-11-21 .*: [0-9.]+ °C/.test(document.querySelector('.hover').textContent)"
+        )
+        _ = try tab.ask(
+            "[...document.querySelectorAll('#range button')].find(one => one.textContent === 'Week').click()"
+        )
+        try tab.waitFor(
+            "true",
+            of:
+                "/1[5-9] Nov/.test(\(labels)) && !(\(labels)).includes('12:00')"
+        )
+        #expect(
+            try tab.ask("document.querySelectorAll('#range [aria-pressed=true]').length") == "1"
+        )
+    }
+
+    @Test(.enabled(if: isThere))
+    func hour_isPlayedAsOne_fromTheChosenTime() throws {
+        let receiver = try ReceiverProcess()
+        let day = "2026-11-21"
+        // The second begins before the first ends; the third is somewhat later.
+        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3601, 1.5), ("d1", 3640, 1)], on: day)
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/device/d1/\(day)", with: "3 chunks")
+        let tab = try Tab(browser, "/device/d1/\(day)/sound/01?at=1795222840000")
+        let time = "document.querySelector('#hour .at').textContent"
+        let button = "document.querySelector('#hour button')"
+        #expect(try tab.ask(time) == #""01:00:40""#)
+        // From the first: what was played, in order.
+        _ = try tab.ask(
+            [
+                "window.played = []",
+                "const note = () => { const row = document.querySelector('.playing'); if (row && played.at(-1) !== row) played.push(row) }",
+                "new MutationObserver(note).observe(document.body, { subtree: true, attributes: true })",
+                "const slider = document.querySelector('#hour input')", "slider.value = 0",
+                "slider.oninput()", "\(button).click()",
+            ].joined(separator: "; ")
+        )
+        #expect(try tab.ask("\(button).textContent") == #""Pause""#)
+        try tab.waitFor(#""Play the hour""#, of: "\(button).textContent")
+        // The slider at the start, three chunks, and the start again.
+        let starts = "played.map(row => row.dataset.start - 1795222800000).join()"
+        #expect(try tab.ask(starts) == #""0,1000,40000,0""#)
+        #expect(try tab.ask(time) == #""01:00:00""#)
+    }
+
     @Test(.enabled(if: isThere))
     func pages_fitEachScreen_areReadable_andAskNobodyElse() throws {
         let receiver = try ReceiverProcess()
@@ -212,17 +301,17 @@ import Testing
         #expect(try receiver.command("label", "beacon", names[1], "--label", label).status == 0)
         let browser = try PageClient(receiver, viewer: "anna", role: "editor")
         try waitUntil("the index") { try browser.get("/").body.contains("<svg") }
-        let looks = try look(
-            browser,
-            [
-                "overview": "/", "search": "/?q=wide&group=alps",
-                "names": "/device/\(names[2])/names", "device": "/device/\(names[2])",
-                "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
-                "records": "/device/\(names[2])/\(now.prefix(10))/beacons",
-                "sound": "/device/\(names[2])/\(now.prefix(10))/sound/01",
-            ]
-        )
-        #expect(looks.count == 48)
+        let pages = [
+            "overview": "/", "search": "/?q=wide&group=alps", "beacons": "/beacons",
+            "names": "/device/\(names[2])/names", "none": "/none", "link": "/login?once=x",
+            "empty": "/device/\(names[2])/2020-01-01", "device": "/device/\(names[2])",
+            "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
+            "records": "/device/\(names[2])/\(now.prefix(10))/beacons",
+            "sound": "/device/\(names[2])/\(now.prefix(10))/sound/01",
+        ]
+        let looks = try look(browser, pages)
+        // Two sizes, by day, by night and on paper.
+        #expect(looks.count == 6 * pages.count)
         for look in looks {
             #expect(look.overflow <= 0, "\(look.name)")
             #expect(look.marks == [], "\(look.name)")

@@ -89,6 +89,14 @@ import Testing
         for client in live { #expect(client.hears(Self.end)) }
     }
 
+    /// More than an address may have, and than the server has.
+    @Test func viewersThatAreGone_leaveNoConnectionBehind() throws {
+        for _ in 0..<70 {
+            try waitUntil("a live page") { try browser.live().answer()?.status == 200 }
+        }
+        try receiver.expectService()
+    }
+
     @Test func viewersThatAreGone_makeRoom() throws {
         var clients = try full()
         for client in clients { #expect(client.answer()?.status == 200) }

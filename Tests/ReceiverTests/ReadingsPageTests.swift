@@ -7,7 +7,7 @@ import Testing
 @Suite struct ReadingsPageTests {
     private static let day = "2026-11-21"
 
-    @Test func numbersOfAStream_arePlotted_withTheirUnitsAndHoles() throws {
+    @Test func numbersOfAStream_haveTheirUnits_inTheOrderOfInterest() throws {
         let receiver = try ReceiverProcess()
         // From 1 h to 2 h and from 3 h to 4 h, newest first.
         let seconds = (0..<60).map { 3600 + $0 * 60 } + (0..<60).map { 10_800 + $0 * 60 }
@@ -24,12 +24,15 @@ import Testing
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page("/device/d1/\(Self.day)", with: "Readings (weather)")
         for part in [
-            "<b>temperature</b> 14.3 °C <span class=\"soft\">3.6 °C to 14.3 °C</span>",
-            "<b>free</b> 2.0 MB", "<b>pm</b> 7 µg/m³",
-            #"aria-label="temperature from 0 h to 24 h: 3.6 °C to 14.3 °C""#,
+            "<b>temperature</b> 14.3 °C <span class=\"soft\">3.6 °C to 14.3 °C, mean 9.0 °C</span>",
+            "<b>free</b> 2.0 MB", "<b>pm</b> 7 µg/m³", #"data-stream="weather""#,
         ] { #expect(html.contains(part), "\(part)") }
-        // A polygon per hour and number; other values have none.
-        #expect(html.components(separatedBy: "<polygon").count == 7)
+        // What people ask for comes first, what counts is folded, other values are left out.
+        let keys = html.matches(of: /data-key="([^"]+)"/).map { String($0.1) }
+        #expect(keys == ["temperature_c", "pm_ug_m3", "free_bytes"])
+        let folded = try #require(html.firstRange(of: "<summary>1 counter</summary>"))
+        let free = try #require(html.firstRange(of: "free_bytes"))
+        #expect(folded.upperBound <= free.lowerBound)
         #expect(html.contains("120 records in 2.0 h of 24 h"))
     }
 
@@ -56,9 +59,11 @@ import Testing
         #expect(html.contains("ruuvi, 30 sightings, -79 to -50 dBm"))
         #expect(html.contains("ruuvi, 1 sighting, -90 to -90 dBm"))
         #expect(html.contains("<b>temperature</b> 29.0 °C"))
-        // The strip's bars for thirty minutes: the strongest of each ten.
-        #expect(html.contains(#"<rect class="cover" x="0" width="1" y="20.0" height="50.0">"#))
-        #expect(html.contains(#"<rect class="cover" x="2" width="1" y="40.0" height="30.0">"#))
+        #expect(html.contains(#"data-beacon="&lt;often&gt;"><figure data-key="temperature_c">"#))
+        #expect(
+            html.contains("<b>signal strength</b> -79 dBm")
+                || html.contains("<b>signal strength</b> -79.0 dBm")
+        )
     }
 
     /// Extreme numbers everywhere that the page shows numbers.
@@ -118,7 +123,7 @@ import Testing
         }
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page("/device/d1/\(Self.day)", with: "300 records in")
-        #expect(html.contains(#"<b>n</b> 99.0 <span class="soft">0.0 to 99.0"#))
+        #expect(html.contains(#"<b>n</b> 99.0 <span class="soft">0.0 to 99.0, mean 49.5"#))
     }
 
     @Test func records_areShownAsTheyCame_theNewestFirst() throws {

@@ -82,6 +82,64 @@ enum Sound {
         #expect(hour.components(separatedBy: "no sound for").count == 2)
         #expect(hour.contains("-42.5 dBFS"))
         #expect(try browser.get("/device/d1/\(Self.day)/sound/05").status == 404)
+        // The level of 01:00 and 02:00, in steps of five minutes.
+        let levels = day.firstMatch(of: /data-levels="([^"]+)"/)?.1.split(
+            separator: ",",
+            omittingEmptySubsequences: false
+        )
+        #expect(levels?.count == 288)
+        #expect(levels?[12] == "-42.5" && levels?[13] == "" && levels?[24] == "-42.5")
+    }
+
+    /// From a gap, an event, or a record of a program that listens.
+    @Test func timeWithoutASound_leadsToTheChunkBeforeIt() throws {
+        let receiver = try ReceiverProcess()
+        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3720, 2), ("d1", 7200, 1)], on: Self.day)
+        try receiver.send("birds", on: Self.day, [("01:02:01", #""species":"Cuculus canorus""#)])
+        try receiver.send(
+            "linux_gpsd_location",
+            on: Self.day,
+            [("01:02:01", #""latitude":1,"longitude":2"#)]
+        )
+        let gap =
+            #""kind":"gap","source":"storage","detail":{"kind":"missed","records":5,"from":"2026-11-20T23:00:00Z","to":"2026-11-21T00:10:00Z"}"#
+        try receiver.send("waypost_events", on: Self.day, [("01:30:00", gap)])
+        let browser = try PageClient(receiver, viewer: "anna")
+        let start = Int(
+            try #require(ISO8601DateFormatter().date(from: "\(Self.day)T00:00:00Z"))
+                .timeIntervalSince1970
+        )
+        let path = "/device/d1/\(Self.day)"
+        func link(_ second: Int) -> String {
+            "href=\"\(path)/sound?at=\((start + second) * 1000)\""
+        }
+        _ = try browser.page("\(path)", with: link(-3600))
+        #expect(try browser.get("/device/d1").body.contains(link(5400)))
+        #expect(try browser.get("\(path)/birds").body.contains(link(3721)))
+        #expect(!(try browser.get("\(path)/linux_gpsd_location").body.contains("?at=")))
+        func place(_ second: Int) throws -> (hour: String, chunk: String) {
+            let answer = try browser.get("\(path)/sound?at=\((start + second) * 1000)")
+            #expect(answer.status == 303)
+            let found = try #require(
+                answer.header.firstMatch(of: /Location: ([^?]+)\?at=(\d+)#(\S+)/)
+            )
+            let page = try browser.get(String(found.1)).body
+            let row = try #require(
+                page.firstMatch(of: try Regex("<tr id=\"\(found.3)\" data-start=\"(\\d+)\""))
+            )
+            return (String(found.1.suffix(2)), String(row.output[1].substring ?? ""))
+        }
+        for (second, hour, chunk) in [
+            (3721, "01", 3720), (7000, "01", 3720), (9000, "02", 7200), (-3600, "01", 3600),
+        ] {
+            let found = try place(second)
+            #expect(found.hour == hour && found.chunk == "\((start + chunk) * 1000)", "\(second)")
+        }
+        #expect(try browser.get("\(path)/birds?at=\(start)").status == 404)
+        #expect(try browser.get("\(path)/sound?at=9223372036854775807").status == 303)
+        #expect(
+            try PageClient(receiver).get("\(path)/sound?at=1").header.contains("Location: /login")
+        )
     }
 
     /// Sends one chunk and returns its folder and name.

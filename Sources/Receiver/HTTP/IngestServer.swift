@@ -27,7 +27,7 @@ package struct IngestServer: ReceiverApplication {
     ///
     /// `directory`: the archive's; `maxBody`: the maximum size of a body on the wire, in bytes;
     /// `maxPerDay`: the bytes that one device may store per day; `influx`: the InfluxDB that gets
-    /// the points; `retention`: how long records are kept.
+    /// the points; `retention`: how long records are kept; `tiles`: map tiles that the pages may load.
     package init(
         directory: String,
         tokens: TokenList,
@@ -37,6 +37,7 @@ package struct IngestServer: ReceiverApplication {
         alerts settings: AlertSettings = AlertSettings(),
         influx target: InfluxTarget? = nil,
         retention: Retention = Retention(),
+        tiles: TilesURL? = nil,
         log: ServerLog
     ) throws {
         let follower = try IndexFollower(directory: directory, log: log)
@@ -56,7 +57,12 @@ package struct IngestServer: ReceiverApplication {
         enrolments = try Enrolments(directory: directory)
         enrolRoute = EnrolRoute(enrolments, log: log)
         let fleet = try Fleet(directory: directory, enrolments: enrolments, follower: follower)
-        page = try FleetPage(directory: directory, enrolments: enrolments, fleet: fleet)
+        page = try FleetPage(
+            directory: directory,
+            enrolments: enrolments,
+            fleet: fleet,
+            libraries: WebLibraries(tiles: tiles)
+        )
         alerts = try Alerts(directory: directory, settings: settings, fleet: fleet, log: log)
         retainer = try Retainer(directory: directory, retention: retention, log: log)
         metrics = ServerMetrics(

@@ -2,6 +2,7 @@
 import Configuration
 import Foundation
 import Host
+import Receiver
 
 /// The configuration file's values; a key is the option of that name with `_` for `-`.
 ///
@@ -29,6 +30,7 @@ struct ReceiverSettings: Configurable {
     var allowsPlaintext = false
     var retained: [String] = []
     var metrics: String?
+    var tilesURL: String?
     var isQuiet = false
 
     static let table = KeyTable<ReceiverSettings>()
@@ -69,9 +71,12 @@ struct ReceiverSettings: Configurable {
             .says("Delete days older than this once per day: for all streams, or for one.")
         Key("metrics", optional: \.metrics, .loopback, example: "127.0.0.1:9101")
             .says("Metrics for Prometheus, at /metrics of this address.")
+        Key("tiles_url", optional: \.tilesURL, .tiles, example: exampleTiles)
+            .says("Map tiles that browsers load for the page's maps; none if it is not set.")
         Key("quiet", \.isQuiet, .boolean).says("Do not log each batch.")
     }
 
+    private static let exampleTiles = "https://tile.openstreetmap.org/{z}/{x}/{y}.png"
     private static let exampleToken = "/etc/waypost-receiver/influx-token"
     private static let exampleKeys = "/etc/waypost-receiver/s3"
 
@@ -118,6 +123,12 @@ extension ValueFormat where Value == String {
         "a loopback address and a port, such as 127.0.0.1:9101",
         no: "loopback address",
         parse: { ListenAddress($0)?.isLoopback == true ? $0 : nil },
+        written: { $0 }
+    )
+    fileprivate static let tiles = text(
+        TilesURL.expected,
+        no: "address of map tiles",
+        parse: { TilesURL($0)?.text },
         written: { $0 }
     )
     fileprivate static let listen = text(

@@ -7,7 +7,15 @@ struct DayPage {
     private static let mostBeacons = 40
 
     /// A stream and its content on the page.
-    typealias Part = (stream: String, content: Content)
+    struct Part {
+        let stream: String
+        let content: Content
+
+        /// Its order on the page; the device's own numbers come last.
+        fileprivate var place: (Int, Int, String) {
+            (content.place, stream.hasPrefix("waypost_") ? 1 : 0, stream)
+        }
+    }
 
     /// The kind of data in a stream's day.
     enum Content {
@@ -18,9 +26,9 @@ struct DayPage {
         /// The order on the page.
         fileprivate var place: Int {
             switch self {
-            case .track: 0
-            case .readings: 1
-            case .sound: 2
+            case .sound: 0
+            case .track: 1
+            case .readings: 2
             }
         }
     }
@@ -36,9 +44,12 @@ struct DayPage {
     let parts: [Part]
     let now: Int64
     let note: String?
+    let libraries: WebLibraries
 
     func html() -> HTML {
-        .page("\(names.title(device)), \(day.name) – Waypost fleet", now: now) { html in
+        let files = libraries.plots + (hasTrack ? libraries.map : [])
+        let title = "\(names.title(device)), \(day.name) – Waypost fleet"
+        return .page(title, now: now, loads: files) { html in
             html.heading(device, day, label: names.label(device))
             html.note(note)
             ways(&html)
@@ -46,13 +57,16 @@ struct DayPage {
                 html.element("p", [("class", "soft")], "No data on this day.")
                 return
             }
+            range(&html)
             html.element("h2", "Received and missing data")
-            timeline.draw(&html)
-            let sorted = parts.sorted {
-                ($0.content.place, $0.stream) < ($1.content.place, $1.stream)
+            timeline.draw(&html) { html, loss in
+                if loss.kind == .loss { html.sound(at: loss.from, sound, device, day) }
             }
-            for (stream, content) in sorted {
-                draw(stream, content, &html)
+            let sorted = parts.sorted {
+                $0.place < $1.place
+            }
+            for part in sorted {
+                draw(part.stream, part.content, &html)
             }
         }
     }
@@ -70,13 +84,34 @@ struct DayPage {
             html.element("h2", StreamTitle.heading(kind, stream))
             html.element("p") { $0.element("a", [("href", path)], "Records") }
             if readings.beacons.isEmpty {
-                html.readings(readings.series)
+                html.readings(readings.series, stream)
             } else {
-                html.beacons(readings, most: Self.mostBeacons) {
+                html.beacons(readings, stream, most: Self.mostBeacons) {
                     $0.beacon($1, names, isEditor: isEditor)
                 }
             }
         }
+    }
+
+    /// True if a track is shown.
+    var hasTrack: Bool {
+        parts.contains { if case .track(let track) = $0.content { track.fixes > 0 } else { false } }
+    }
+
+    /// The first stream with audio on this day.
+    private var sound: String? {
+        parts.first {
+            if case .sound(let sound) = $0.content { !sound.chunks.isEmpty } else { false }
+        }?.stream
+    }
+
+    /// Adds the place where the script of the plots offers other ranges of time.
+    private func range(_ html: inout HTML) {
+        let attributes: [HTML.Attribute] = [
+            ("id", "range"), ("class", "range screen"), ("aria-label", "Time of the plots"),
+            ("data-device", device), ("data-day", day.name), ("hidden", ""),
+        ]
+        html.element("nav", attributes, "")
     }
 
     private func ways(_ html: inout HTML) {
@@ -116,10 +151,16 @@ struct DayPage {
             html.text("Last: ")
             html.place(place, now: now)
         }
-        map.draw(&html, label: "The track on \(day.name), \(fixes)") { html in
-            lines(track, map, &html)
-            mark(map, first, "start", &html)
-            mark(map, last, "end", &html)
+        let box: [HTML.Attribute] = [
+            ("data-track", stream), ("data-device", device), ("data-day", day.name),
+            ("data-tiles", libraries.tiles?.text ?? ""),
+        ]
+        html.element("div", box) { html in
+            map.draw(&html, label: "The track on \(day.name), \(fixes)") { html in
+                lines(track, map, &html)
+                mark(map, first, "start", &html)
+                mark(map, last, "end", &html)
+            }
         }
     }
 

@@ -1,23 +1,31 @@
 // The numbers measured in a stream's day, and the beacons heard, from the index.
 import SQLite
 
-/// The range of a number over a day, in slots of ten minutes.
+/// The range and the mean of a number over a day.
 struct DaySeries {
-    struct Slot {
+    /// Ten minutes of the index.
+    fileprivate struct Slot {
         var low: Double
         var high: Double
+        var total: Double
+        var records: Int64
     }
 
-    private(set) var slots: [Int: Slot] = [:]
+    private var total = 0.0
+    private var records: Int64 = 0
     private(set) var range: ClosedRange<Double>?
     /// The latest value, and its time in milliseconds since 1970.
     let last: (time: Int64, value: Double)
 
     init(last: (time: Int64, value: Double)) { self.last = last }
 
-    fileprivate mutating func add(_ low: Double, _ high: Double, in slot: Int) {
-        slots[slot] = Slot(low: low, high: high)
-        range = min(range?.lowerBound ?? low, low)...max(range?.upperBound ?? high, high)
+    var mean: Double { records > 0 ? total / Double(records) : 0 }
+
+    fileprivate mutating func add(_ slot: Slot) {
+        let (low, high) = (range?.lowerBound ?? slot.low, range?.upperBound ?? slot.high)
+        range = min(low, slot.low)...max(high, slot.high)
+        total += slot.total
+        records += slot.records
     }
 }
 
@@ -56,7 +64,7 @@ extension FleetReader {
         while try row.step() {
             guard let series = slots[row.required(0)] else { continue }
             var all = DaySeries(last: (row.required(5), row.number(6) ?? 0))
-            for (slot, low, high) in series { all.add(low, high, in: slot) }
+            for slot in series { all.add(slot) }
             let quantity = QuantityName(beacon: row.text(1), key: row.text(2))
             readings.add(all, quantity, kind: row.text(3), records: Int(row.required(4)))
         }
@@ -65,18 +73,24 @@ extension FleetReader {
 
     /// Returns the slots of a day for each series of a file.
     private func slots(of file: Int64, on day: Day) throws
-        -> [Int64: [(slot: Int, low: Double, high: Double)]]
+        -> [Int64: [DaySeries.Slot]]
     {
-        let first = IndexedPart.slot(of: day.start)
         let row = try database.prepare(
-            "SELECT series, slot, low, high FROM readings WHERE file=? AND slot >= ? AND slot < ?",
+            """
+            SELECT series, low, high, total, records FROM readings WHERE file=? AND slot >= ? AND slot < ?
+            """,
             file,
-            first,
+            IndexedPart.slot(of: day.start),
             IndexedPart.slot(of: day.end)
         )
-        var slots: [Int64: [(slot: Int, low: Double, high: Double)]] = [:]
+        var slots: [Int64: [DaySeries.Slot]] = [:]
         while try row.step() {
-            let slot = (Int(row.required(1) - first), row.number(2) ?? 0, row.number(3) ?? 0)
+            let slot = DaySeries.Slot(
+                low: row.number(1) ?? 0,
+                high: row.number(2) ?? 0,
+                total: row.number(3) ?? 0,
+                records: row.required(4)
+            )
             slots.change(row.required(0), from: []) { $0.append(slot) }
         }
         return slots

@@ -17,7 +17,11 @@ extension FleetRenderings {
     ) throws -> HTTPAnswer {
         guard try Contacts.read(directory: directory, device: id) != nil else { throw Self.nothing }
         guard let first = rest.first else {
-            return HTTPAnswer(page: try page(day, of: id, at: now))
+            let page = try page(day, of: id, at: now)
+            return HTTPAnswer(page: page.html(), tiles: page.hasTrack ? libraries.tiles : nil)
+        }
+        if rest.count == 1, isName(first), let time = head.query["at"].flatMap({ Int64($0) }) {
+            return try sound(first, at: time, of: id, on: day)
         }
         if rest.count == 1 {
             guard isName(first),
@@ -27,6 +31,7 @@ extension FleetRenderings {
                     day: day,
                     stream: first,
                     known,
+                    sound: try soundStream(of: id, on: day),
                     RecordsPage.Request(head.query)
                 )
             else { return try gpx(first, of: id, on: day) }
@@ -36,7 +41,29 @@ extension FleetRenderings {
         return try sound(first, last, of: id, on: day, head, at: now)
     }
 
-    private func page(_ day: Day, of id: String, at now: Int64) throws -> HTML {
+    /// Returns the first stream with audio on a day, nil without one.
+    private func soundStream(of id: String, on day: Day) throws -> String? {
+        guard case (let reader?, _) = fleet.openIndex() else { return nil }
+        let slots = try reader.slots(of: id, on: day)
+        return try reader.contents(of: id).filter { $0.value == .audio && slots[$0.key] != nil }
+            .keys.min()
+    }
+
+    /// Redirects to the chunk of a point in time, or to the one before it.
+    private func sound(_ stream: String, at time: Int64, of id: String, on day: Day) throws
+        -> HTTPAnswer
+    {
+        let time = min(max(time, day.start), day.end - 1)
+        guard let chunk = try SoundDay(path(stream, day, id)).chunk(at: time, of: day) else {
+            throw HTTPRefusal(status: 404, reason: "No sound on \(day.name).")
+        }
+        let hour = (chunk.start - day.start) / 3_600_000
+        let name = hour < 10 ? "0\(hour)" : "\(hour)"
+        let path = "/device/\(id)/\(day.name)/\(stream)/\(name)"
+        return HTTPAnswer(seeOther: "\(path)?at=\(time)#\(chunk.file)")
+    }
+
+    private func page(_ day: Day, of id: String, at now: Int64) throws -> DayPage {
         let (reader, note) = fleet.openIndex()
         let days = try reader?.days(of: id).map(\.name) ?? []
         let slots = try reader?.slots(of: id, on: day) ?? [:]
@@ -48,10 +75,13 @@ extension FleetRenderings {
         let shown = facts.latest.filter { slots[$0.key] != nil }.sorted { $0.key < $1.key }
         for (stream, latest) in shown.prefix(Self.mostContents) {
             let (file, content) = (path(stream, day, id), StreamContent(newest: latest.line))
-            if content == .audio { parts.append((stream, .sound(try SoundDay(file)))) }
-            if content == .positions { parts.append((stream, .track(try Track(file)))) }
+            func add(_ content: DayPage.Content) {
+                parts.append(DayPage.Part(stream: stream, content: content))
+            }
+            if content == .audio { add(.sound(try SoundDay(file))) }
+            if content == .positions { add(.track(try Track(file))) }
             guard content.hasReadings, let reader else { continue }
-            parts.append((stream, .readings(try reader.readings(of: id, stream, on: day))))
+            add(.readings(try reader.readings(of: id, stream, on: day)))
         }
         return DayPage(
             device: id,
@@ -63,8 +93,9 @@ extension FleetRenderings {
             timeline: Timeline(day: day, streams: slots, losses: losses, now: now),
             parts: parts,
             now: now,
-            note: note
-        ).html()
+            note: note,
+            libraries: libraries
+        )
     }
 
     /// Reads when sources were not listening, as the device reports it (waypost-protocol(7)).

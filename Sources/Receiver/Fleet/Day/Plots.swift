@@ -1,4 +1,4 @@
-// Small plots of numbers over a day, with gaps.
+// The numbers of a day: strips, quantities, beacons.
 
 extension HTML {
     /// Draws a strip over a day, as wide as the page allows; `kind`: its class, `label`: its
@@ -17,62 +17,49 @@ extension HTML {
         element("svg", attributes, body)
     }
 
-    /// Draws one slot of a strip of height `top`, filled to `height`.
-    mutating func bar(_ kind: String, _ slot: Int, _ height: Double, of top: Double) {
-        let attributes: [Attribute] = [
-            ("class", kind), ("x", "\(slot)"), ("width", "1"),
-            ("y", Words.decimal(top - height, 1)), ("height", Words.decimal(height, 1)),
-        ]
-        element("rect", attributes, "")
-    }
-
-    /// The number of ten-minute slots in a day.
-    private static var slots: Int { Int(Day.milliseconds / IndexedPart.slot) }
-
-    /// Draws a plot for each series of a stream.
-    mutating func readings(_ series: [String: DaySeries]) {
-        element("div", [("class", "plots")]) { html in
-            for (name, values) in series.sorted(by: { $0.key < $1.key }) {
-                html.plot(name, values)
-            }
+    /// Lists the numbers of a stream, or of one of its beacons; the page's script draws them.
+    ///
+    /// What people ask for comes first, and counters are folded.
+    mutating func readings(_ series: [String: DaySeries], _ stream: String, beacon: String = "") {
+        let sorted = series.sorted {
+            (Quantities.rank($0.key), $0.key) < (Quantities.rank($1.key), $1.key)
+        }
+        let counters = sorted.filter { Quantities.isCounter($0.key) }
+        plots(sorted.filter { !Quantities.isCounter($0.key) }, stream, beacon)
+        guard !counters.isEmpty else { return }
+        element("details") { html in
+            html.element("summary", Words.count(Int64(counters.count), "counter", "counters"))
+            html.plots(counters, stream, beacon)
         }
     }
 
-    /// Draws one series: name, last value, range, and a band from low to high.
+    private mutating func plots(
+        _ series: [(key: String, value: DaySeries)],
+        _ stream: String,
+        _ beacon: String
+    ) {
+        guard !series.isEmpty else { return }
+        let place: [Attribute] = [
+            ("class", "plots"), ("data-stream", stream), ("data-beacon", beacon),
+        ]
+        element("div", place) { html in
+            for (name, values) in series { html.plot(name, values) }
+        }
+    }
+
+    /// Adds one quantity: name, last value, range and mean.
     private mutating func plot(_ name: String, _ series: DaySeries) {
         guard let range = series.range else { return }
-        let (words, unit) = Quantities.split(name)
+        let isStrength = name == QuantityName.strength
+        let (words, unit) = isStrength ? ("signal strength", "dBm") : Quantities.split(name)
         func text(_ number: Double) -> String { Quantities.text(number, unit, in: range) }
-        let span = "\(text(range.lowerBound)) to \(text(range.upperBound))"
-        element("figure") { html in
+        element("figure", [("data-key", name)]) { html in
             html.element("figcaption") { html in
                 html.element("b", words)
                 html.text(" \(text(series.last.value)) ")
-                html.element("span", [("class", "soft")], span)
+                let span = "\(text(range.lowerBound)) to \(text(range.upperBound))"
+                html.element("span", [("class", "soft")], "\(span), mean \(text(series.mean))")
             }
-            let label = "\(words) from 0 h to 24 h: \(span)"
-            html.strip("strip plot", Self.slots, 40, label: label) { $0.band(series, range) }
-        }
-    }
-
-    /// Draws a polygon for each run of slots with values.
-    private mutating func band(_ series: DaySeries, _ range: ClosedRange<Double>) {
-        let width = range.upperBound - range.lowerBound
-        func y(_ value: Double) -> Double {
-            width > 0 ? 38 - (value - range.lowerBound) / width * 36 : 20
-        }
-        for run in Timeline.runs(series.slots.keys.sorted().map(Int64.init)) {
-            var (over, under): ([String], [String]) = ([], [])
-            for index in run {
-                guard let slot = series.slots[Int(index)] else { continue }
-                for x in [Double(index), Double(index) + 1] {
-                    let place = Words.decimal(x, 0)
-                    over.append("\(place),\(Words.decimal(y(slot.high) - 0.6, 1))")
-                    under.append("\(place),\(Words.decimal(y(slot.low) + 0.6, 1))")
-                }
-            }
-            let points = (over + under.reversed()).joined(separator: " ")
-            element("polygon", [("class", "level"), ("points", points)], "")
         }
     }
 
@@ -83,6 +70,7 @@ extension HTML {
     /// `title` adds a beacon's name.
     mutating func beacons(
         _ readings: DayReadings,
+        _ stream: String,
         most: Int,
         title: (inout HTML, String) -> Void
     ) {
@@ -97,24 +85,20 @@ extension HTML {
             element("section", [("class", "beacon")]) { html in
                 html.element("h3") { title(&$0, beacon) }
                 html.strength(day)
-                if !day.readings.isEmpty { html.readings(day.readings) }
+                var all = day.readings
+                all[QuantityName.strength] = day.strength
+                html.readings(all, stream, beacon: beacon)
             }
         }
     }
 
-    /// Draws a beacon's sightings; the height of a bar is the signal strength, -100 to -30 dBm.
+    /// Adds how often and how strongly a beacon was heard.
     private mutating func strength(_ beacon: DayBeacon) {
-        guard let strength = beacon.strength, let range = strength.range else { return }
+        guard let range = beacon.strength?.range else { return }
         let sightings = Words.count(Int64(beacon.sightings), "sighting", "sightings")
         let (least, most) = (
             Words.decimal(range.lowerBound, 0), Words.decimal(range.upperBound, 0)
         )
-        let words = "\(sightings), \(least) to \(most) dBm"
-        element("p", [("class", "soft")], "\(beacon.kind), \(words)")
-        strip("strip plot", Self.slots, 70, label: "Heard from 0 h to 24 h: \(words)") { html in
-            for (slot, level) in strength.slots.sorted(by: { $0.key < $1.key }) {
-                html.bar("cover", slot, min(max(level.high + 100, 4), 70), of: 70)
-            }
-        }
+        element("p", [("class", "soft")], "\(beacon.kind), \(sightings), \(least) to \(most) dBm")
     }
 }

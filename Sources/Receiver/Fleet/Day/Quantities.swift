@@ -1,4 +1,5 @@
 // Derives units from the suffixes of member names.
+import Host
 
 enum Quantities {
     /// Suffixes and their units, the longer ones first.
@@ -15,6 +16,21 @@ enum Quantities {
         let found = units.first { name.hasSuffix($0.end) && name.utf8.count > $0.end.utf8.count }
         let words = name.dropLast(found?.end.count ?? 0).map { $0 == "_" ? " " : $0 }
         return (String(words), found?.unit ?? "")
+    }
+
+    /// Returns the place of a quantity on the page: temperature, humidity, battery, then the others.
+    static func rank(_ name: String) -> Int {
+        ["temperature", "humidity", "battery"].firstIndex { name.contains(text: $0) } ?? 3
+    }
+
+    private static let counters: Set<Substring> = [
+        "bytes", "count", "counter", "lost", "movement", "pending", "records", "sequence", "total",
+        "uptime",
+    ]
+
+    /// Returns whether a number counts something, by a word in its name: `uptime_s`.
+    static func isCounter(_ name: String) -> Bool {
+        name.split { $0 == "_" || $0 == "." }.contains { counters.contains($0) }
     }
 
     /// Formats a number with its unit, with enough digits to distinguish the values of a range.

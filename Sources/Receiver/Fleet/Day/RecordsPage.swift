@@ -32,6 +32,8 @@ struct RecordsPage {
     private let day: Day
     private let stream: String
     private let names: KnownNames
+    /// The day's stream of audio, nil without one.
+    private let sound: String?
     private let request: Request
     private let found: RecordsBefore
 
@@ -42,10 +44,11 @@ struct RecordsPage {
         day: Day,
         stream: String,
         _ names: KnownNames,
+        sound: String?,
         _ request: Request
     ) throws {
         (self.device, self.day, self.stream) = (device, day, stream)
-        (self.names, self.request) = (names, request)
+        (self.names, self.sound, self.request) = (names, sound, request)
         guard let file = try LineFile.open(path) else { return nil }
         found = try RecordsBefore(file, before: request.before ?? .max, fits: request.fits(names))
     }
@@ -112,6 +115,9 @@ struct RecordsPage {
         }
     }
 
+    /// True for events and streams of one's own, such as detections of a program that listens.
+    private var isOfSound: Bool { !stream.hasPrefix("linux_") && stream != "waypost_health" }
+
     private func row(_ record: FlatRecord, _ html: inout HTML) {
         html.element("tr") { html in
             html.element("th", [("scope", "row")]) { html in
@@ -123,6 +129,10 @@ struct RecordsPage {
             }
             html.element("td") { html in
                 html.members(record, without: ["id", "timestamp", "timestamp_start"])
+                guard isOfSound,
+                    let time = record.text("timestamp").flatMap(WallTime.init(rfc3339:))
+                else { return }
+                html.sound(at: time.milliseconds, sound, device, day)
             }
         }
     }

@@ -70,6 +70,12 @@ struct SoundDay {
         return chunks.filter { $0.start >= start && $0.start < start + 3_600_000 }
     }
 
+    /// Returns the last chunk of the day that begins at or before `time`, else the first one.
+    func chunk(at time: Int64, of day: Day) -> SoundChunk? {
+        let all = chunks.filter { $0.start >= day.start && $0.start < day.end }
+        return all.last { $0.start <= time } ?? all.first
+    }
+
     /// Returns the loudest level of each five minutes of the day that have one.
     func levels(on day: Day) -> [Int64: Double] {
         var levels: [Int64: Double] = [:]

@@ -7,7 +7,7 @@ extension HTML {
         let seconds = sound.chunks.reduce(0) { $0 + ($1.end - $1.start) } / 1000
         let chunks = Words.count(Int64(sound.chunks.count), "chunk", "chunks")
         element("p", "\(chunks), \(Words.span(seconds: seconds)) of sound.")
-        levels(sound.levels(on: day))
+        levels(sound.levels(on: day), at: path)
         element("ul", [("class", "days")]) { html in
             for hour in 0..<24 {
                 let count = Int64(sound.chunks(in: hour, of: day).count)
@@ -23,16 +23,29 @@ extension HTML {
         }
     }
 
-    /// Draws bars from -90 to 0 dBFS, five minutes each.
-    private mutating func levels(_ levels: [Int64: Double]) {
+    /// Adds the level over the day; the page's script draws it.
+    private mutating func levels(_ levels: [Int64: Double], at path: String) {
         guard let loudest = levels.values.max(), let quietest = levels.values.min() else { return }
-        let words =
-            "The loudest of each five minutes, \(Words.decimal(quietest, 0)) to \(Words.decimal(loudest, 0)) dBFS"
-        element("p", [("class", "soft")], "\(words). 90 dB high, 0 h to 24 h.")
-        strip("strip high", 288, 90, label: words) { html in
-            for (slot, level) in levels.sorted(by: { $0.key < $1.key }) {
-                html.bar("level", Int(slot), min(max(level + 90, 1), 90), of: 90)
+        let list = (0..<288).map { levels[$0].map { Words.decimal($0, 1) } ?? "" }
+        let plot: [Attribute] = [
+            ("data-levels", list.joined(separator: ",")), ("data-sound", path),
+        ]
+        element("figure", plot) { html in
+            html.element("figcaption") { html in
+                html.element("b", "Level")
+                let span = "\(Words.decimal(quietest, 0)) to \(Words.decimal(loudest, 0)) dBFS"
+                html.text(" The loudest of each five minutes, \(span).")
             }
+        }
+    }
+
+    /// Adds a link to the sound of a point in time, if the day has any.
+    mutating func sound(at time: Int64, _ stream: String?, _ device: String, _ day: Day) {
+        guard let stream else { return }
+        text(" ")
+        element("a", [("href", "/device/\(device)/\(day.name)/\(stream)?at=\(time)")]) { html in
+            html.text("Sound")
+            html.element("span", [("class", "hidden")], " at \(Words.second(time)) UTC")
         }
     }
 }
@@ -51,8 +64,10 @@ struct SoundPage {
     private let hasSpectrograms = Spectrograms.canBeMade
 
     func html() -> HTML {
-        .page("\(device), \(day.name) \(hour) h – Waypost fleet", now: now) { html in
+        let title = "\(device), \(day.name) \(hour) h – Waypost fleet"
+        return .page(title, now: now, loads: [.script("/sound.js")]) { html in
             html.heading(device, day, "\(hour) h")
+            html.raw(#"<div id="hour" class="hour screen" hidden></div>"#)
             html.raw(
                 """
                 <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th>
@@ -72,19 +87,37 @@ struct SoundPage {
         }
     }
 
-    /// Adds a spectrogram, which is loaded only when opened.
-    private func spectrogram(_ address: String, _ name: String, _ html: inout HTML) {
+    /// Adds a spectrogram with its axes, which is loaded only when opened.
+    private func spectrogram(
+        _ chunk: SoundChunk,
+        _ address: String,
+        _ name: String,
+        _ html: inout HTML
+    ) {
         html.element("details") { html in
             html.element("summary", "Spectrogram")
-            let (width, height) = Spectrograms.size
-            html.open(
-                "img",
-                [
-                    ("src", address + SoundChunk.picture), ("loading", "lazy"),
-                    ("width", "\(width)"), ("height", "\(height)"),
-                    ("alt", "Spectrogram. \(name), 0 to 8 kHz upwards"),
-                ]
-            )
+            html.element("div", [("class", "spectrum")]) { html in
+                html.raw(
+                    """
+                    <span class="hz" aria-hidden="true"><span>8000 Hz</span><span>4000 Hz</span><span>0 Hz</span></span>
+                    """
+                )
+                let (width, height) = Spectrograms.size
+                html.open(
+                    "img",
+                    [
+                        ("src", address + SoundChunk.picture), ("loading", "lazy"),
+                        ("width", "\(width)"), ("height", "\(height)"),
+                        ("alt", "Spectrogram. \(name), 0 to 8 kHz upwards"),
+                    ]
+                )
+                let length = Double(min(chunk.end - chunk.start, Spectrograms.longest)) / 1000
+                html.element("span", [("class", "seconds"), ("aria-hidden", "true")]) { html in
+                    for part in [0, 0.25, 0.5, 0.75, 1] {
+                        html.element("span", "\(Words.decimal(length * part, 1)) s")
+                    }
+                }
+            }
         }
     }
 
@@ -97,7 +130,10 @@ struct SoundPage {
 
     private func row(_ chunk: SoundChunk, _ html: inout HTML) {
         let address = "/device/\(device)/\(day.name)/\(stream)/\(chunk.file)"
-        html.element("tr") { html in
+        let place: [HTML.Attribute] = [
+            ("id", chunk.file), ("data-start", "\(chunk.start)"), ("data-end", "\(chunk.end)"),
+        ]
+        html.element("tr", place) { html in
             html.element("th", [("scope", "row")]) { $0.time(chunk.start, seconds: true) }
             let seconds = Words.decimal(Double(chunk.end - chunk.start) / 1000, 1)
             html.element("td", [("data-label", "Length")], "\(seconds) s")
@@ -115,7 +151,7 @@ struct SoundPage {
                     html.text("Download")
                     html.element("span", [("class", "hidden")], " \(name)")
                 }
-                if hasSpectrograms { spectrogram(address, name, &html) }
+                if hasSpectrograms { spectrogram(chunk, address, name, &html) }
             }
         }
     }

@@ -6,6 +6,8 @@ import Synchronization
 /// Makes spectrograms with ffmpeg, one at a time, and caches the pictures.
 final class Spectrograms: Sendable {
     static let size = (width: 640, height: 128)
+    /// Milliseconds of a file that are drawn.
+    static let longest: Int64 = 120_000
 
     private static let program = "/usr/bin/ffmpeg"
     /// Part of util-linux, which every Debian has.
@@ -77,7 +79,8 @@ final class Spectrograms: Sendable {
             "aresample=16000,aformat=channel_layouts=mono,showspectrumpic=s=\(width)x\(height):legend=0:scale=log:drange=90"
         let limits = ["--as=2147483648", "--cpu=10", "--fsize=4194304", "--core=0"]
         let input = [
-            "-protocol_whitelist", "file", "-f", format, "-t", "120", "-i", "file:" + path,
+            "-protocol_whitelist", "file", "-f", format, "-t", "\(Self.longest / 1000)", "-i",
+            "file:" + path,
         ]
         let output = [
             "-lavfi", filter, "-frames:v", "1", "-y", "-f", "image2", "-update", "1", "-c:v", "png",

@@ -22,7 +22,8 @@ struct Timeline {
 
     var isEmpty: Bool { streams.isEmpty && losses.isEmpty }
 
-    func draw(_ html: inout HTML) {
+    /// `more` adds something to a gap in the list.
+    func draw(_ html: inout HTML, more: (inout HTML, LossSpan) -> Void) {
         legend(&html)
         html.raw(#"<table class="timeline"><thead><tr><th scope="col">Stream</th><th scope="col">"#)
         html.element("span", [("class", "hours")]) { html in
@@ -41,7 +42,7 @@ struct Timeline {
         if titles.isEmpty { row("Gateway", [], losses, &html) }
         html.raw("</tbody></table>")
         html.more(titles.count - Self.mostRows, "row", "rows")
-        list(&html)
+        list(&html, more)
     }
 
     private func legend(_ html: inout HTML) {
@@ -61,7 +62,7 @@ struct Timeline {
     }
 
     /// Lists the gaps as text, for those who see no colours or cannot point at them.
-    private func list(_ html: inout HTML) {
+    private func list(_ html: inout HTML, _ more: (inout HTML, LossSpan) -> Void) {
         guard !losses.isEmpty else { return }
         html.element("details") { html in
             html.element(
@@ -75,6 +76,7 @@ struct Timeline {
                     html.time(loss.from, seconds: true)
                     html.text(" to ")
                     html.time(loss.to, seconds: true)
+                    more(&html, loss)
                 }
             }
             html.raw("</ul>")

@@ -169,6 +169,17 @@ struct DevicePage {
         }
     }
 
+    /// Adds a link to the sound of a point in time while a stream with audio has records.
+    private func sound(at time: Int64, _ html: inout HTML) {
+        let latest = device.facts.latest.filter { StreamContent(newest: $0.value.line) == .audio }
+        guard let stream = latest.keys.min(), let held = streams[stream], let first = held.first,
+            let last = held.last,
+            (first...max(first, last)).contains(time),
+            let day = Day(String(WallTime(milliseconds: time).rfc3339.prefix(10)))
+        else { return }
+        html.sound(at: time, stream, device.id, day)
+    }
+
     private func row(_ event: EventRow, _ html: inout HTML) {
         html.element("tr") { html in
             html.element("td") { $0.time(event.time, seconds: true) }
@@ -177,6 +188,7 @@ struct DevicePage {
             html.element("td") { html in
                 if event.detail.isEmpty { html.text("(too long to show)") }
                 html.members(FlatRecord(event.detail))
+                sound(at: event.time, &html)
             }
         }
     }

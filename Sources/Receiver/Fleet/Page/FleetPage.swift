@@ -23,14 +23,20 @@ final class FleetPage: Sendable {
     private let openPages: LivePages
 
     /// `directory`: contains an archive.
-    init(directory: String, enrolments: Enrolments, fleet: Fleet) throws {
+    init(
+        directory: String,
+        enrolments: Enrolments,
+        fleet: Fleet,
+        libraries: WebLibraries
+    ) throws {
         viewers = try Viewers(directory: directory)
         looks = FleetRenderings(
             directory: directory,
             enrolments: enrolments,
             names: try Names(directory: directory),
             fleet: fleet,
-            spectrograms: try Spectrograms(directory: directory)
+            spectrograms: try Spectrograms(directory: directory),
+            libraries: libraries
         )
         openPages = try LivePages(changes: { fleet.changes }) { [viewers] session in
             _ = try? viewers.refresh(waits: true)
@@ -45,10 +51,11 @@ final class FleetPage: Sendable {
 
     /// Nil if the path does not belong to the page.
     func plan(_ head: RequestHead) throws -> RequestPlan? {
-        switch head.path {
-        case "/style.css", "/icon.svg", "/live.js":
+        if let file = Self.files[head.path] ?? looks.libraries.answers[head.path] {
             try head.expect("GET")
-            return Self.files[head.path].map { .answer($0) }
+            return .answer(file)
+        }
+        switch head.path {
         case "/login" where head.method == "POST", "/logout":
             try head.expect("POST")
             try head.expectOwnPage()
@@ -91,8 +98,11 @@ final class FleetPage: Sendable {
     private static let files = [
         "/style.css": file("text/css; charset=utf-8", Style.sheet),
         "/icon.svg": file("image/svg+xml", Style.icon),
-        "/live.js": file("text/javascript; charset=utf-8", LiveScript.text),
+        "/live.js": file(script, LiveScript.text), "/plots.js": file(script, PlotScript.text),
+        "/map.js": file(script, MapScript.text), "/sound.js": file(script, SoundScript.text),
     ]
+
+    private static let script = "text/javascript; charset=utf-8"
 
     private static func file(_ type: String, _ text: StaticString) -> HTTPAnswer {
         var answer = HTTPAnswer(200, type: type, text.withUTF8Buffer { Array($0) })

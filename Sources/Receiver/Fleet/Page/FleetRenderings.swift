@@ -9,6 +9,7 @@ struct FleetRenderings: Sendable {
     let names: Names
     let fleet: Fleet
     let spectrograms: Spectrograms
+    let libraries: WebLibraries
     /// The names at the time of this request.
     private(set) var known = KnownNames()
     private(set) var isEditor = false
@@ -18,10 +19,12 @@ struct FleetRenderings: Sendable {
         enrolments: Enrolments,
         names: Names,
         fleet: Fleet,
-        spectrograms: Spectrograms
+        spectrograms: Spectrograms,
+        libraries: WebLibraries
     ) {
         (self.directory, self.enrolments, self.names) = (directory, enrolments, names)
         (self.fleet, self.spectrograms) = (fleet, spectrograms)
+        self.libraries = libraries
     }
 
     /// Returns a copy for one request.

@@ -94,6 +94,8 @@ final class LivePages: Sendable {
             return openViewers.new
         }
         for viewer in viewers where !isValidSession(viewer.session) { viewer.stream.end() }
+        // The daemon closes the suspended connection of a client that has left only when it is resumed.
+        for viewer in viewers where viewer.stream.isOver { viewer.stream.end() }
         let before = viewers.count
         viewers.removeAll { $0.stream.isOver }
         openViewers.withLock { $0.count -= before - viewers.count }

@@ -2,8 +2,10 @@
 import Host
 
 extension HTTPAnswer {
-    /// Answers with a page that loads nothing from other servers, and is not cached.
-    init(_ status: Int = 200, page: HTML) { self.init(status, page, referrer: "same-origin") }
+    /// Answers with a page that loads nothing from other servers but map tiles, and is not cached.
+    init(_ status: Int = 200, page: HTML, tiles: TilesURL? = nil) {
+        self.init(status, page, referrer: "same-origin", tiles)
+    }
 
     /// Answers with a login page, whose address may have a link's secret: no other request gets it.
     ///
@@ -12,18 +14,21 @@ extension HTTPAnswer {
         self.init(status, page, referrer: "strict-origin")
     }
 
-    private init(_ status: Int, _ page: HTML, referrer: String) {
+    private init(_ status: Int, _ page: HTML, referrer: String, _ tiles: TilesURL? = nil) {
         self.init(status, type: "text/html; charset=utf-8", page.bytes)
         headers += [
-            ("Content-Security-Policy", Self.policy), ("Cache-Control", "no-store"),
+            ("Content-Security-Policy", Self.policy(tiles)), ("Cache-Control", "no-store"),
             ("Referrer-Policy", referrer), ("X-Frame-Options", "DENY"),
             ("Cross-Origin-Opener-Policy", "same-origin"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
         ]
     }
 
-    private static let policy =
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    private static func policy(_ tiles: TilesURL?) -> String {
+        let images = tiles.map { " \($0.origin)" } ?? ""
+        return
+            "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'\(images); media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    }
 
     /// Answers with bytes of a type that browsers must not reinterpret.
     init(_ status: Int, type: String, _ bytes: [UInt8]) {
@@ -76,11 +81,12 @@ extension HTML {
     /// Makes a whole page.
     ///
     /// `now`: milliseconds since 1970, nil if nobody is logged in; `isLive`: a script keeps it up
-    /// to date, any other page is a snapshot.
+    /// to date, any other page is a snapshot; `files`: what this page loads besides.
     static func page(
         _ title: String,
         now: Int64?,
         isLive: Bool = false,
+        loads files: [PageFile] = [],
         _ body: (inout HTML) -> Void
     ) -> HTML {
         var html = HTML()
@@ -88,11 +94,14 @@ extension HTML {
             """
             <!doctype html><html lang="en"><head><meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
-            <link rel="stylesheet" href="/style.css"><link rel="icon" href="/icon.svg">
             """
         )
+        // Before the page's own style sheet, which changes their colours.
+        for case .sheet(let address) in files { html.sheet(address) }
+        html.raw(#"<link rel="stylesheet" href="/style.css"><link rel="icon" href="/icon.svg">"#)
         html.element("title", title)
-        html.raw(#"<script src="/live.js" defer></script></head><body>"#)
+        for case .script(let address) in [.script("/live.js")] + files { html.script(address) }
+        html.raw("</head><body>")
         if let now {
             html.raw(
                 """
@@ -115,6 +124,18 @@ extension HTML {
         html.element("main", [("id", "main")], body)
         html.raw("</body></html>")
         return html
+    }
+
+    private mutating func sheet(_ address: StaticString) {
+        raw(#"<link rel="stylesheet" href=""#)
+        raw(address)
+        raw(#"">"#)
+    }
+
+    private mutating func script(_ address: StaticString) {
+        raw(#"<script src=""#)
+        raw(address)
+        raw(#"" defer></script>"#)
     }
 
     /// Makes the page of a refused request, with the way back.

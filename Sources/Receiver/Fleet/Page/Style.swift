@@ -80,14 +80,36 @@ enum Style {
         .timeline thead th { font-size: .85rem; }
         .hours { display: flex; justify-content: space-between; }
         .strip { display: block; width: 100%; height: 1.3rem; background: var(--card); border: 1px solid var(--line); }
-        .strip.high { height: 4rem; }
-        .strip .level { fill: var(--link); }
-        .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem 1.5rem; }
+        .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); gap: .75rem 1.5rem; }
         figure { margin: 0; min-width: 0; }
         figcaption { overflow-wrap: anywhere; }
         figcaption span { display: block; font-size: .9rem; }
-        .strip.plot { height: 2.6rem; }
-        .plot .level { stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+        figure[data-levels], .plots .wrong { grid-column: 1 / -1; }
+        .graph { width: 100%; height: 10rem; touch-action: pan-y; }
+        .hover { min-height: 1.45em; font-size: .9rem; font-variant-numeric: tabular-nums; }
+        .dygraph-axis-label, .dygraph-label { color: var(--soft); }
+        .dygraph-label { font-size: .8rem; font-weight: 400; }
+        .range { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; margin: .75rem 0; }
+        .range[hidden], .hour[hidden] { display: none; }
+        [aria-pressed=true] { border-color: var(--link); box-shadow: inset 0 0 0 1px var(--link); }
+        .map.leaflet { height: min(70vh, 34rem); isolation: isolate; font: inherit; }
+        .leaflet .leaflet-bar a, .leaflet .leaflet-tooltip, .leaflet .leaflet-control-attribution,
+          .leaflet .leaflet-control-scale-line { background: var(--card); color: var(--ink); border-color: var(--soft); text-shadow: none; }
+        .leaflet .leaflet-bar a { width: 44px; height: 44px; line-height: 44px; }
+        .leaflet .leaflet-disabled { color: var(--soft); }
+        .degrees { color: var(--soft); font-size: .75rem; white-space: nowrap; }
+        .degrees.latitude { transform-origin: 0 0; margin-left: -5.5rem !important; }
+        .degrees.longitude { margin-left: 3px !important; }
+        .hour { position: sticky; top: 0; z-index: 1; display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center;
+          background: var(--paper); padding: .5rem 0; }
+        .hour button { min-width: 8.5rem; }
+        .hour label { flex: 1 1 12rem; position: relative; }
+        .hour input { width: 100%; min-height: 44px; accent-color: var(--link); }
+        .playing th, tr:target th { box-shadow: inset 4px 0 0 var(--link); }
+        tr:target { scroll-margin-top: 8rem; }
+        .spectrum { display: grid; grid-template-columns: auto minmax(0, 640px); gap: .25rem .5rem; font-size: .8rem; color: var(--soft); }
+        .spectrum .hz { display: flex; flex-direction: column; justify-content: space-between; text-align: right; }
+        .spectrum .seconds { grid-column: 2; display: flex; justify-content: space-between; }
         .beacon { margin: 1rem 0; padding-top: .25rem; border-top: 1px solid var(--line); break-inside: avoid; }
         h3 { font-size: 1rem; margin: .5rem 0 0; overflow-wrap: anywhere; }
         .pause td { color: var(--late); text-align: center; }
