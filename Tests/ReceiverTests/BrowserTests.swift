@@ -210,7 +210,7 @@ import Testing
         try tab.waitFor(
             "true",
             of:
-                "/1[5-9] Nov/.test(\(labels)) && !(\(labels)).includes('12:00')"
+                "/1[5-9].Nov/.test(\(labels)) && !(\(labels)).includes('12:00')"
         )
         #expect(
             try tab.ask("document.querySelectorAll('#range [aria-pressed=true]').length") == "1"
