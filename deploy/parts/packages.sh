@@ -117,7 +117,8 @@ unpack_servers() {
     find_absent "$@"
     [ ${#absent[@]} -gt 0 ] || return 0
     say "unpacking ${absent[*]} into .build/servers"
-    [ -d "$servers/apt/lists" ] || own_apt update
+    # Its hooks may need root; the lists count.
+    [ -d "$servers/apt/lists" ] || own_apt update || true
     # name_version_arch.deb; an architecture is named only if it is another one.
     mapfile -t names < <(planned_servers "${absent[@]}" |
         sed -E "s/ .*//; s/_[^_]*_(all|$(dpkg --print-architecture))\.deb$//; s/_[^_]*_(.*)\.deb$/:\1/" | sort -u)
@@ -132,7 +133,8 @@ unpack_servers() {
         [ ! -e "$path" ] || cp "$path" "$servers/root/usr/lib/python3/dist-packages/"
     done
     for program in "${absent[@]}"; do
-        path=$(cd "$servers/root" && find usr/sbin usr/bin -name "$program" 2>/dev/null | head -n 1)
+        # One of the two folders may be missing.
+        path=$(cd "$servers/root" && find usr/sbin usr/bin -name "$program" 2>/dev/null | head -n 1) || true
         [ -n "$path" ] || fail "the packages of $program came without it"
         cat >"$servers/bin/$program" <<SCRIPT
 #!/bin/sh
