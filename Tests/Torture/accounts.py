@@ -7,13 +7,16 @@ class Accounts:
 
     def __init__(self, path):
         self.problems = []
-        self.highest, self.uploaded, self.evicted, self.waiting = {}, {}, {}, {}
+        self.highest, self.uploaded, self.evicted, self.waiting = (dict.fromkeys(records.TABLES, 0) for _ in range(4))
         connection = records.sqlite3.connect(path)
         try:
             self.ledger = {(stream, kind): count for stream, kind, count in
                            connection.execute("SELECT stream, kind, records FROM losses")}
+            # The table of health is made with the first record.
+            made = {name for name, in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
             for stream, table in records.TABLES.items():
-                self.read(connection, stream, table)
+                if table in made:
+                    self.read(connection, stream, table)
         finally:
             connection.close()
 
