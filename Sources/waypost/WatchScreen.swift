@@ -64,7 +64,8 @@ final class WatchScreen: Sendable {
 
     /// Returns why the terminal could not be written to; nil if it was.
     private static func draw(_ contents: Contents) -> SystemError? {
-        guard contents.isOpen else { return nil }
+        // A window may change its size before the first report.
+        guard contents.isOpen, !contents.lines.isEmpty else { return nil }
         var size = winsize()
         let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0
         let lines = contents.lines.prefix(isKnown ? Int(size.ws_row) : 24)
