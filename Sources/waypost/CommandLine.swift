@@ -8,8 +8,10 @@ import Setup
 
 /// The option that names the configuration file.
 struct ConfigurationOptions: ParsableArguments {
+    private static let standard = "/etc/waypost/waypost.toml"
+
     @Option(name: .long, help: .value("FILE", "The configuration file."), completion: .file())
-    var config = "/etc/waypost/waypost.toml"
+    var config = standard
 
     /// Reads the configuration.
     ///
@@ -31,7 +33,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Reads the configuration for commands that inspect the machine; without a file, the defaults.
     func valuesOrDefaults() throws -> Configuration {
         // A file that was named must be there.
-        guard config == Self().config, access(Configuration.inForce(config), F_OK) != 0,
+        guard config == Self.standard, access(Configuration.inForce(config), F_OK) != 0,
             errno == ENOENT,
             let defaults = try? Configuration.check([], file: config, environment: Environment.all)
         else { return try values() }

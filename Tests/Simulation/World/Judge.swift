@@ -87,8 +87,8 @@ extension World {
         }
         guard uncertain > 0 || device.account.isDamaged else { return }
         // Records evicted from an older database exist until its file is deleted, and hide the cost
-        // of a crash.
-        device.account.gap[number] = presence.hasOlder ? max(0, gap) : gap
+        // of a crash, also of an earlier one.
+        device.account.gap[number] = presence.hasOlder ? max(0, before, gap) : gap
         device.account.hidden[number] = presence.hasOlder ? uncertain : 0
     }
 
