@@ -39,7 +39,8 @@ enum SchemaCheck {
         return Int64((steps.lastIndex { columns.contains($0.mark) } ?? -1) + 1)
     }
 
-    /// Whether the tables are those of the newest version, but for those of streams without a step of their own.
+    /// Whether the tables are those of the newest version; those of user streams and of health, which
+    /// no schema step makes, do not count.
     static func isOurs(_ connection: borrowing Connection) throws -> Bool {
         let more = ["table user_", "table \(DeviceHealth.kind.table)("]
         return try shape(of: connection)

@@ -40,7 +40,7 @@ package struct DeviceHealth: Sendable, Equatable {
     }
 }
 
-/// What the hardware reports about itself; nil for what it does not report.
+/// The hardware's own readings; nil for those that it does not report.
 package struct BoardReadings: Sendable, Equatable {
     /// The temperature of the processor in tenths of a degree Celsius.
     package var cpuDecidegrees: Int64?
