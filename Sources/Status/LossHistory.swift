@@ -4,8 +4,8 @@ import JSON
 
 /// The totals of the losses at hourly times of the last day, stored in the queue's database.
 ///
-/// What `status` reports lost only grows: the losses of a day are today's totals less those of a day
-/// ago.
+/// The totals that `status` reports only grow: the losses of a day are today's totals less those of
+/// a day ago.
 package struct LossHistory: Codable, Sendable, Equatable {
     /// The name under which the queue stores this value.
     package static let memo = "loss totals"

@@ -6,7 +6,7 @@ import Records
 import Setup
 import Status
 
-/// What the shell completes; the shell runs `waypost complete` when the key is pressed.
+/// The names that the shell completes; it runs `waypost complete` when the key is pressed.
 enum CompletedNames: String, CaseIterable, ExpressibleByArgument {
     /// All streams of this device.
     case streams

@@ -27,7 +27,7 @@ import Testing
             "<b>temperature</b> 14.3 °C <span class=\"soft\">3.6 °C to 14.3 °C, mean 9.0 °C</span>",
             "<b>free</b> 2.0 MB", "<b>pm</b> 7 µg/m³", #"data-stream="weather""#,
         ] { #expect(html.contains(part), "\(part)") }
-        // What people ask for comes first, what counts is folded, other values are left out.
+        // The usual quantities come first, counters are folded, other values are left out.
         let keys = html.matches(of: /data-key="([^"]+)"/).map { String($0.1) }
         #expect(keys == ["temperature_c", "pm_ug_m3", "free_bytes"])
         let folded = try #require(html.firstRange(of: "<summary>1 counter</summary>"))

@@ -69,16 +69,8 @@ import Testing
             _ = fcntl(sound, 1031, 1 << 20)
             let samples = [UInt8](repeating: 0x41, count: 160_000)
             try #require(Glibc.write(sound, samples, samples.count) == samples.count)
-            try """
-            pcm.null { type null }
-            pcm.mic {
-                type file
-                slave.pcm { type null }
-                file /dev/null
-                infile "\(folder)/mic.raw"
-                format raw
-            }
-            """.write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
+            try fileMicrophone(folder + "/mic.raw")
+                .write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
         }
 
         /// Starts the daemon without a hang, and returns once it has written its status.

@@ -70,19 +70,7 @@ import Testing
     private final class Recorder: Device {
         init() throws {
             try super.init()
-            try write(
-                """
-                pcm.null { type null }
-                pcm.mic {
-                    type file
-                    slave.pcm { type null }
-                    file /dev/null
-                    infile "\(folder)/mic.raw"
-                    format raw
-                }
-                """,
-                "asound.conf"
-            )
+            try write(fileMicrophone(folder + "/mic.raw"), "asound.conf")
             let samples = (0..<64_000).map { $0 % 50 < 25 ? UInt8(16) : 240 }
             try Data(samples).write(to: URL(fileURLWithPath: folder + "/mic.raw"))
             environment = ["ALSA_CONFIG_PATH": folder + "/asound.conf"]

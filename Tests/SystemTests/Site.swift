@@ -25,19 +25,7 @@ final class Site {
             [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]
         }
         try Data(bytes).write(to: URL(fileURLWithPath: folder + "/mic.raw"))
-        try write(
-            """
-            pcm.null { type null }
-            pcm.mic {
-                type file
-                slave.pcm { type null }
-                file /dev/null
-                infile "\(folder)/mic.raw"
-                format raw
-            }
-            """,
-            "asound.conf"
-        )
+        try write(fileMicrophone(folder + "/mic.raw"), "asound.conf")
         try write("pcm.null { type null }\n", "no-mic.conf")
         try startReceiver()
         try startGPSD()

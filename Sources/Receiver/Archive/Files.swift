@@ -18,19 +18,7 @@ struct WrittenFile: ~Copyable {
     deinit { close(number) }
 
     func write(_ bytes: [UInt8], at offset: Int64) throws {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(
-                    number,
-                    $0.baseAddress.map { $0 + done },
-                    $0.count - done,
-                    Int(offset) + done
-                )
-            }
-            guard count > 0 else { throw Trouble("write", path) }
-            done += count
-        }
+        try writeBytes(bytes, to: number, at: offset, path)
     }
 
     /// Throws if the file is shorter than this: data after a hole would be unreadable.

@@ -98,8 +98,8 @@ package final class Backup {
 
     /// Brings the copy of a record file up to a length.
     ///
-    /// `before`: its length in the backup before. What is behind it is not trusted: it may have been
-    /// written by a backup that a power cut ended.
+    /// `before`: its length in the backup before. The bytes behind it are not trusted: a backup
+    /// that a power cut ended may have written them.
     private func copyRecordFile(_ path: String, to length: Int64, knownBefore before: Int64) throws
     {
         let copied = try copy.copiedSize(path)

@@ -7,10 +7,10 @@ import SQLite
 /// The folder that backups of one data folder are written to.
 ///
 /// It has the same layout as the data folder. A marker, with the time of the last complete backup,
-/// tells it from other folders.
+/// distinguishes it from other folders.
 struct BackupFolder {
     static let marker = ".receiver-backup"
-    /// What a folder may hold before the first backup: an interrupted start, or a new file system.
+    /// The names that a folder may hold before the first backup: an interrupted start, or a new file system.
     private static let harmless: Set<String> = [".receiver.lock", "lost+found"]
 
     let path: String

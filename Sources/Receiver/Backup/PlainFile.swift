@@ -118,27 +118,10 @@ struct PlainFile: ~Copyable {
 
     /// Reads up to `count` bytes; fewer only at the file's end.
     private func read(_ count: Int, at place: Int64) throws -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var done = 0
-        while done < count {
-            let got = bytes.withUnsafeMutableBytes {
-                pread(number, $0.baseAddress.map { $0 + done }, count - done, Int(place) + done)
-            }
-            guard got >= 0 else { throw Trouble("read", path) }
-            if got == 0 { break }
-            done += got
-        }
-        return Array(bytes.prefix(done))
+        try readBytes(count, of: number, at: place, path)
     }
 
     private func write(_ bytes: [UInt8], at place: Int64) throws {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(number, $0.baseAddress.map { $0 + done }, $0.count - done, Int(place) + done)
-            }
-            guard count > 0 else { throw Trouble("write", path) }
-            done += count
-        }
+        try writeBytes(bytes, to: number, at: place, path)
     }
 }

@@ -5,7 +5,7 @@ import Glibc
 package import Host
 import SQLite
 
-/// What a stream's deleted days held.
+/// The deleted days of a stream, and their contents.
 package struct PrunedStream: Sendable {
     package var stream: String
     /// The folders' days, in order.
@@ -130,7 +130,7 @@ package struct Pruning {
         for stream in names(inFolder: "\(directory)/audio") {
             days.formUnion(self.days(of: stream, in: "audio/\(stream)", prefix: ""))
         }
-        // What lies on another disk, behind a link, is left alone.
+        // Folders on another disk, behind a link, are left alone.
         return days.filter { day in !folders(of: day).contains(where: isBehindLink) }.sorted()
     }
 
@@ -256,7 +256,7 @@ package struct Pruning {
         for place in [".", "audio"] + streams + audio where !isBehindLink(place) {
             for name in (try? files.contentsOfDirectory(atPath: "\(directory)/\(place)")) ?? []
             where name.hasPrefix(Self.trash) {
-                // What stays is deleted by the next run.
+                // The next run deletes what remains.
                 try? files.removeItem(atPath: "\(directory)/\(place)/\(name)")
             }
         }

@@ -29,7 +29,7 @@ struct ServiceSetup {
     /// Makes the server trust its proxy, and starts it.
     func start() throws {
         let isChanged = !settings.isBehindProxy || settings.listen != upstream
-        // Whoever reaches the server without the proxy could write any address into its header.
+        // A client that reaches the server without the proxy could write any address into its header.
         if settings.listen != upstream { try set("listen", "\"\(upstream)\"") }
         if !settings.isBehindProxy { try set("behind_proxy", "true") }
         if let manager = SystemManager() {

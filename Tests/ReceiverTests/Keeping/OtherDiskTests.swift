@@ -1,4 +1,4 @@
-// Data folders of which a part is on a disk of its own.
+// Data folders with a part on a separate disk.
 import Foundation
 import ReceiverSupport
 import Support

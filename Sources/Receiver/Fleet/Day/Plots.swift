@@ -19,7 +19,7 @@ extension HTML {
 
     /// Lists the numbers of a stream, or of one of its beacons; the page's script draws them.
     ///
-    /// What people ask for comes first, and counters are folded.
+    /// The usual quantities come first, and counters are folded.
     mutating func readings(_ series: [String: DaySeries], _ stream: String, beacon: String = "") {
         let sorted = series.sorted {
             (Quantities.rank($0.key), $0.key) < (Quantities.rank($1.key), $1.key)

@@ -2,7 +2,7 @@
 import Host
 
 struct RecordsPage {
-    /// What a viewer asked for, by the query.
+    /// The part of the records that a viewer asked for, by the query.
     struct Request {
         /// The place in the file before which records are shown; nil for the newest.
         let before: Int64?

@@ -32,17 +32,7 @@ struct LineFile: ~Copyable {
 
     /// Reads up to `count` bytes from `place` on; fewer only at the file's end.
     func read(_ count: Int, at place: Int64) throws -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var done = 0
-        while done < count {
-            let got = bytes.withUnsafeMutableBytes {
-                pread(number, $0.baseAddress.map { $0 + done }, count - done, Int(place) + done)
-            }
-            guard got >= 0 else { throw Trouble("read", path) }
-            if got == 0 { break }
-            done += got
-        }
-        return Array(bytes.prefix(done))
+        try readBytes(count, of: number, at: place, path)
     }
 
     /// Returns the current size in bytes.

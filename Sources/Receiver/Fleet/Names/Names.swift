@@ -2,7 +2,7 @@
 import Host
 import SQLite
 
-/// What people call a device, where it belongs, and what they note about it; "" for none.
+/// The label, group and note that people gave a device; "" for none.
 package struct DeviceNames: Sendable, Equatable {
     package var label = ""
     package var group = ""

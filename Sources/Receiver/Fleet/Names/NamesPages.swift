@@ -29,7 +29,7 @@ struct BeaconNamesPage {
 
     let names: KnownNames
     let isEditor: Bool
-    /// What the form has at first.
+    /// The initial contents of the form.
     var beacon = ""
     var label: String?
     var wrong: String?
