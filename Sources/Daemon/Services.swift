@@ -137,6 +137,7 @@ final class Services: Sendable {
             }
         }
         let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
+        planStop(of: Array(leaving.keys))
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
         context.board.resting.update { [resting] in $0 = resting }
         // While audio is switched off, missing sound is not a gap.
@@ -199,7 +200,8 @@ final class Services: Sendable {
     private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool? {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped, let run = source(name) else { return false }
-            stop([name], by: SystemClock().now() + limit, isPlanned: !isOnTrial)
+            if !isOnTrial { planStop(of: [name]) }
+            stop([name], by: SystemClock().now() + limit)
             start(run.slice, isOnTrial: isOnTrial)
             return source(name) != nil
         }
@@ -232,7 +234,7 @@ final class Services: Sendable {
     }
 
     private func endAll(by deadline: BootInstant) -> Bool {
-        let sourcesEnded = stop(SourceName.allCases, by: deadline, isPlanned: false)
+        let sourcesEnded = stop(SourceName.allCases, by: deadline)
         return stopUploads(by: deadline) && sourcesEnded
     }
 
@@ -242,13 +244,7 @@ final class Services: Sendable {
         AudioMemo.stopped(context.clock.stamp()).keep(in: context.queue)
     }
 
-    /// `isPlanned`: somebody asked for it, so that no audio is lost.
-    @discardableResult private func stop(
-        _ names: [SourceName],
-        by deadline: BootInstant,
-        isPlanned: Bool = true
-    ) -> Bool {
-        if isPlanned { planStop(of: names) }
+    @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
         let runs = names.compactMap { source($0) }
         for run in runs { run.raise() }
         let ended = runs.map { run in

@@ -67,7 +67,7 @@ struct BucketOptions: ParsableArguments {
             url: url,
             region: regionName,
             certificateFile: caFile,
-            userAgent: "waypost-receiver/\(ReceiverProgram.currentVersion)",
+            userAgent: "waypost-receiver/\(currentVersion)",
             keys: keys
         )
     }

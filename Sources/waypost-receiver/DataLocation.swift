@@ -19,17 +19,16 @@ struct DataLocation: ParsableArguments {
     @Option(help: ArgumentHelp("The server's configuration file.", valueName: "file"))
     var config: String?
 
-    /// The folder; see `validate` for a configuration file that cannot be used.
-    var data: String { given ?? (try? configured()) ?? "./waypost-data" }
+    /// The folder, as `validate` found it: later, root may have become a user who cannot read the
+    /// configuration file.
+    private(set) var data = "./waypost-data"
 
-    func validate() throws {
-        if given == nil {
-            do {
-                _ = try configured()
-            } catch {
-                tell("\(error)")
-                throw ExitCode(78)
-            }
+    mutating func validate() throws {
+        do {
+            data = try given ?? configured() ?? data
+        } catch {
+            tell("\(error)")
+            throw ExitCode(78)
         }
         guard BucketOptions.isBucket(data) else { return }
         throw ValidationError(

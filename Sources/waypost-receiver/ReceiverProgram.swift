@@ -4,8 +4,6 @@ import Glibc
 
 @main
 struct ReceiverProgram: ParsableCommand {
-    static let currentVersion = "0.1.0"
-
     static let configuration = CommandConfiguration(
         commandName: "waypost-receiver",
         abstract: "Receive batches from gateways and keep each record once, as files.",
@@ -25,7 +23,9 @@ struct ReceiverProgram: ParsableCommand {
     static func main() {
         // Files get mode 0640 and folders 0750, also those of SQLite.
         umask(0o027)
-        var command = ServeArguments(Array(CommandLine.arguments.dropFirst())).command()
+        var command = ServeArguments(Array(CommandLine.arguments.dropFirst())).command(
+            of: Self.self
+        )
         do { try command.run() } catch { exit(withError: error) }
         expectPrinted()
     }

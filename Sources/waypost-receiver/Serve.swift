@@ -149,7 +149,7 @@ struct Serve: ParsableCommand {
         var settings = AlertSettings()
         settings.command = alertCommand
         settings.url = alertURL
-        settings.userAgent = "waypost-receiver/\(ReceiverProgram.currentVersion)"
+        settings.userAgent = "waypost-receiver/\(currentVersion)"
         return settings
     }
 
@@ -220,7 +220,7 @@ struct Serve: ParsableCommand {
                 spoolFolder: ProcessInfo.processInfo.environment["TMPDIR"] ?? "/var/tmp",
                 tokens: list,
                 maxBody: maxBody.bytes,
-                version: ReceiverProgram.currentVersion,
+                version: currentVersion,
                 log: log
             )
         }
@@ -228,7 +228,7 @@ struct Serve: ParsableCommand {
             directory: data,
             tokens: list,
             maxBody: maxBody.bytes,
-            version: ReceiverProgram.currentVersion,
+            version: currentVersion,
             maxPerDay: Int64(maxPerDay?.bytes ?? 100_000_000_000),
             alerts: alerts,
             influx: try influxTarget(),

@@ -39,7 +39,7 @@ struct ViewerCommands: ParsableCommand {
                 throw place.failure("there is a viewer \(name) already; see `viewers drop`")
             }
             if let link {
-                try ViewerCommands.printLink(link, for: name, place, viewers)
+                try place.orFail { try ViewerCommands.printLink(link.text, for: name, viewers) }
             } else {
                 print(token.text)
                 tell("the token of \(name); kept as a hash: it cannot be shown again")
@@ -59,25 +59,19 @@ struct ViewerCommands: ParsableCommand {
         func run() throws {
             try place.expectThere()
             let viewers = try place.orFail { try Viewers(directory: place.data) }
-            try ViewerCommands.printLink(url, for: name, place, viewers)
+            try place.orFail { try ViewerCommands.printLink(url.text, for: name, viewers) }
         }
     }
 
-    private static func printLink(
-        _ address: PageAddress,
-        for name: String,
-        _ place: DataLocation,
-        _ viewers: Viewers
-    ) throws {
-        guard let secret = try place.orFail({ try viewers.addLink(for: name, at: Date()) }) else {
-            throw place.failure(
-                "there is no viewer \(printable(name, limit: 80)); see `viewers list`"
-            )
+    /// Makes and prints a link; throws a Trouble if there is no such viewer.
+    static func printLink(_ address: String, for name: String, _ viewers: Viewers) throws {
+        guard let secret = try viewers.addLink(for: name, at: Date()) else {
+            throw Trouble("there is no viewer \(printable(name, limit: 80)); see `viewers list`")
         }
-        print("\(address.text)/login?once=\(secret.text)")
+        print("\(address)/login?once=\(secret.text)")
         tell(
             "logs in one browser as \(name), once, within an hour; another link: "
-                + "waypost-receiver viewers link \(name) --url \(address.text)"
+                + "waypost-receiver viewers link \(name) --url \(address)"
         )
     }
 

@@ -30,28 +30,31 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
+    /// The configuration without a file.
+    var defaults: Configuration? {
+        try? Configuration.check([], file: config, environment: Environment.all).values
+    }
+
     /// Reads the configuration for commands that inspect the machine; without a file, the defaults.
     func valuesOrDefaults() throws -> Configuration {
         // A file that was named must be there.
         guard config == Self.standard, access(Configuration.inForce(config), F_OK) != 0,
-            errno == ENOENT,
-            let defaults = try? Configuration.check([], file: config, environment: Environment.all)
+            errno == ENOENT, let defaults
         else { return try values() }
         Output.error("warning: \(config) does not exist: continuing with the defaults")
-        return defaults.values
+        return defaults
     }
 
     /// Reads the configuration for commands that only ask the daemon.
     ///
     /// If this user may not read the file, returns the defaults, which suffice to find the socket.
     func loadToAsk() throws -> Configuration {
-        guard access(config, R_OK) != 0, errno == EACCES,
-            let defaults = try? Configuration.check([], file: config, environment: Environment.all)
+        guard access(config, R_OK) != 0, errno == EACCES, let defaults
         else { return try loadOrAsk().values }
         Output.error(
-            "warning: \(config): this user may not read it; asking the daemon at \(defaults.values.socketPath)"
+            "warning: \(config): this user may not read it; asking the daemon at \(defaults.socketPath)"
         )
-        return defaults.values
+        return defaults
     }
 
     /// Reads the configuration for commands that ask the gateway.

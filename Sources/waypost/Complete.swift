@@ -28,12 +28,8 @@ struct Complete: ParsableCommand {
 
     /// Prints nothing for a question that this user or this device cannot answer.
     mutating func run() {
-        let path = options.config
-        let loaded = try? Configuration.load(path: path, environment: Environment.all)
-        let defaults = {
-            try? Configuration.check([], file: path, environment: Environment.all)
-        }
-        guard let configuration = loaded?.values ?? defaults()?.values else { return }
+        let loaded = try? Configuration.load(path: options.config, environment: Environment.all)
+        guard let configuration = loaded?.values ?? options.defaults else { return }
         let declared = configuration.userStreams.map(\.name)
         switch names {
         case .streams: show(StreamList().streams.map(\.name) + declared)

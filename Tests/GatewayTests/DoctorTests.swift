@@ -18,12 +18,7 @@ import Testing
         var root: String { temporary.path }
 
         func put(_ path: String, _ text: String = "") throws {
-            let url = URL(fileURLWithPath: root + path)
-            try FileManager.default.createDirectory(
-                at: url.deletingLastPathComponent(),
-                withIntermediateDirectories: true
-            )
-            try text.write(to: url, atomically: true, encoding: .utf8)
+            try temporary.write(text, to: path)
         }
 
         var input: DoctorInput {

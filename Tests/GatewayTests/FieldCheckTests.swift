@@ -16,11 +16,7 @@ import Upload
         var root: String { temporary.path }
 
         func put(_ path: String, _ text: String) throws {
-            try FileManager.default.createDirectory(
-                atPath: URL(fileURLWithPath: root + path).deletingLastPathComponent().path,
-                withIntermediateDirectories: true
-            )
-            try text.write(toFile: root + path, atomically: true, encoding: .utf8)
+            try temporary.write(text, to: path)
         }
 
         /// A serial port of a USB device, laid out like the kernel's.

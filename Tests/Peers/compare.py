@@ -35,19 +35,13 @@ def accepted(database, stream):
     return highest, ids, uploaded
 
 
-def audio_folder(directory, records):
-    """The folder of the audio files that the records in a folder name."""
-    parts = pathlib.Path(records).relative_to(directory).parts
-    return pathlib.Path(directory, "audio", *(part.partition("=")[2] for part in parts))
-
-
 def received(directory, stream):
     records = []
     # Other devices may have sent theirs, too (week.py).
     for path in sorted(directory.glob(f"stream={stream}/date=*/device=demo/*.ndjson")):
         for line in path.read_text().splitlines():
             record = json.loads(line)
-            record["_folder"] = audio_folder(directory, path.parent)
+            record["_folder"] = queue.audio_folder(directory, path.parent)
             records.append(record)
     return records
 

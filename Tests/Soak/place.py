@@ -1,11 +1,10 @@
 """One site: the real gateway with all that is plugged into it, and the real receiver, under the fast clock."""
-import pathlib
 import signal
 import subprocess
 
 from bench import Bench, NeverStarted
 from bystanders import Putter
-from microphone import EPOCH, FINE, MODE, UNPLUGGED, Microphone
+from microphone import EPOCH, FINE, MODE, UNPLUGGED
 from server import Receiver
 from sources import Controller, Fixes
 
@@ -47,8 +46,7 @@ class Site:
         self.gpsd = Fixes(clock)
         self.microphone = None
         if sound != "none":
-            library = pathlib.Path(settings.faults).with_name("libsoundfaults.so")
-            self.microphone = Microphone(self.gateway.folder, library)
+            self.microphone = self.gateway.microphone(tone=0)
             self.microphone.set(EPOCH, clock.monotonic_ns())
         self.server = archive
         self.receiver = self.putter = None

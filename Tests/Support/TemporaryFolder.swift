@@ -21,10 +21,14 @@ package final class TemporaryFolder: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Writes a file and returns its path.
+    /// Writes a file, in a folder that is made if it is missing, and returns its path.
     @discardableResult
     package func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
         let file = "\(path)/\(name)"
+        try FileManager.default.createDirectory(
+            at: URL(fileURLWithPath: file).deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
         try text.write(toFile: file, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
         return file

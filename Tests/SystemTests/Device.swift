@@ -123,6 +123,19 @@ class Device {
         (try status()["streams"] as? [String: [String: Any]])?[name] ?? [:]
     }
 
+    /// The lines that the server has stored of a stream.
+    func arrived(_ wire: String) throws -> [String] {
+        guard let names = FileManager.default.enumerator(atPath: folder + "/data") else {
+            return []
+        }
+        return try names.compactMap { $0 as? String }
+            .filter { $0.hasPrefix("stream=\(wire)/") && $0.hasSuffix(".ndjson") }
+            .flatMap { name in
+                try String(contentsOfFile: "\(folder)/data/\(name)", encoding: .utf8)
+                    .split(separator: "\n").map(String.init)
+            }
+    }
+
     // MARK: Surroundings
 
     /// Starts the reference server, which accepts the token `demo-token`; returns its endpoint.

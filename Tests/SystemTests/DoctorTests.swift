@@ -69,16 +69,7 @@ import Testing
 
     @Test func certificate_isToldWithItsLastDay() throws {
         let site = try Site()
-        let made = Process()
-        made.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-        made.arguments = [
-            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3", "-subj", "/CN=127.0.0.1",
-            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", site.folder + "/key",
-            "-out", site.folder + "/cert",
-        ]
-        made.standardError = FileHandle.nullDevice
-        try made.run()
-        made.waitUntilExit()
+        try makeCertificate(in: site.folder)
         let output = Pipe()
         try site.start(
             "/usr/bin/openssl",

@@ -37,17 +37,7 @@ import Testing
     }
 
     private func serve(root: String = "/api", isTLS: Bool = false) throws -> StubServer {
-        if isTLS {
-            let made = try Process.run(
-                "/usr/bin/openssl",
-                [
-                    "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3", "-subj",
-                    "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-                    "-keyout", device.folder + "/key", "-out", device.folder + "/cert",
-                ]
-            )
-            try #require(made.status == 0, "\(made.error)")
-        }
+        if isTLS { try makeCertificate(in: device.folder) }
         return try StubServer(Self.server, "\(root):\(isTLS ? device.folder : "")")
     }
 

@@ -24,7 +24,9 @@ import Testing
         try device.start()
         var records: [[String: Any]] = []
         try waitUntil("a health record") {
-            records = try Self.lines(device.folder + "/data", "stream=waypost_health")
+            records = try device.arrived("waypost_health").compactMap {
+                try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+            }
             return !records.isEmpty
         }
         let record = try #require(records.first)
@@ -49,19 +51,6 @@ import Testing
         let exported = try device.run("export", "waypost_health")
         #expect(exported.output.contains("\"state\":"), "\(exported.error)")
         #expect(try device.stop() == 0)
-    }
-
-    private static func lines(_ folder: String, _ stream: String) throws -> [[String: Any]] {
-        var records: [[String: Any]] = []
-        for case let name as String in FileManager.default.enumerator(atPath: folder) ?? .init()
-        where name.hasPrefix(stream) && name.hasSuffix(".ndjson") {
-            let place = URL(fileURLWithPath: folder + "/" + name)
-            for line in try Data(contentsOf: place).split(separator: 10) {
-                let record = try? JSONSerialization.jsonObject(with: line)
-                records += [record as? [String: Any]].compactMap { $0 }
-            }
-        }
-        return records
     }
 
     // MARK: Planned stops

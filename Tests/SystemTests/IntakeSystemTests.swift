@@ -31,19 +31,6 @@ import Testing
 
         func useReceiver() throws { try configure(endpoint: startReceiver()) }
 
-        /// The lines that the server has stored of a stream.
-        func arrived(_ wire: String) throws -> [String] {
-            guard let names = FileManager.default.enumerator(atPath: folder + "/data") else {
-                return []
-            }
-            return try names.compactMap { $0 as? String }
-                .filter { $0.hasPrefix("stream=\(wire)/") && $0.hasSuffix(".ndjson") }
-                .flatMap { name in
-                    try String(contentsOfFile: "\(folder)/data/\(name)", encoding: .utf8)
-                        .split(separator: "\n").map(String.init)
-                }
-        }
-
         /// `status --json`, and its entry of the first stream.
         func figures() throws -> (all: [String: Any], stream: [String: Any]) {
             let all = try status()

@@ -34,32 +34,26 @@ install_bumble() {
     .build/tools/bin/python3 -m pip install -q "$bumble"
 }
 
-# Installs the object store of the tests into the same place.
-install_store() {
-    .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb, pyarrow' 2>/dev/null && return 0
-    say "installing ${store[*]} into .build/tools (a minute)"
-    .build/tools/bin/python3 -m pip install -q "${store[@]}"
+# install_modules IMPORTS PACKAGE…: installs Python packages into the same place, unless these modules are there.
+install_modules() {
+    .build/tools/bin/python3 -c "import $1" 2>/dev/null && return 0
+    shift
+    say "installing $* into .build/tools (up to a minute)"
+    .build/tools/bin/python3 -m pip install -q "$@"
 }
 
-# Installs what the tests of the read API use into the same place.
+# The object store of the tests; what asks the read API in them; the decoders that they compare ours with.
+install_store() { install_modules 'moto.server, flask_cors, boto3, duckdb, pyarrow' "${store[@]}"; }
 install_reading() {
-    .build/tools/bin/python3 -c 'import schemathesis, pandas, requests' 2>/dev/null && return 0
-    say "installing ${reading[*]} into .build/tools (a minute)"
-    .build/tools/bin/python3 -m pip install -q "${reading[@]}" || say "not installable here; their tests are skipped"
+    install_modules 'schemathesis, pandas, requests' "${reading[@]}" || say "not installable here; their tests are skipped"
 }
+install_decoders() { install_modules 'bthome_ble, ruuvitag_sensor.decoder, ibeacon_ble' "${decoders[@]}"; }
 
 # Installs the accessibility checker for the page into the same place.
 install_axe() {
     compgen -G '.build/tools/lib/python3*/site-packages/axe_playwright_python/axe.min.js' >/dev/null && return 0
     say "installing $axe into .build/tools"
     .build/tools/bin/python3 -m pip install -q --no-deps "$axe"
-}
-
-# Installs the decoders that the tests compare ours with into the same place.
-install_decoders() {
-    .build/tools/bin/python3 -c 'import bthome_ble, ruuvitag_sensor.decoder, ibeacon_ble' 2>/dev/null && return 0
-    say "installing ${decoders[*]} into .build/tools (half a minute)"
-    .build/tools/bin/python3 -m pip install -q "${decoders[@]}"
 }
 
 # Installs the lake's Python packages into the folder $1, with Spark if `--spark` follows.

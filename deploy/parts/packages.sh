@@ -150,8 +150,9 @@ SCRIPT
     done
 }
 
-# approve PACKAGE… -- PROGRAM…: says what is missing and how large it is, and asks; with yes=yes it does not ask.
-approve() {
+# provide PACKAGE… -- PROGRAM…: says what is missing and how large it is, asks, and installs or unpacks it; with yes=yes
+# it does not ask.
+provide() {
     local packages=() missing absent answer size kept
     while [ "$1" != -- ]; do packages+=("$1"); shift; done
     shift
@@ -173,7 +174,10 @@ approve() {
     [ ${#absent[@]} -eq 0 ] || printf 'To unpack:   %s (into .build/servers, not installed)\n' "${absent[*]}"
     echo "Download:    $size, with what these depend on"
     echo "Nothing is removed and no service is started."
-    [ "$yes" = yes ] && return 0
-    read -rp "Continue? [Y/n] " answer
-    [[ $answer =~ ^([yY].*)?$ ]] || fail "stopped; nothing was installed"
+    if [ "$yes" != yes ]; then
+        read -rp "Continue? [Y/n] " answer
+        [[ $answer =~ ^([yY].*)?$ ]] || fail "stopped; nothing was installed"
+    fi
+    install_packages "${missing[@]}"
+    unpack_servers "${absent[@]}"
 }

@@ -173,8 +173,8 @@ package struct Onboarding {
             )
         }
         let host = given.hasSuffix("/") ? String(given.dropLast()) : given
-        guard given.utf8.count(where: { $0 == UInt8(ascii: "/") }) - (host == given ? 0 : 1) == 2,
-            !given.contains("?")
+        // Those of the scheme are the only slashes.
+        guard host.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 2, !given.contains("?")
         else { return given }
         var whole = upload
         whole.endpoint = host + "/api/ingest"
@@ -184,10 +184,7 @@ package struct Onboarding {
 
     private func refusal(_ endpoint: String, _ message: String) -> ConfigurationErrors {
         let place = "--endpoint \(printable(endpoint))"
-        return ConfigurationErrors(
-            [ConfigurationProblem(place: place, message: message)],
-            warnings: []
-        )
+        return ConfigurationErrors([ConfigurationProblem(place: place, message: message)])
     }
 
     private func transport(_ upload: UploadSettings) -> TransportSettings {

@@ -19,16 +19,12 @@ struct ChunkFile {
         let name = try source.fileName(of: stored)
         let recorded = chunk.codec.format
         let base = "\(folder)/\(name.dropLast(recorded.count))"
-        guard format.rawValue != recorded, format != .recorded else {
-            try copy(to: "\(folder)/\(name)")
-            return true
-        }
         switch (format, chunk.codec) {
         case (.wav, .opus): try writeWave(to: base + "wav")
         case (.flac, .opus), (.flac, .wav): try writeFlac(to: base + "flac")
         default:
             try copy(to: "\(folder)/\(name)")
-            return false
+            return format == .recorded || format.rawValue == recorded
         }
         return true
     }

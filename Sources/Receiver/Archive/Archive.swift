@@ -243,9 +243,7 @@ package final class Archive: @unchecked Sendable {
         var lengths: [String: Int64] = [:]
         for folder in Set(group.flatMap { one in one.batch.dates.map { one.batch.folder($0) } }) {
             let file = ArchiveFile.path(in: folder)
-            let row = try index.prepare("SELECT length FROM files WHERE path=?", file)
-            let committed = try row.step() ? row.required(0) : 0
-            row.reset()
+            let committed = try ArchiveFiles.length(file, index) ?? 0
             let length = min(committed, fileSize("\(directory)/\(file)") ?? 0)
             if length < committed { try note(length, of: file) }
             lengths[folder] = length

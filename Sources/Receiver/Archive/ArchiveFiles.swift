@@ -66,3 +66,15 @@ enum ArchiveFiles {
         ) { ArchiveFile(path: $0.text(0), length: $0.required(1)) }
     }
 }
+
+extension ArchiveFiles {
+    /// Returns how many records an archive's database has counted.
+    static func records(_ database: borrowing Connection) throws -> Int64 {
+        try database.integer("SELECT records FROM totals") ?? 0
+    }
+
+    /// Returns the committed length of a file; nil if the database does not know it.
+    static func length(_ path: String, _ database: borrowing Connection) throws -> Int64? {
+        try database.integer("SELECT length FROM files WHERE path=?", path)
+    }
+}

@@ -123,6 +123,12 @@ func fileSize(_ path: String) -> Int64? {
     return stat(path, &status) == 0 ? Int64(status.st_size) : nil
 }
 
+/// Returns the kind of a file such as S_IFREG, not following a link; 0 if there is none.
+func fileKind(_ path: String) -> mode_t {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
+}
+
 /// Deletes a database and its journals.
 func removeDatabase(_ path: String) {
     for end in ["", "-wal", "-shm", "-journal"] { unlink(path + end) }
@@ -132,19 +138,25 @@ func removeDatabase(_ path: String) {
 final class DirectoryLock: Sendable {
     private let number: Int32
 
-    /// Creates the directory if needed, and locks it; `inUse`: the error if another process has.
-    init(_ directory: String, inUse: String = "another receiver uses this directory") throws {
+    /// Creates the directory if needed, and locks it.
+    ///
+    /// `option`: the start of its name in errors; `inUse`: the error if another process has it.
+    init(
+        _ directory: String,
+        option: String = "--data ",
+        inUse: String = "another receiver uses this directory"
+    ) throws {
         do {
             try FileManager.default.createDirectory(
                 atPath: directory,
                 withIntermediateDirectories: true
             )
         } catch {
-            throw StartFailure("--data \(directory) cannot be created", error)
+            throw StartFailure("\(option)\(directory) cannot be created", error)
         }
         guard access(directory, W_OK | X_OK) == 0 else {
             let cause = Trouble("access", directory)
-            throw StartFailure("--data \(directory) cannot be written", cause)
+            throw StartFailure("\(option)\(directory) cannot be written", cause)
         }
         let path = "\(directory)/.receiver.lock"
         number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)

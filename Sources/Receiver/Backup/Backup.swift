@@ -14,7 +14,6 @@ import SQLite
 package final class Backup {
     /// Holds former copies of files that have changed other than by growing.
     private static let replacedName = ".receiver-replaced"
-    private static let busy: Int32 = 60_000
 
     private let data: String
     private let folder: BackupFolder
@@ -41,28 +40,12 @@ package final class Backup {
     /// Copies what is new; returns a line that says what was copied.
     package func run() throws -> String {
         let databases = try TreeCopy.databases(in: data)
-        for name in databases { try snapshot(name) }
+        for name in databases { try copy.copyDatabase(name) }
         try copyRecordFiles()
         try copyOthers()
         try copy.sync()
         try finish(databases)
         return report()
-    }
-
-    /// Copies a database as of its last commit, under an unfinished name.
-    private func snapshot(_ name: String) throws {
-        let path = "\(folder.path)/\(name)\(TreeCopy.unfinished)"
-        removeDatabase(path)
-        // Made before SQLite does: digests of tokens are readable by their owner only.
-        var status = stat()
-        guard stat("\(data)/\(name)", &status) == 0 else {
-            throw Trouble("stat", "\(data)/\(name)")
-        }
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
-        _ = try Descriptor(opening: path, flags, mode: status.st_mode & 0o777)
-        let database = try Connection(path: "\(data)/\(name)", access: .readOnly)
-        database.waitForOthers(milliseconds: Self.busy)
-        try database.copy(to: path)
     }
 
     private func copyRecordFiles() throws {

@@ -2,7 +2,6 @@
 import Foundation
 import Glibc
 import Host
-import SQLite
 
 /// The folder that backups of one data folder are written to.
 ///
@@ -27,10 +26,10 @@ struct BackupFolder {
             )
         }
         do {
-            lock = try DirectoryLock(path, inUse: "another backup is being written there")
+            let inUse = "another backup is being written there"
+            lock = try DirectoryLock(path, option: "", inUse: inUse)
         } catch let error as StartFailure {
-            let reason = error.description.replacingOccurrences(of: "--data ", with: "")
-            throw Trouble("\(reason); give it to the user that owns \(data)")
+            throw Trouble("\(error); give it to the user that owns \(data)")
         }
         // An early time is safe: devices are asked to send more than is missing.
         if !names.contains(Self.marker) { try mark(SystemClock().wall().rfc3339) }
@@ -79,17 +78,5 @@ struct BackupFolder {
         }
         defer { free(whole) }
         return String(cString: whole)
-    }
-}
-
-extension ArchiveFiles {
-    /// Returns how many records an archive's database has counted.
-    static func records(_ database: borrowing Connection) throws -> Int64 {
-        try database.integer("SELECT records FROM totals") ?? 0
-    }
-
-    /// Returns the committed length of a file; nil if the database does not know it.
-    static func length(_ path: String, _ database: borrowing Connection) throws -> Int64? {
-        try database.integer("SELECT length FROM files WHERE path=?", path)
     }
 }

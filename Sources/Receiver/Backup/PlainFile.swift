@@ -94,8 +94,9 @@ struct PlainFile: ~Copyable {
     /// show.
     func hasSameTail(as other: borrowing PlainFile, before place: Int64) throws -> Bool {
         let start = max(0, place - Self.tailSize)
-        return try read(Int(place - start), at: start)
-            == other.read(Int(place - start), at: start)
+        let count = Int(place - start)
+        return try readBytes(count, of: number, at: start, path)
+            == readBytes(count, of: other.number, at: start, other.path)
     }
 
     /// Copies bytes of another file to the same place in this one, cuts off what is behind them,
@@ -103,25 +104,14 @@ struct PlainFile: ~Copyable {
     func take(_ range: Range<Int64>, of other: borrowing PlainFile) throws {
         var place = range.lowerBound
         while place < range.upperBound {
-            let block = try other.read(
-                Int(min(Int64(Self.block), range.upperBound - place)),
-                at: place
-            )
+            let count = Int(min(Int64(Self.block), range.upperBound - place))
+            let block = try readBytes(count, of: other.number, at: place, other.path)
             guard !block.isEmpty else { throw Trouble("\(other.path) has become shorter") }
-            try write(block, at: place)
+            try writeBytes(block, to: number, at: place, path)
             place += Int64(block.count)
         }
         guard ftruncate(number, Int(range.upperBound)) == 0 else { throw Trouble("truncate", path) }
         var times = [other.modified, other.modified]
         guard futimens(number, &times) == 0 else { throw Trouble("utimens", path) }
-    }
-
-    /// Reads up to `count` bytes; fewer only at the file's end.
-    private func read(_ count: Int, at place: Int64) throws -> [UInt8] {
-        try readBytes(count, of: number, at: place, path)
-    }
-
-    private func write(_ bytes: [UInt8], at place: Int64) throws {
-        try writeBytes(bytes, to: number, at: place, path)
     }
 }

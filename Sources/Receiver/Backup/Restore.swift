@@ -165,15 +165,9 @@ package final class Restore {
 
     /// Restores a database; one that is there has nothing else, see `expectNoOtherRows`.
     private func restoreDatabase(_ name: String) throws {
-        let (path, archive) = ("\(data)/\(name)", ArchiveFiles.index(in: data))
-        let new = path + TreeCopy.unfinished
-        removeDatabase(new)
-        var status = stat()
-        guard stat("\(backup)/\(name)", &status) == 0 else { throw Trouble("stat", name) }
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
-        _ = try Descriptor(opening: new, flags, mode: status.st_mode & 0o777)
-        try Connection(path: "\(backup)/\(name)", access: .readOnly).copy(to: new)
-        if path == archive { try copy.sync() }
+        let path = "\(data)/\(name)"
+        try copy.copyDatabase(name)
+        if path == ArchiveFiles.index(in: data) { try copy.sync() }
         // A journal of another database must never meet this one.
         removeDatabase(path)
         try copy.rename(name + TreeCopy.unfinished, to: name)

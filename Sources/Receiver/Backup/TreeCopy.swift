@@ -3,6 +3,7 @@ import CLinux
 import Foundation
 import Glibc
 import Host
+import SQLite
 
 /// Copies files under their paths relative to two folders, and counts what it copies.
 ///
@@ -10,6 +11,8 @@ import Host
 final class TreeCopy {
     /// Ends the names of files that are not complete yet.
     static let unfinished = ".new"
+    /// How long a copy waits for other users of a database, in milliseconds.
+    private static let busy: Int32 = 60_000
 
     let source: String
     let target: String
@@ -93,6 +96,20 @@ final class TreeCopy {
         }
     }
 
+    /// Copies a database as of its last commit, under an unfinished name.
+    func copyDatabase(_ name: String) throws {
+        let (old, new) = ("\(source)/\(name)", "\(target)/\(name)\(Self.unfinished)")
+        removeDatabase(new)
+        // Made before SQLite does: digests of tokens are readable by their owner only.
+        var status = stat()
+        guard stat(old, &status) == 0 else { throw Trouble("stat", old) }
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+        _ = try Descriptor(opening: new, flags, mode: status.st_mode & 0o777)
+        let database = try Connection(path: old, access: .readOnly)
+        database.waitForOthers(milliseconds: Self.busy)
+        try database.copy(to: new)
+    }
+
     /// Puts all that was written to the target on the disk, or disks: a part of the target may have
     /// its own.
     func sync() throws {
@@ -117,11 +134,11 @@ final class TreeCopy {
             guard let paths = FileManager.default.enumerator(atPath: "\(root)/\(top)") else {
                 continue
             }
-            if mode("\(root)/\(top)") == S_IFLNK { try body(top, .link) }
+            if fileKind("\(root)/\(top)") == S_IFLNK { try body(top, .link) }
             for case let path as String in paths
             where !path.hasSuffix(unfinished) && !Pruning.isTrash(path) {
                 let path = "\(top)/\(path)"
-                switch mode("\(root)/\(path)") {
+                switch fileKind("\(root)/\(path)") {
                 case S_IFLNK: try body(path, .link)
                 case S_IFREG:
                     try body(path, ArchiveFile(path: path, length: 0) == nil ? .other : .records)
@@ -138,7 +155,7 @@ final class TreeCopy {
         return try names(in: root).filter { name in
             name.hasPrefix(".receiver") && !name.contains(".sqlite") && !name.hasSuffix(".lock")
                 && !name.hasSuffix(unfinished) && !made.contains(name)
-                && !name.hasPrefix(Spool.prefix) && mode("\(root)/\(name)") == S_IFREG
+                && !name.hasPrefix(Spool.prefix) && fileKind("\(root)/\(name)") == S_IFREG
         }
     }
 
@@ -148,7 +165,7 @@ final class TreeCopy {
         let archive = ArchiveFiles.index(in: "")
         let others = try names(in: root).filter { name in
             name.hasPrefix(".receiver") && name.hasSuffix(".sqlite") && "/\(name)" != archive
-                && !name.hasPrefix(".receiver-index") && mode("\(root)/\(name)") == S_IFREG
+                && !name.hasPrefix(".receiver-index") && fileKind("\(root)/\(name)") == S_IFREG
         }
         return others + [String(archive.dropFirst())]
     }
@@ -159,10 +176,5 @@ final class TreeCopy {
         } catch {
             throw StartFailure("\(root) cannot be read", error)
         }
-    }
-
-    private static func mode(_ path: String) -> mode_t {
-        var status = stat()
-        return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
     }
 }

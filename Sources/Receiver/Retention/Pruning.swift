@@ -165,20 +165,17 @@ package struct Pruning {
             let path = "\(directory)/\(folder)"
             guard let names = FileManager.default.enumerator(atPath: path) else { continue }
             for case let name as String in names {
-                var status = stat()
-                guard lstat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG
+                guard fileKind("\(path)/\(name)") == S_IFREG,
+                    let size = fileSize("\(path)/\(name)")
                 else { continue }
                 files += 1
-                bytes += Int64(status.st_size)
+                bytes += size
             }
         }
         return (files, bytes)
     }
 
-    private func mode(_ path: String) -> mode_t {
-        var status = stat()
-        return lstat("\(directory)/\(path)", &status) == 0 ? status.st_mode & S_IFMT : 0
-    }
+    private func mode(_ path: String) -> mode_t { fileKind("\(directory)/\(path)") }
 
     private func isFolder(_ path: String) -> Bool { mode(path) == S_IFDIR }
 

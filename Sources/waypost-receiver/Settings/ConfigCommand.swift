@@ -32,7 +32,12 @@ struct ConfigCommand: ParsableCommand {
         func run() throws {
             let loaded = try file.load()
             // The combinations of keys that are forbidden.
-            _ = ServeArguments(["--config", file.config]).command()
+            do {
+                _ = try Serve.parseAsRoot(ServeArguments.options(loaded.values))
+            } catch {
+                tell("\(file.config): as options: \(Serve.message(for: error))")
+                throw ExitCode(78)
+            }
             let listen = loaded.values.listen
             if loaded.values.isBehindProxy, ListenAddress(listen)?.isLoopback != true {
                 tell(

@@ -25,26 +25,26 @@ struct ServeArguments {
         return nil
     }
 
-    /// Parses the command; ends the process with status 64 or, for errors of the file, 78.
-    func command() -> any ParsableCommand {
+    /// Parses the command of a program; ends the process with status 64 or, for errors of the file, 78.
+    func command(of program: any ParsableCommand.Type) -> any ParsableCommand {
         do {
-            guard let file else { return try ReceiverProgram.parseAsRoot(given) }
+            guard let file else { return try program.parseAsRoot(given) }
             let rest = given.first == "serve" ? Array(given.dropFirst()) : given
             let options = Self.options(try ReceiverSettings.load(file).values)
-            return try ReceiverProgram.parseAsRoot(["serve"] + options + rest)
+            return try program.parseAsRoot(["serve"] + options + rest)
         } catch let errors as ConfigurationErrors {
             tell("\(errors)")
         } catch {
             let isOfFile =
-                file != nil && !ReceiverProgram.exitCode(for: error).isSuccess
-                && (try? ReceiverProgram.parseAsRoot(given)) != nil
-            guard let file, isOfFile else { ReceiverProgram.exit(withError: error) }
-            tell("\(file): as options: \(ReceiverProgram.message(for: error))")
+                file != nil && !program.exitCode(for: error).isSuccess
+                && (try? program.parseAsRoot(given)) != nil
+            guard let file, isOfFile else { program.exit(withError: error) }
+            tell("\(file): as options: \(program.message(for: error))")
         }
-        ReceiverProgram.exit(withError: ExitCode(78))
+        program.exit(withError: ExitCode(78))
     }
 
-    private static func options(_ settings: ReceiverSettings) -> [String] {
+    static func options(_ settings: ReceiverSettings) -> [String] {
         ReceiverSettings.table.literals(settings).flatMap { path, value -> [String] in
             let name = path.replacing("_", with: "-")
             return switch value {

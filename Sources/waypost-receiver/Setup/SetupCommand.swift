@@ -120,14 +120,10 @@ struct SetupCommand: ParsableCommand {
         let url = "https://\(host.text)"
         try DataOwner.become(of: data)
         print("\nThe page, for \(viewer):")
-        try run(
-            isViewer(data)
-                ? ["link", viewer, "--url", url]
-                : [
-                    "add", viewer, "--role", "editor", "--link", url,
-                ],
-            data
-        )
+        let viewers = try Viewers(directory: data)
+        // Nil for a viewer that is there already, who gets another link only.
+        _ = try viewers.add(viewer, .editor, at: Date())
+        try ViewerCommands.printLink(url, for: viewer, viewers)
         let end = Date(timeIntervalSinceNow: 7 * 86_400)
         guard let code = try Enrolments(directory: data).add(until: end).first?.code else { return }
         print("\nOn the first device (the code works once, until \(day(end))):")
@@ -141,14 +137,4 @@ struct SetupCommand: ParsableCommand {
 
     private static let caddyRoot =
         "/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt"
-
-    private func isViewer(_ data: String) throws -> Bool {
-        try Viewers(directory: data).list(at: Date()).contains { $0.name == viewer }
-    }
-
-    private func run(_ words: [String], _ data: String) throws {
-        let arguments = ["viewers"] + words + ["--data", data]
-        var command = try ReceiverProgram.parseAsRoot(arguments)
-        try command.run()
-    }
 }

@@ -1,5 +1,6 @@
 // Checks the names that `setup` writes into a proxy's configuration.
 import Glibc
+import Host
 
 /// A host that devices and browsers use for the server: a DNS name or an IPv4 address.
 ///
@@ -19,14 +20,14 @@ struct SiteName {
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)
         guard text.utf8.count <= 253, labels.allSatisfy(isLabel) else { return false }
         // A name whose last label is a number is read as an address.
-        guard labels.last?.utf8.allSatisfy(\.isDecimal) == true else { return true }
+        guard labels.last?.utf8.allSatisfy(\.isDigit) == true else { return true }
         var address = in_addr()
         return inet_pton(AF_INET, text, &address) == 1
     }
 
     private static func isLabel(_ label: Substring) -> Bool {
         (1...63).contains(label.utf8.count) && !label.hasPrefix("-") && !label.hasSuffix("-")
-            && label.utf8.allSatisfy { $0.isDecimal || $0.isLowercase || $0 == 45 }
+            && label.utf8.allSatisfy { $0.isDigit || $0.isLetter || $0 == 45 }
     }
 
     /// True if no public authority issues a certificate for it, and Caddy uses its own.
@@ -43,13 +44,8 @@ struct SiteName {
         return parts.count == 2 && (1...64).contains(parts[0].utf8.count)
             && !parts[0].hasPrefix("-")
             && parts[0].lowercased().utf8.allSatisfy {
-                $0.isDecimal || $0.isLowercase || ".+-_".utf8.contains($0)
+                $0.isDigit || $0.isLetter || ".+-_".utf8.contains($0)
             }
             && SiteName(String(parts[1])) != nil
     }
-}
-
-extension UInt8 {
-    fileprivate var isDecimal: Bool { (48...57).contains(self) }
-    fileprivate var isLowercase: Bool { (97...122).contains(self) }
 }

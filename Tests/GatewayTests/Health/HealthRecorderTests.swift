@@ -29,12 +29,7 @@ private final class HealthBench {
     deinit { queue.close() }
 
     func put(_ path: String, _ text: String) throws {
-        let place = URL(fileURLWithPath: root + path)
-        try FileManager.default.createDirectory(
-            at: place.deletingLastPathComponent(),
-            withIntermediateDirectories: true
-        )
-        try text.write(to: place, atomically: true, encoding: .utf8)
+        try temporary.write(text, to: path)
     }
 
     func recorder(settling: Duration = .zero) -> HealthRecorder {
