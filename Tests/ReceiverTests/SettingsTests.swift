@@ -129,6 +129,19 @@ import Testing
         #expect(try receiver.command("codes", "add", "-n", "0").status == 64)
     }
 
+    /// Root becomes the folder's owner, who may not read the file.
+    @Test(.enabled(if: getuid() == 0)) func fileThatOnlyRootReads_namesTheFolderOfAnother() throws {
+        let receiver = try ReceiverProcess()
+        #expect(receiver.terminate() == 0)
+        _ = try Process.run("/usr/bin/chown", ["-R", "65534:65534", receiver.folder])
+        let file = try file("data = \"\(receiver.folder)\"\n")
+        let words = ["-C", folder.path, program, "codes", "add", "--config", file]
+        let made = try Process.run("/usr/bin/env", words)
+        #expect(made.status == 0, "\(made.error)")
+        #expect(try receiver.command("codes", "list").output.hasPrefix("1  open"))
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/waypost-data"))
+    }
+
     /// Root's files in the service's folder would stop the service.
     @Test(.enabled(if: getuid() == 0)) func root_leavesNothingOfItsOwnInAFolderOfTheService() throws
     {
