@@ -5,7 +5,10 @@ import Testing
 
 extension ReceiverProcess {
     /// Runs `waypost-receiver` with this server's data.
-    package func command(_ arguments: String...) throws -> Outcome {
+    package func command(_ arguments: String...) throws -> Outcome { try command(arguments) }
+
+    /// Runs `waypost-receiver` with this server's data.
+    package func command(_ arguments: [String]) throws -> Outcome {
         try Process.run(Tree.program("waypost-receiver"), arguments + ["--data", folder])
     }
 
@@ -88,15 +91,16 @@ extension ReceiverProcess {
         ).status
     }
 
-    /// Enrols a device with a new code; returns its token.
-    package func enrol(_ device: String = "d1") throws -> String {
-        let code = try command("codes", "add").output.trimmingCharacters(in: .newlines)
+    /// Enrols a device, with a new code if none is given; returns its token.
+    @discardableResult
+    package func enrol(_ device: String = "d1", code given: String? = nil) throws -> String {
+        let code = try given ?? command("codes", "add").output.trimmingCharacters(in: .newlines)
         let body = #"{"code": "\#(code)", "device_id": "\#(device)"}"#
         let head =
             "POST /api/device/enroll HTTP/1.1\r\nHost: r\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-        let reply = try JSONSerialization.jsonObject(
-            with: Data(try request(head, Array(body.utf8)).body.utf8)
-        )
+        let answer = try request(head, Array(body.utf8))
+        #expect(answer.status == 200)
+        let reply = try JSONSerialization.jsonObject(with: Data(answer.body.utf8))
         return try #require((reply as? [String: Any])?["token"] as? String)
     }
 }

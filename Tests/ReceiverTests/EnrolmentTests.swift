@@ -6,16 +6,9 @@ import Support
 import Testing
 
 @Suite struct EnrolmentTests {
-    private func codes(_ receiver: ReceiverProcess, _ arguments: String...) throws -> Outcome {
-        try Process.run(
-            Tree.program("waypost-receiver"),
-            ["codes"] + arguments + ["--data", receiver.folder]
-        )
-    }
-
     /// Returns a new code as printed.
     private func newCode(_ receiver: ReceiverProcess) throws -> String {
-        let outcome = try codes(receiver, "add")
+        let outcome = try receiver.command("codes", "add")
         #expect(outcome.status == 0, "\(outcome.error)")
         return outcome.output.trimmingCharacters(in: .newlines)
     }
@@ -106,19 +99,19 @@ import Testing
         #expect(try await enrol(receiver, code, "d2").status == 403)
         #expect(try await ingest(receiver, token, device: "d1") == 200)
         #expect(try await ingest(receiver, token, device: "d2") == 403)
-        #expect(try codes(receiver, "list").output == "1  used by d1\n")
+        #expect(try receiver.command("codes", "list").output == "1  used by d1\n")
     }
 
     @Test func codeMadeForADevice_enrolsThatDeviceOnly() async throws {
         let receiver = try ReceiverProcess()
-        let made = try codes(receiver, "add", "--device", "d1")
+        let made = try receiver.command("codes", "add", "--device", "d1")
         #expect(made.status == 0)
         #expect(made.error.contains("for d1"))
         let code = made.output.trimmingCharacters(in: .newlines)
-        #expect(try codes(receiver, "list").output.hasSuffix(" for d1\n"))
+        #expect(try receiver.command("codes", "list").output.hasSuffix(" for d1\n"))
         #expect(try await enrol(receiver, code, "d2").status == 403)
         #expect(try await enrol(receiver, code).status == 200)
-        #expect(try codes(receiver, "add", "--device", "../d1").status == 64)
+        #expect(try receiver.command("codes", "add", "--device", "../d1").status == 64)
     }
 
     /// A stolen code cannot take over an enrolled device.
@@ -133,12 +126,14 @@ import Testing
         #expect(try await ingest(receiver, old, device: "d1") == 200)
         // The code is not used up.
         #expect(try await enrol(receiver, found, "d2").status == 200)
-        let without = try codes(receiver, "add", "--device", "d1")
+        let without = try receiver.command("codes", "add", "--device", "d1")
         #expect(without.status == 1)
         #expect(without.error.contains("d1 is already enrolled; add --replace"))
-        let made = try codes(receiver, "add", "--device", "d1", "--replace").output
+        let made = try receiver.command("codes", "add", "--device", "d1", "--replace").output
         let code = made.trimmingCharacters(in: .newlines)
-        #expect(try codes(receiver, "list").output.contains(" for d1, replaces its token"))
+        #expect(
+            try receiver.command("codes", "list").output.contains(" for d1, replaces its token")
+        )
         #expect(try await enrol(receiver, code, "d2").status == 403)
         let new = try #require(try await enrol(receiver, code).token)
         #expect(try await ingest(receiver, old, device: "d1") == 401)
@@ -155,7 +150,9 @@ import Testing
         let list = try folder.write("list-1 d1\nlist-2 d2\n", to: "tokens")
         let receiver = try ReceiverProcess(["--tokens", list])
         #expect(try await enrol(receiver, newCode(receiver)).status == 403)
-        let code = try codes(receiver, "add", "--replace").output.trimmingCharacters(in: .newlines)
+        let code = try receiver.command("codes", "add", "--replace").output.trimmingCharacters(
+            in: .newlines
+        )
         let new = try #require(try await enrol(receiver, code).token)
         #expect(try await ingest(receiver, "list-1", device: "d1") == 401)
         #expect(try await ingest(receiver, new, device: "d1") == 200)
@@ -180,7 +177,7 @@ import Testing
         // Neither another device nor another code gets it.
         #expect(try await enrol(receiver, code, "d2", wants: mine).status == 403)
         #expect(try await enrol(receiver, other, "d2", wants: mine).status == 403)
-        #expect(try codes(receiver, "list").output.hasPrefix("1  used by d1\n2  open"))
+        #expect(try receiver.command("codes", "list").output.hasPrefix("1  used by d1\n2  open"))
         // A revoked token stays revoked.
         #expect(
             try Process.run(
@@ -234,10 +231,10 @@ import Testing
     @Test func codeThatIsDroppedOrTooOld_isNoneAnyMore() async throws {
         let receiver = try ReceiverProcess()
         let (dropped, old) = (try newCode(receiver), try newCode(receiver))
-        #expect(try codes(receiver, "drop", "1").status == 0)
-        #expect(try codes(receiver, "drop", "1").status == 1)
+        #expect(try receiver.command("codes", "drop", "1").status == 0)
+        #expect(try receiver.command("codes", "drop", "1").status == 1)
         try receiver.sql("UPDATE codes SET expires = 1", in: ".receiver-enrolments.sqlite")
-        #expect(try codes(receiver, "list").output == "2  expired on 1970-01-01\n")
+        #expect(try receiver.command("codes", "list").output == "2  expired on 1970-01-01\n")
         #expect(try await enrol(receiver, dropped).status == 403)
         #expect(try await enrol(receiver, old).status == 403)
     }

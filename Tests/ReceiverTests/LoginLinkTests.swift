@@ -9,11 +9,7 @@ import Testing
 
     /// Runs a command that prints a link; returns the link's secret.
     private func secret(_ receiver: ReceiverProcess, _ words: String...) throws -> String {
-        let place = ["--data", receiver.folder]
-        let outcome = try Process.run(
-            Tree.program("waypost-receiver"),
-            ["viewers"] + words + place
-        )
+        let outcome = try receiver.command(["viewers"] + words)
         let link = outcome.output.trimmingCharacters(in: .newlines)
         let start = "https://fleet.example.org:8443/login?once="
         #expect(link.hasPrefix(start), "\(outcome.error)")

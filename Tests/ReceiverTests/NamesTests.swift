@@ -94,10 +94,7 @@ import Testing
         #expect(try receiver.send() == 200)
         let browser = try PageClient(receiver, viewer: "anna")
         func label(_ words: String...) throws -> Outcome {
-            try Process.run(
-                Tree.program("waypost-receiver"),
-                ["label"] + words + ["--data", receiver.folder]
-            )
+            try receiver.command(["label"] + words)
         }
         #expect(try label("device", "d1", "--label", "Hut 1", "--group", "alps").status == 0)
         #expect(try browser.get("/").body.contains(">Hut 1</a>"))

@@ -59,12 +59,8 @@ struct APIClient {
 
     /// Waits until so many records of d1 are in the index.
     func expectIndexed(_ count: Int) throws {
-        try waitUntil("\(count) records in the index") {
-            let answer = try get("devices/d1/days")
-            guard answer.status == 200 else { return false }
-            return try rows("devices/d1/days").reduce(0) { $0 + ($1["records"] as? Int ?? 0) }
-                == count
-        }
+        let records = "SELECT sum(records) FROM files WHERE device='d1'"
+        try receiver.waitUntil(records, gives: "[(\(count),)]\n", in: ".receiver-index.sqlite")
     }
 }
 

@@ -121,10 +121,7 @@ import Testing
         #expect(Set(lines.dropFirst().map { $0.split(separator: ",")[1] }).count == 200)
         let last = lines[200].split(separator: ",", omittingEmptySubsequences: false)
         #expect(last[0] == "200" && last[3].isEmpty)
-        let body = #"{"code": "\#(last[1])", "device_id": "d1"}"#
-        let head =
-            "POST /api/device/enroll HTTP/1.1\r\nHost: r\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-        #expect(try receiver.request(head, Array(body.utf8)).status == 200)
+        try receiver.enrol(code: String(last[1]))
         #expect(try receiver.command("codes", "add", "-n", "2", "--device", "d2").status == 64)
         #expect(try receiver.command("codes", "add", "-n", "0").status == 64)
     }

@@ -83,11 +83,7 @@ import Testing
         let line = done.output.split(separator: "\n").first { $0.contains("waypost enroll") }
         let words = try #require(line).split(separator: " ")
         #expect(words[3...4] == ["--endpoint", "https://data.example.org"])
-        let code = try #require(words.last)
-        let body = #"{"code": "\#(code)", "device_id": "d1"}"#
-        let head =
-            "POST /api/device/enroll HTTP/1.1\r\nHost: r\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-        #expect(try bench.receiver.request(head, Array(body.utf8)).status == 200)
+        try bench.receiver.enrol(code: String(try #require(words.last)))
         // Again, for another host: a new link for the same viewer, and the old site is kept.
         let again = try bench.setup("--host", "10.0.0.7", "--proxy", "caddy")
         #expect(again.status == 0, "\(again.error)")

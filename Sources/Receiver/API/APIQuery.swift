@@ -120,20 +120,14 @@ struct APIQuery {
     }
 
     static func cursor(_ parts: [String]) -> String {
-        let text = Data(parts.joined(separator: "/").utf8).base64EncodedString()
-        return String(text.compactMap { $0 == "=" ? nil : $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+        base64URL(Array(parts.joined(separator: "/").utf8))
     }
 
     /// Returns the address of the next page.
     func address(next cursor: String) -> String {
         let pairs = values.merging(["cursor": cursor]) { $1 }.sorted { $0.key < $1.key }.map {
-            let value = $0.value.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? ""
-            return "\($0.key)=\(value)"
+            "\($0.key)=\(FormField.written($0.value))"
         }
         return "\(path)?\(pairs.joined(separator: "&"))"
     }
-
-    private static let plain = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~"
-    )
 }

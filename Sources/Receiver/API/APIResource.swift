@@ -2,7 +2,7 @@
 // list, and openapi.json is made from it.
 
 /// A parameter of a query.
-enum APIParameter: String, CaseIterable {
+enum APIParameter: String {
     case from, to, stream, beacon, key, kind, source, state, points, limit, cursor, format
 
     static let mostRows: Int64 = 10_000
@@ -81,9 +81,6 @@ enum APIResource: String, CaseIterable {
 
     /// True if its JSON has an array for each column, false if an object for each row.
     var isColumnar: Bool { self == .readings || self == .positions }
-
-    /// True if the columns are the members of the answer itself.
-    var isOneRow: Bool { self == .device }
 
     var columns: [APIColumn] {
         switch self {

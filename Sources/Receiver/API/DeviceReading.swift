@@ -40,8 +40,7 @@ extension ReadAPI {
     func one(_ device: String, _ head: RequestHead) throws -> HTTPAnswer {
         let query = try APIQuery(head, of: .device)
         let (reader, note) = try open()
-        let contact = try Contacts.read(directory: looks.directory, device: device)
-        let token = try looks.enrolments.devices()[device]
+        let (contact, token) = try looks.find(device)
         let facts = looks.fleet.facts(of: device, reader, at: now)
         let cells = Self.cells(looks.fleet.view(device, contact, token, facts, at: now))
         guard !query.isCSV else {

@@ -5,11 +5,7 @@ import JSON
 enum OpenAPI {
     static let path = "\(ReadAPI.root)openapi.json"
 
-    static let answer: HTTPAnswer = {
-        var answer = HTTPAnswer(200, type: "application/json", bytes())
-        answer.headers.append(("Cache-Control", "max-age=300"))
-        return answer
-    }()
+    static let answer = HTTPAnswer(200, type: "application/json", bytes(), cache: "max-age=300")
 
     private static func bytes() -> [UInt8] {
         var json = JSONWriter()
@@ -60,7 +56,7 @@ enum OpenAPI {
         ##""\##(status)":{"description":"\##(words)","content":{"application/json":{"schema":{"$ref":"#/components/schemas/error"}}}}"##
     }.joined(separator: ",")
 
-    private static let name = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"
+    fileprivate static let name = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"
 
     private static let components = """
         {"securitySchemes":{"token":{"type":"http","scheme":"bearer","description":"Of waypost-receiver viewers add."},\
@@ -118,7 +114,7 @@ extension APIParameter {
         switch self {
         case .from, .to:
             #"{"anyOf":[{"type":"string","format":"date-time"},{"type":"string","format":"date"}]}"#
-        case .stream: #"{"type":"string","pattern":"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"}"#
+        case .stream: #"{"type":"string","pattern":"\#(OpenAPI.name)"}"#
         case .beacon, .key, .kind, .source, .cursor: #"{"type":"string"}"#
         case .state:
             #"{"enum":[\#(DeviceLevel.allCases.map { "\"\($0.name)\"" }.joined(separator: ","))]}"#

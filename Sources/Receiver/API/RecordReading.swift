@@ -74,13 +74,12 @@ extension ReadAPI {
         _ isMeant: (StreamContent) -> Bool,
         _ rows: (RecordLine, _ stream: String) -> [[APITable.Cell]]
     ) throws -> String? {
-        let all = try reader.contents(of: device).filter { isMeant($0.value) }
         let scan = RecordScan(
             directory: looks.directory,
             device: device,
             reader: reader,
             span: try query.span(),
-            streams: try query.stream().map { [$0] } ?? Set(all.keys)
+            streams: try reader.streams(query, of: device, isMeant)
         )
         return try scan.page(&table, from: ScanPlace(query), rows)?.cursor
     }

@@ -175,6 +175,16 @@ extension FleetReader {
 
     /// Returns the streams of a device with their content, at most 100.
     func contents(of device: String) throws -> [String: StreamContent] {
-        try latest(of: device).mapValues { StreamContent(newest: $0.line) }
+        try DeviceFacts(latest: latest(of: device)).contents
+    }
+
+    /// Returns the stream in the query, else a device's streams with a content.
+    func streams(
+        _ query: APIQuery,
+        of device: String,
+        _ isMeant: (StreamContent) -> Bool
+    ) throws -> Set<String> {
+        if let stream = try query.stream() { return [stream] }
+        return Set(try contents(of: device).filter { isMeant($0.value) }.keys)
     }
 }

@@ -23,8 +23,7 @@ extension ReadAPI {
             key: query.text(.key)
         )
         let (reader, note) = try open()
-        let meant = try reader.contents(of: device).filter { $0.value.hasReadings }
-        let streams = try query.stream().map { [$0] } ?? Set(meant.keys)
+        let streams = try reader.streams(query, of: device) { $0.hasReadings }
         try collection.read(device, streams, reader, in: looks.directory)
         let bytes = query.isCSV ? collection.csv() : collection.json(device, note: note)
         return HTTPAnswer(read: bytes, isCSV: query.isCSV, head)

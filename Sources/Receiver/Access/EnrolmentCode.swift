@@ -14,6 +14,12 @@ func sha256(_ bytes: [UInt8]) -> [UInt8] {
     return digest
 }
 
+/// Returns base64url without padding (RFC 4648, section 5).
+func base64URL(_ bytes: [UInt8]) -> String {
+    let text = Data(bytes).base64EncodedString()
+    return String(text.compactMap { $0 == "=" ? nil : $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+}
+
 /// An enrolment code or a token, made by this server or presented by a client.
 ///
 /// A secret that this server made is shown once, and only its hash is stored.
@@ -71,9 +77,7 @@ package struct GivenSecret: Sendable {
 
     /// Returns a new token of 256 random bits, fit for a header field.
     static func newToken() -> GivenSecret {
-        let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
-        let text = Data(bytes).base64EncodedString().filter { $0 != "=" }
-        return GivenSecret(text: String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
+        GivenSecret(text: base64URL((0..<32).map { _ in UInt8.random(in: .min ... .max) }))
     }
 
     /// Compares in constant time, so that timing does not reveal where they differ.

@@ -18,8 +18,7 @@ import Testing
 
     private func prune(_ receiver: ReceiverProcess, _ arguments: String...) throws -> Outcome {
         // The test machine's kernel may not vouch for its clock.
-        let all = ["prune", "--trust-clock"] + arguments + ["--data", receiver.folder]
-        return try Process.run(Tree.program("waypost-receiver"), all)
+        try receiver.command(["prune", "--trust-clock"] + arguments)
     }
 
     private let today = String(RawRequest.time().prefix(10))

@@ -1,40 +1,20 @@
 // The numbers measured in a stream's day, and the beacons heard, from the index.
 import SQLite
 
-/// The range and the mean of a number over a day.
+/// The range and the mean of a number over a day, and its latest value.
 struct DaySeries {
-    /// Ten minutes of the index.
-    fileprivate struct Slot {
-        var low: Double
-        var high: Double
-        var total: Double
-        var records: Int64
-    }
-
-    private var total = 0.0
-    private var records: Int64 = 0
-    private(set) var range: ClosedRange<Double>?
-    /// The latest value, and its time in milliseconds since 1970.
-    let last: (time: Int64, value: Double)
-
-    init(last: (time: Int64, value: Double)) { self.last = last }
-
-    var mean: Double { records > 0 ? total / Double(records) : 0 }
-
-    fileprivate mutating func add(_ slot: Slot) {
-        let (low, high) = (range?.lowerBound ?? slot.low, range?.upperBound ?? slot.high)
-        range = min(low, slot.low)...max(high, slot.high)
-        total += slot.total
-        records += slot.records
-    }
+    let range: ClosedRange<Double>
+    let mean: Double
+    let last: Double
 }
 
 /// A beacon's sightings over a day.
 struct DayBeacon {
     var kind = ""
     var sightings = 0
-    var strength: DaySeries?
     var readings: [String: DaySeries] = [:]
+
+    var strength: DaySeries? { readings[QuantityName.strength] }
 }
 
 struct DayReadings {
@@ -56,44 +36,27 @@ extension FleetReader {
         )
         guard try file.step() else { return readings }
         readings.isCut = file.required(1) > 0
-        let slots = try slots(of: file.required(0), on: day)
-        let row = try database.prepare(
-            "SELECT id, beacon, key, kind, records, last, value FROM series WHERE file=?",
-            file.required(0)
-        )
-        while try row.step() {
-            guard let series = slots[row.required(0)] else { continue }
-            var all = DaySeries(last: (row.required(5), row.number(6) ?? 0))
-            for slot in series { all.add(slot) }
-            let quantity = QuantityName(beacon: row.text(1), key: row.text(2))
-            readings.add(all, quantity, kind: row.text(3), records: Int(row.required(4)))
-        }
-        return readings
-    }
-
-    /// Returns the slots of a day for each series of a file.
-    private func slots(of file: Int64, on day: Day) throws
-        -> [Int64: [DaySeries.Slot]]
-    {
         let row = try database.prepare(
             """
-            SELECT series, low, high, total, records FROM readings WHERE file=? AND slot >= ? AND slot < ?
+            SELECT beacon, key, kind, series.records, value, least, most, mean FROM (
+            SELECT series AS id, min(low) AS least, max(high) AS most, total(total) / sum(records) AS mean
+            FROM readings WHERE file=? AND slot >= ? AND slot < ? GROUP BY series) CROSS JOIN series USING (id)
             """,
-            file,
+            file.required(0),
             IndexedPart.slot(of: day.start),
             IndexedPart.slot(of: day.end)
         )
-        var slots: [Int64: [DaySeries.Slot]] = [:]
         while try row.step() {
-            let slot = DaySeries.Slot(
-                low: row.number(1) ?? 0,
-                high: row.number(2) ?? 0,
-                total: row.number(3) ?? 0,
-                records: row.required(4)
+            let least = row.number(5) ?? 0
+            let all = DaySeries(
+                range: least...max(least, row.number(6) ?? 0),
+                mean: row.number(7) ?? 0,
+                last: row.number(4) ?? 0
             )
-            slots.change(row.required(0), from: []) { $0.append(slot) }
+            let quantity = QuantityName(beacon: row.text(0), key: row.text(1))
+            readings.add(all, quantity, kind: row.text(2), records: Int(row.required(3)))
         }
-        return slots
+        return readings
     }
 }
 
@@ -109,11 +72,8 @@ extension DayReadings {
             return
         }
         beacons.change(quantity.beacon, from: DayBeacon()) {
-            guard quantity.key == QuantityName.strength else {
-                $0.readings[quantity.key] = all
-                return
-            }
-            ($0.kind, $0.sightings, $0.strength) = (kind, records, all)
+            $0.readings[quantity.key] = all
+            if quantity.key == QuantityName.strength { ($0.kind, $0.sightings) = (kind, records) }
         }
     }
 }

@@ -31,7 +31,7 @@ extension FleetRenderings {
                     day: day,
                     stream: first,
                     known,
-                    sound: try soundStream(of: id, on: day),
+                    sound: RecordsPage.isOfSound(first) ? try soundStream(of: id, on: day) : nil,
                     RecordsPage.Request(head.query)
                 )
             else { return try gpx(first, of: id, on: day) }
@@ -70,11 +70,10 @@ extension FleetRenderings {
         let losses =
             try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
             + effort(path("waypost_effort", day, id))
-        let facts = fleet.facts(of: id, reader, at: now)
         var parts: [DayPage.Part] = []
-        let shown = facts.latest.filter { slots[$0.key] != nil }.sorted { $0.key < $1.key }
-        for (stream, latest) in shown.prefix(Self.mostContents) {
-            let (file, content) = (path(stream, day, id), StreamContent(newest: latest.line))
+        let shown = try reader?.contents(of: id).filter { slots[$0.key] != nil } ?? [:]
+        for (stream, content) in shown.sorted(by: { $0.key < $1.key }).prefix(Self.mostContents) {
+            let file = path(stream, day, id)
             func add(_ content: DayPage.Content) {
                 parts.append(DayPage.Part(stream: stream, content: content))
             }
@@ -122,12 +121,11 @@ extension FleetRenderings {
         var answer = HTTPAnswer(
             200,
             type: "application/gpx+xml",
-            track.gpx(name: "\(id) \(day.name)")
+            track.gpx(name: "\(id) \(day.name)"),
+            cache: "no-store"
         )
-        answer.headers += [
-            ("Content-Disposition", "attachment; filename=\"\(id)-\(day.name).gpx\""),
-            ("Cache-Control", "no-store"),
-        ]
+        let name = "attachment; filename=\"\(id)-\(day.name).gpx\""
+        answer.headers.append(("Content-Disposition", name))
         return answer
     }
 
@@ -159,8 +157,7 @@ extension FleetRenderings {
         let file = "\(directory)/\(ArchiveFile.audioFolder(stream, day.name, id))/\(chunk)"
         guard isPicture else { return try HTTPAnswer(soundFile: file, head.fields[.range]) }
         guard Spectrograms.canBeMade, try LineFile.open(file) != nil else { throw Self.nothing }
-        var answer = HTTPAnswer(200, type: "image/png", try spectrograms.picture(of: file))
-        answer.headers.append(("Cache-Control", "private, max-age=86400"))
-        return answer
+        let picture = try spectrograms.picture(of: file)
+        return HTTPAnswer(200, type: "image/png", picture, cache: "private, max-age=86400")
     }
 }

@@ -78,24 +78,6 @@ struct LossSpan {
         }
     }
 
-    /// Returns the spans of an effort record: all but those in which a source was recording.
-    init?(effort line: RecordLine) {
-        guard let state = line.text("state"), ["failed", "scheduled_off", "off"].contains(state),
-            let source = line.text("source"), let from = line.time("from"),
-            let to = line.time("to"),
-            from <= to
-        else { return nil }
-        kind = Kind(state: state)
-        label = source
-        words = line.text("reason") ?? kind.title
-        (self.from, self.to) = (from, to)
-    }
-
-    init(kind: Kind = .loss, label: String? = nil, words: String, from: Int64, to: Int64) {
-        (self.kind, self.label, self.words) = (kind, label, words)
-        (self.from, self.to) = (from, to)
-    }
-
     /// Returns the end of each `source_lost` and `stopped` by index: the source's recovery (which has
     /// its own span) or the next start.
     ///
@@ -115,5 +97,19 @@ struct LossSpan {
             }
         }
         return ends
+    }
+}
+
+extension LossSpan {
+    /// Returns the spans of an effort record: all but those in which a source was recording.
+    init?(effort line: RecordLine) {
+        guard let state = line.text("state"), ["failed", "scheduled_off", "off"].contains(state),
+            let source = line.text("source"), let from = line.time("from"),
+            let to = line.time("to"),
+            from <= to
+        else { return nil }
+        let kind = Kind(state: state)
+        let words = line.text("reason") ?? kind.title
+        self.init(kind: kind, label: source, words: words, from: from, to: to)
     }
 }

@@ -1,22 +1,6 @@
-// The numbers of a day: strips, quantities, beacons.
+// The numbers of a day: quantities, beacons.
 
 extension HTML {
-    /// Draws a strip over a day, as wide as the page allows; `kind`: its class, `label`: its
-    /// description.
-    mutating func strip(
-        _ kind: String,
-        _ width: Int,
-        _ height: Int,
-        label: String,
-        _ body: (inout HTML) -> Void
-    ) {
-        let attributes: [Attribute] = [
-            ("class", kind), ("viewBox", "0 0 \(width) \(height)"),
-            ("preserveAspectRatio", "none"), ("role", "img"), ("aria-label", label),
-        ]
-        element("svg", attributes, body)
-    }
-
     /// Lists the numbers of a stream, or of one of its beacons; the page's script draws them.
     ///
     /// The usual quantities come first, and counters are folded.
@@ -49,15 +33,15 @@ extension HTML {
 
     /// Adds one quantity: name, last value, range and mean.
     private mutating func plot(_ name: String, _ series: DaySeries) {
-        guard let range = series.range else { return }
         let isStrength = name == QuantityName.strength
         let (words, unit) = isStrength ? ("signal strength", "dBm") : Quantities.split(name)
-        func text(_ number: Double) -> String { Quantities.text(number, unit, in: range) }
+        func text(_ number: Double) -> String { Quantities.text(number, unit, in: series.range) }
         element("figure", [("data-key", name)]) { html in
             html.element("figcaption") { html in
                 html.element("b", words)
-                html.text(" \(text(series.last.value)) ")
-                let span = "\(text(range.lowerBound)) to \(text(range.upperBound))"
+                html.text(" \(text(series.last)) ")
+                let (least, most) = (series.range.lowerBound, series.range.upperBound)
+                let span = "\(text(least)) to \(text(most))"
                 html.element("span", [("class", "soft")], "\(span), mean \(text(series.mean))")
             }
         }
@@ -85,9 +69,7 @@ extension HTML {
             element("section", [("class", "beacon")]) { html in
                 html.element("h3") { title(&$0, beacon) }
                 html.strength(day)
-                var all = day.readings
-                all[QuantityName.strength] = day.strength
-                html.readings(all, stream, beacon: beacon)
+                html.readings(day.readings, stream, beacon: beacon)
             }
         }
     }

@@ -32,7 +32,7 @@ struct RecordsPage {
     private let day: Day
     private let stream: String
     private let names: KnownNames
-    /// The day's stream of audio, nil without one.
+    /// The day's stream of audio, nil without one or for records that are not of sound.
     private let sound: String?
     private let request: Request
     private let found: RecordsBefore
@@ -116,7 +116,9 @@ struct RecordsPage {
     }
 
     /// True for events and streams of one's own, such as detections of a program that listens.
-    private var isOfSound: Bool { !stream.hasPrefix("linux_") && stream != "waypost_health" }
+    static func isOfSound(_ stream: String) -> Bool {
+        !stream.hasPrefix("linux_") && stream != "waypost_health"
+    }
 
     private func row(_ record: FlatRecord, _ html: inout HTML) {
         html.element("tr") { html in
@@ -129,7 +131,7 @@ struct RecordsPage {
             }
             html.element("td") { html in
                 html.members(record, without: ["id", "timestamp", "timestamp_start"])
-                guard isOfSound,
+                guard let sound,
                     let time = record.text("timestamp").flatMap(WallTime.init(rfc3339:))
                 else { return }
                 html.sound(at: time.milliseconds, sound, device, day)

@@ -1,7 +1,7 @@
 // The kind of data in a stream.
 
 /// The kind of content of a stream, from its newest record.
-enum StreamContent: String, CaseIterable {
+enum StreamContent: String {
     case audio
     case events
     case positions

@@ -102,11 +102,15 @@ struct Timeline {
         let first = day.start / IndexedPart.slot
         let filled = (0..<Self.slots).filter { counts[first + $0] != nil }
         let words = words(counts, filled.count, losses)
+        let strip: [HTML.Attribute] = [
+            ("class", "strip"), ("viewBox", "0 0 \(Self.slots) 10"),
+            ("preserveAspectRatio", "none"), ("role", "img"), ("aria-label", words),
+        ]
         html.element("tr") { html in
             let wire = streams.joined(separator: ", ")
             html.element("th", [("scope", "row"), ("title", wire)], title)
             html.element("td") { html in
-                html.strip("strip", Int(Self.slots), 10, label: words) { html in
+                html.element("svg", strip) { html in
                     html.element("title", words)
                     let spans = Dictionary(grouping: losses, by: \.kind)
                     for span in (spans[.down] ?? []) + (spans[.off] ?? []) { draw(span, &html) }
@@ -147,7 +151,7 @@ struct Timeline {
     }
 
     /// Merges consecutive slots into ranges.
-    static func runs(_ slots: [Int64]) -> [Range<Int64>] {
+    private static func runs(_ slots: [Int64]) -> [Range<Int64>] {
         var runs: [Range<Int64>] = []
         for slot in slots {
             if let last = runs.last, last.upperBound == slot {

@@ -25,20 +25,13 @@ struct IndexedReadings {
         var slot: Int64
     }
 
-    private struct SlotSum {
-        var records: Int64 = 0
-        var total = 0.0
-        var low = Double.infinity
-        var high = -Double.infinity
-    }
-
     private let file: Int64
     /// All series of the file; nil until it is needed.
     private var known: [QuantityName: SeriesRow]?
     /// The number of series of each beacon.
     private var counts: [String: Int] = [:]
     /// The rows that have changed.
-    private var sums: [SlotKey: SlotSum] = [:]
+    private var sums: [SlotKey: SeriesInterval] = [:]
     /// Values for which there were too many series.
     private(set) var leftOut: Int64 = 0
 
@@ -53,19 +46,13 @@ struct IndexedReadings {
     ) throws {
         if known == nil { try load(database) }
         let kind = RecordNumbers.beacon(of: line) == nil ? "" : line.text("kind") ?? ""
-        var values: [(QuantityName, Double)] = []
-        RecordNumbers.each(in: line) { values.append(($0, $1)) }
-        for (quantity, value) in values {
+        try RecordNumbers.each(in: line) { quantity, value in
             guard let id = try add(quantity, kind, value, at: time, database) else {
-                leftOut += 1
-                continue
+                return leftOut += 1
             }
             let place = SlotKey(series: id, slot: slot)
             if sums[place] == nil { sums[place] = try stored(place, database) }
-            sums.change(place, from: SlotSum()) {
-                let (low, high) = (min($0.low, value), max($0.high, value))
-                $0 = SlotSum(records: $0.records + 1, total: $0.total + value, low: low, high: high)
-            }
+            sums.change(place, from: SeriesInterval()) { $0.add(1, value, value, value) }
         }
     }
 
@@ -135,15 +122,16 @@ struct IndexedReadings {
         return counts.count - (counts[""] == nil ? 0 : 1) < Self.mostBeacons
     }
 
-    private func stored(_ place: SlotKey, _ database: borrowing Connection) throws -> SlotSum {
+    private func stored(_ place: SlotKey, _ database: borrowing Connection) throws -> SeriesInterval
+    {
         let row = try database.prepare(
             "SELECT records, total, low, high FROM readings WHERE file=? AND slot=? AND series=?",
             file,
             place.slot,
             place.series
         )
-        guard try row.step() else { return SlotSum() }
-        return SlotSum(
+        guard try row.step() else { return SeriesInterval() }
+        return SeriesInterval(
             records: row.required(0),
             total: row.number(1) ?? 0,
             low: row.number(2) ?? 0,

@@ -157,7 +157,8 @@ struct DevicePage {
             <th scope="col">Source</th><th scope="col">Detail</th></tr></thead><tbody>
             """
         )
-        for event in events.prefix(Self.eventsOnAPage) { row(event, &html) }
+        let audio = device.facts.contents.filter { $0.value == .audio }.keys.min()
+        for event in events.prefix(Self.eventsOnAPage) { row(event, audio, &html) }
         html.raw("</tbody></table></div>")
         html.element("p", [("class", "screen")]) { html in
             if !isFirst { html.element("a", [("href", "/device/\(device.id)")], "Newest events") }
@@ -170,17 +171,15 @@ struct DevicePage {
     }
 
     /// Adds a link to the sound of a point in time while a stream with audio has records.
-    private func sound(at time: Int64, _ html: inout HTML) {
-        let latest = device.facts.latest.filter { StreamContent(newest: $0.value.line) == .audio }
-        guard let stream = latest.keys.min(), let held = streams[stream], let first = held.first,
-            let last = held.last,
+    private func sound(at time: Int64, _ stream: String?, _ html: inout HTML) {
+        guard let stream, let held = streams[stream], let first = held.first, let last = held.last,
             (first...max(first, last)).contains(time),
             let day = Day(String(WallTime(milliseconds: time).rfc3339.prefix(10)))
         else { return }
         html.sound(at: time, stream, device.id, day)
     }
 
-    private func row(_ event: EventRow, _ html: inout HTML) {
+    private func row(_ event: EventRow, _ audio: String?, _ html: inout HTML) {
         html.element("tr") { html in
             html.element("td") { $0.time(event.time, seconds: true) }
             html.element("th", [("scope", "row")], event.kind.asWords)
@@ -188,7 +187,7 @@ struct DevicePage {
             html.element("td") { html in
                 if event.detail.isEmpty { html.text("(too long to show)") }
                 html.members(FlatRecord(event.detail))
-                sound(at: event.time, &html)
+                sound(at: event.time, audio, &html)
             }
         }
     }

@@ -105,9 +105,7 @@ final class FleetPage: Sendable {
     private static let script = "text/javascript; charset=utf-8"
 
     private static func file(_ type: String, _ text: StaticString) -> HTTPAnswer {
-        var answer = HTTPAnswer(200, type: type, text.withUTF8Buffer { Array($0) })
-        answer.headers.append(("Cache-Control", "max-age=300"))
-        return answer
+        HTTPAnswer(200, type: type, text.withUTF8Buffer { Array($0) }, cache: "max-age=300")
     }
 
     func expectViewers() throws {

@@ -26,6 +26,9 @@ struct DeviceFacts: Sendable {
     /// True if the index was unreadable for this device, so that the rest is unknown.
     var isUnreadable = false
 
+    /// The content of each stream.
+    var contents: [String: StreamContent] { latest.mapValues { StreamContent(newest: $0.line) } }
+
     /// Returns the newest event of a kind, of any source.
     func state(_ kind: String) -> EventRow? {
         states.filter { $0.kind == kind }.max { $0.time < $1.time }
@@ -92,7 +95,7 @@ final class FleetReader {
 
     /// Returns the mean seconds between a stream's records of its last two days, at most a day.
     private func interval(of stream: String, _ device: String) throws -> Int64 {
-        let row = try database.prepare(
+        let seconds = try database.integer(
             """
             SELECT CAST(min(86400, (max(last) - min(first)) / 1000 / max(1, sum(records) - 1)) AS INTEGER)
             FROM (SELECT records, first, last FROM files WHERE device=?1 AND stream=?2 ORDER BY date DESC LIMIT 2)
@@ -100,7 +103,7 @@ final class FleetReader {
             device,
             stream
         )
-        return try row.step() ? max(0, row.integer(0) ?? 0) : 0
+        return max(0, seconds ?? 0)
     }
 
     private func states(of device: String) throws -> [EventRow] {

@@ -14,19 +14,6 @@ struct FleetRenderings: Sendable {
     private(set) var known = KnownNames()
     private(set) var isEditor = false
 
-    init(
-        directory: String,
-        enrolments: Enrolments,
-        names: Names,
-        fleet: Fleet,
-        spectrograms: Spectrograms,
-        libraries: WebLibraries
-    ) {
-        (self.directory, self.enrolments, self.names) = (directory, enrolments, names)
-        (self.fleet, self.spectrograms) = (fleet, spectrograms)
-        self.libraries = libraries
-    }
-
     /// Returns a copy for one request.
     func reading(for role: ViewerRole) throws -> Self {
         var copy = self

@@ -25,8 +25,8 @@ enum FormField {
             let isPlain =
                 plain.contains(byte) || scalar.isASCII && scalar.properties.isAlphabetic
                 || byte.isDigit
-            text +=
-                isPlain ? String(scalar) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            let digits = String(byte, radix: 16, uppercase: true)
+            text += isPlain ? String(scalar) : "%" + (byte < 16 ? "0" : "") + digits
         }
         return text
     }

@@ -31,9 +31,10 @@ extension HTTPAnswer {
     }
 
     /// Answers with bytes of a type that browsers must not reinterpret.
-    init(_ status: Int, type: String, _ bytes: [UInt8]) {
+    init(_ status: Int, type: String, _ bytes: [UInt8], cache: String? = nil) {
         self.init(status, body: bytes)
         headers = [("Content-Type", type), ("X-Content-Type-Options", "nosniff")]
+        if let cache { headers.append(("Cache-Control", cache)) }
     }
 
     /// Redirects to `path`.

@@ -34,9 +34,7 @@ struct WebLibraries: Sendable {
             guard let file = try? SmallFile.read("\(folder)/\(name)", limit: Self.largest),
                 file.isRegular
             else { continue }
-            var answer = HTTPAnswer(200, type: type, file.bytes)
-            answer.headers.append(("Cache-Control", "max-age=86400"))
-            answers[address] = answer
+            answers[address] = HTTPAnswer(200, type: type, file.bytes, cache: "max-age=86400")
         }
         (self.answers, self.tiles) = (answers, tiles)
     }
