@@ -193,9 +193,12 @@ import Testing
                 let left = min(Double(scale.1) ?? 0, 586 - 10 * Double(words.1.count))
                 let longitudes = text.matches(of: /<text x="([0-9.]+)" y="394.0">([^<]+)/)
                 #expect(!longitudes.isEmpty, "\(span) at \(latitude)")
+                var free = 0.0
                 for longitude in longitudes {
+                    #expect(Double(longitude.1) ?? 0 >= free, "\(longitude.2) covers another")
                     let right = (Double(longitude.1) ?? 600) + 10 * Double(longitude.2.count)
                     #expect(right <= left, "\(longitude.2) at \(latitude), \(span)")
+                    free = right
                 }
             }
         }

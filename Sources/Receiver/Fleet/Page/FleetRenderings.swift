@@ -49,8 +49,8 @@ struct FleetRenderings: Sendable {
             now: now,
             note: note,
             libraries: libraries
-        ).html()
-        return HTTPAnswer(page: page, tiles: libraries.tiles)
+        )
+        return HTTPAnswer(page: page.html(), tiles: page.hasMap ? libraries.tiles : nil)
     }
 
     /// Throws an HTTPRefusal for a device that has neither sent nor enrolled.

@@ -33,6 +33,8 @@ struct OverviewPage {
         }
     }
 
+    var hasMap: Bool { devices.contains { $0.vitals.place != nil } }
+
     private var title: String {
         let urgent = devices.filter { $0.level >= .critical }.count
         return (urgent > 0 ? "(\(urgent)) " : "") + "Waypost fleet"
