@@ -247,6 +247,79 @@ import Testing
         #expect(try tab.ask(time) == #""01:00:00""#)
     }
 
+    /// Loud is bright: a tone is a line at its height, and a click on the level goes to its time.
+    @Test(.enabled(if: isThere))
+    func hour_showsASpectrogram_andSeeksInIt() throws {
+        let receiver = try ReceiverProcess()
+        let day = "2026-11-21"
+        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3640, 1)], on: day, tone: 1000)
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/device/d1/\(day)", with: "2 chunks")
+        let tab = try Tab(browser, "/device/d1/\(day)/sound/01")
+        // The brightest row of the middle column, from the bottom; 256 rows are 4 kHz.
+        let canvas = "document.querySelector('.spectrum canvas')"
+        let brightest = [
+            "(() => { const canvas = \(canvas), [x, height] = [canvas.width >> 1, canvas.height]",
+            "if (height !== 256) return -1",
+            "const data = canvas.getContext('2d').getImageData(x, 0, 1, height).data",
+            "const sums = Array.from({ length: height }, (_, row) => data[4 * row] + data[4 * row + 1] + data[4 * row + 2])",
+            "return height - 1 - sums.indexOf(Math.max(...sums)) })()",
+        ].joined(separator: "; ")
+        try tab.waitFor("64", of: brightest)
+        #expect(
+            try tab.ask("document.querySelector('.spectrum .units').textContent")
+                == #""4 kHz2 kHz0""#
+        )
+        let cursor =
+            "[...document.querySelectorAll('.axes i')].map(one => Math.round(parseFloat(one.style.left))).join()"
+        #expect(try tab.ask(cursor) == #""0,0""#)
+        // A click on the level reaches the slider; 40.5 of 41 seconds are half of the second chunk.
+        let click = [
+            "(() => { const box = document.querySelector('.levels input').getBoundingClientRect()",
+            "const at = [box.left + box.width * 40.5 / 41, box.top + 20]",
+            "return document.elementFromPoint(...at).getAttribute('aria-label') })()",
+        ].joined(separator: "; ")
+        #expect(try tab.ask(click) == #""Time in the hour""#)
+        _ = try tab.ask(
+            "(() => { const slider = document.querySelector('.levels input'); slider.value = 40500; slider.oninput() })()"
+        )
+        #expect(try tab.ask(cursor) == #""99,50""#)
+        try tab.waitFor("64", of: brightest)
+    }
+
+    /// Devices are links on the map, which stays as it is while the page changes below it.
+    @Test(.enabled(if: isThere && !WebLibraries().map.isEmpty))
+    func overviewMap_hasTheDevices_andKeepsItsView() throws {
+        let receiver = try ReceiverProcess()
+        func send(_ device: String, _ latitude: String, _ time: String) throws {
+            let place = #","latitude":\#(latitude),"longitude":8.5"#
+            #expect(
+                try receiver.send(device: device, ids: [device], padding: place, time: time) == 200
+            )
+        }
+        let now = RawRequest.time()
+        try send("d1", "47.1", now)
+        try send("d2", "47.2", now)
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/", with: "2 devices")
+        let tab = try Tab(browser, "/")
+        let dots =
+            "[...document.querySelectorAll('.leaflet .dot')].map(one => `${one.getAttribute('href')} ${one.textContent} ${one.firstChild.className}`).sort().join()"
+        #expect(
+            try tab.ask(dots) == #""/device/d1 d1 healthy,/device/d2 d2 healthy""#
+        )
+        _ = try tab.ask(
+            "window.kept = document.querySelector('.leaflet'); document.querySelector('.leaflet-control-zoom-in').click(); document.querySelector('.dot').focus()"
+        )
+        try tab.waitFor(#""live""#, of: "document.getElementById('live').textContent")
+        try send("d3", "47.15", RawRequest.time())
+        try tab.waitFor("3", of: "document.querySelectorAll('.leaflet .dot').length")
+        #expect(try tab.ask("kept.isConnected && kept.querySelectorAll('.dot').length") == "3")
+        #expect(try tab.ask("document.activeElement.className.includes('dot')") == "true")
+        _ = try tab.ask("document.querySelector('.dot[href=\"/device/d2\"]').click()")
+        try tab.waitFor(#""/device/d2""#, of: "location.pathname")
+    }
+
     @Test(.enabled(if: isThere))
     func pages_fitEachScreen_areReadable_andAskNobodyElse() throws {
         let receiver = try ReceiverProcess()

@@ -66,6 +66,14 @@ import Testing
         ] { #expect(page.contains(part), "\(part)") }
     }
 
+    /// The device's configuration may name it; a record without `uptime_s` is another stream's.
+    @Test func healthRecord_isKnownUnderAnotherName() throws {
+        try send(#""state":"critical","note":"uptime_s""#, stream: "doors")
+        try send(#""state":"degraded","uptime_s":90"#, stream: "box_health")
+        let row = try row(with: "state degraded")
+        #expect(row.contains("it reports that it is degraded"))
+    }
+
     @Test func healthyDevice_isHealthy_whateverItsOlderEventsSay() throws {
         let events: [(String, Double, String)] = [
             ("d1", 60, event("storage_low", "storage", #""level":"critical","free_bytes":2"#)),

@@ -135,7 +135,7 @@ import Testing
         #expect(try browser.request("POST", "/beacons", form).status == 303)
         #expect(
             try browser.get("/device/d1/\(day)").body.contains(
-                "<h3>Fox 7 <span class=\"under\">\(id)"
+                "<span class=\"under\">\(id)</span></h3>"
             )
         )
         // A hundred on each page, none twice and none missing.

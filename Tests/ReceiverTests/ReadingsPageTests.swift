@@ -58,7 +58,7 @@ import Testing
         #expect(names.first == "&lt;often&gt;")
         #expect(html.contains("ruuvi, 30 sightings, -79 to -50 dBm"))
         #expect(html.contains("ruuvi, 1 sighting, -90 to -90 dBm"))
-        #expect(html.contains("<b>temperature</b> 29.0 °C"))
+        #expect(html.contains("<b>temperature</b> 29 °C"))
         #expect(html.contains(#"data-beacon="&lt;often&gt;"><figure data-key="temperature_c">"#))
         #expect(
             html.contains("<b>signal strength</b> -79 dBm")
@@ -123,7 +123,7 @@ import Testing
         }
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page("/device/d1/\(Self.day)", with: "300 records in")
-        #expect(html.contains(#"<b>n</b> 99.0 <span class="soft">0.0 to 99.0, mean 49.5"#))
+        #expect(html.contains(#"<b>n</b> 99 <span class="soft">0 to 99, mean 49.5"#))
     }
 
     @Test func records_areShownAsTheyCame_theNewestFirst() throws {

@@ -136,13 +136,13 @@ struct DayPage {
         else { return }
         let fixes = Words.count(Int64(track.fixes), "fix", "fixes")
         html.element("p") { html in
-            html.text("\(fixes) from \(Words.second(first.time)) to \(Words.second(last.time))")
+            html.text("\(fixes) from ")
+            html.time(first.time, seconds: true)
+            html.text(" to ")
+            html.time(last.time, seconds: true)
             let holes = Int64(track.parts.count - 1)
             html.text(holes == 0 ? ". " : ", \(Words.count(holes, "gap", "gaps")) (dashed). ")
             if track.isCut { html.text("Only the first fixes are shown. ") }
-            let gpx = "/device/\(device)/\(day.name)/\(stream).gpx"
-            html.element("a", [("href", gpx), ("download", "")], "GPX")
-            html.text(" ")
             let place = Vitals.Place(
                 latitude: last.latitude,
                 longitude: last.longitude,
@@ -150,6 +150,9 @@ struct DayPage {
             )
             html.text("Last: ")
             html.place(place, now: now)
+            html.text(". ")
+            let gpx = "/device/\(device)/\(day.name)/\(stream).gpx"
+            html.element("a", [("href", gpx), ("download", "")], "Download as GPX")
         }
         let box: [HTML.Attribute] = [
             ("data-track", stream), ("data-device", device), ("data-day", day.name),

@@ -129,7 +129,7 @@ extension FleetRenderings {
         return answer
     }
 
-    /// Answers an hour of a stream's audio (`07`), an audio file, or a file's spectrogram.
+    /// Answers an hour of a stream's audio (`07`) or an audio file.
     func sound(
         _ stream: String,
         _ name: String,
@@ -143,6 +143,7 @@ extension FleetRenderings {
             guard !chunks.isEmpty else { throw Self.nothing }
             let page = SoundPage(
                 device: id,
+                names: known,
                 day: day,
                 stream: stream,
                 hour: hour,
@@ -151,13 +152,8 @@ extension FleetRenderings {
             )
             return HTTPAnswer(page: page.html())
         }
-        let isPicture = name.hasSuffix(SoundChunk.picture)
-        let chunk = isPicture ? String(name.dropLast(SoundChunk.picture.utf8.count)) : name
-        guard SoundChunk.isFile(chunk) else { throw Self.nothing }
-        let file = "\(directory)/\(ArchiveFile.audioFolder(stream, day.name, id))/\(chunk)"
-        guard isPicture else { return try HTTPAnswer(soundFile: file, head.fields[.range]) }
-        guard Spectrograms.canBeMade, try LineFile.open(file) != nil else { throw Self.nothing }
-        let picture = try spectrograms.picture(of: file)
-        return HTTPAnswer(200, type: "image/png", picture, cache: "private, max-age=86400")
+        guard SoundChunk.isFile(name) else { throw Self.nothing }
+        let file = "\(directory)/\(ArchiveFile.audioFolder(stream, day.name, id))/\(name)"
+        return try HTTPAnswer(soundFile: file, head.fields[.range])
     }
 }

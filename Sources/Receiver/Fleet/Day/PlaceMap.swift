@@ -73,12 +73,14 @@ struct PlaceMap {
             guard y > 16, y < Self.height - 24 else { continue }
             text(&html, (4, y - 4), latitude.words + (latitude.degrees < 0 ? "° S" : "° N"))
         }
+        var free = 4.0
         for longitude in Self.steps(middle.longitude, wide, 5) where abs(longitude.degrees) <= 180 {
             let x = x(longitude.degrees)
             line(&html, "grid", (x, 0), (x, Self.height))
             let words = longitude.words + (longitude.degrees < 0 ? "° W" : "° E")
             let end = x + 4 + Self.letter * Double(words.count)
-            guard x > 4, end < scaleBar.left else { continue }
+            guard x > free, end < scaleBar.left else { continue }
+            free = end
             text(&html, (x + 4, Self.height - 6), words)
         }
     }

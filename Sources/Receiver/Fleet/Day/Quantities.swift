@@ -11,11 +11,17 @@ enum Quantities {
         ("_l", "l"), ("_m", "m"), ("_s", "s"),
     ]
 
+    /// The units of names without a suffix (waypost-protocol(7)).
+    private static let known = [
+        "altitude": "m", "horizontal_accuracy": "m", "vertical_accuracy": "m", "speed": "m/s",
+        "course": "°", "rssi": "dBm", "average_db_level": "dBFS",
+    ]
+
     /// Splits `temperature_c` into `temperature` and `°C`.
     static func split(_ name: String) -> (words: String, unit: String) {
         let found = units.first { name.hasSuffix($0.end) && name.utf8.count > $0.end.utf8.count }
         let words = name.dropLast(found?.end.count ?? 0).map { $0 == "_" ? " " : $0 }
-        return (String(words), found?.unit ?? "")
+        return (String(words), found?.unit ?? known[name] ?? "")
     }
 
     /// Returns the place of a quantity on the page: temperature, humidity, battery, then the others.
@@ -33,11 +39,13 @@ enum Quantities {
         name.split { $0 == "_" || $0 == "." }.contains { counters.contains($0) }
     }
 
-    /// Formats a number with its unit, with enough digits to distinguish the values of a range.
+    /// Formats a number with its unit, with enough digits to distinguish the values of a range;
+    /// whole numbers without decimals.
     static func text(_ number: Double, _ unit: String, in range: ClosedRange<Double>) -> String {
         if unit == "B" { return Words.bytes(number) }
         let width = range.upperBound - range.lowerBound
-        let digits = width >= 100 ? 0 : width >= 10 ? 1 : width >= 0.1 ? 2 : 4
+        let isWhole = number == number.rounded() || width >= 100
+        let digits = isWhole ? 0 : width >= 10 ? 1 : width >= 0.1 ? 2 : width >= 0.01 ? 3 : 4
         var text = Words.decimal(number, digits)
         if width == 0, text.contains(".") {
             text = String(text.reversed().drop { $0 == "0" }.drop { $0 == "." }.reversed())

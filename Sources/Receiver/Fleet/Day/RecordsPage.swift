@@ -57,7 +57,7 @@ struct RecordsPage {
         let title = StreamTitle.of(stream)
         let page = "\(names.title(device)), \(day.name), \(title) – Waypost fleet"
         return .page(page, now: now) { html in
-            html.heading(device, day, title, label: names.label(device))
+            html.heading(device, day, label: names.label(device)) { $0.text(title) }
             filter(&html)
             if found.records.isEmpty { nothing(&html) } else { table(&html) }
             ways(&html)
@@ -168,7 +168,11 @@ extension HTML {
                 let (words, unit) = value.isNumber ? Quantities.split(name) : (name.asWords, "")
                 html.raw("<li>")
                 html.element("span", "\(words) ")
-                html.text("\(value.words) \(unit)")
+                if case .text(let text) = value, WallTime(rfc3339: text) != nil {
+                    html.time(asWritten: text)
+                } else {
+                    html.text("\(value.words) \(unit)")
+                }
                 html.raw("</li>")
             }
         }

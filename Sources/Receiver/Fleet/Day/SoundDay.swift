@@ -9,9 +9,8 @@ struct SoundChunk {
     var file: String
     /// dBFS; nil if not reported.
     var level: Double?
-
-    /// The suffix of a spectrogram's name, after the file's name.
-    static let picture = ".png"
+    /// Samples per second; nil if not reported.
+    var rate: Double?
 
     /// Returns whether a name is that of an audio file: no path, and a known format.
     static func isFile(_ name: String) -> Bool {
@@ -60,7 +59,8 @@ struct SoundDay {
             start: start,
             end: min(longest, max(start, end ?? start + (length ?? 0))),
             file: file,
-            level: record.number("average_db_level")
+            level: record.number("average_db_level"),
+            rate: record.number("sample_rate")
         )
     }
 

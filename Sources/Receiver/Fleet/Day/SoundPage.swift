@@ -14,13 +14,19 @@ extension HTML {
                 guard count > 0 else { continue }
                 let name = hour < 10 ? "0\(hour)" : "\(hour)"
                 html.raw("<li>")
-                html.element("a", [("href", "\(path)/\(name)")], "\(name) h")
+                html.element("a", [("href", "\(path)/\(name)")]) { $0.hour(hour, day) }
                 html.text(" ")
                 let chunks = Words.count(count, "chunk", "chunks")
                 html.element("span", [("class", "soft")], chunks)
                 html.raw("</li>")
             }
         }
+    }
+
+    /// Adds an hour of a day; the page's script shows when it begins in the viewer's time zone.
+    mutating func hour(_ hour: Int, _ day: Day) {
+        let start = WallTime(milliseconds: day.start + Int64(hour) * 3_600_000)
+        element("time", [("datetime", start.rfc3339)], hour < 10 ? "0\(hour) h" : "\(hour) h")
     }
 
     /// Adds the level over the day; the page's script draws it.
@@ -33,8 +39,9 @@ extension HTML {
         element("figure", plot) { html in
             html.element("figcaption") { html in
                 html.element("b", "Level")
-                let span = "\(Words.decimal(quietest, 0)) to \(Words.decimal(loudest, 0)) dBFS"
-                html.text(" The loudest of each five minutes, \(span).")
+                let (low, high) = (Words.decimal(quietest, 0), Words.decimal(loudest, 0))
+                let span = low == high ? high : "\(low) to \(high)"
+                html.text(" The loudest of each five minutes, \(span) dBFS. Click to listen.")
             }
         }
     }
@@ -56,17 +63,18 @@ struct SoundPage {
     private static let mostChunks = 4000
 
     let device: String
+    let names: KnownNames
     let day: Day
     let stream: String
     let hour: Int
     let chunks: [SoundChunk]
     let now: Int64
-    private let hasSpectrograms = Spectrograms.canBeMade
 
     func html() -> HTML {
-        let title = "\(device), \(day.name) \(hour) h – Waypost fleet"
-        return .page(title, now: now, loads: [.script("/sound.js")]) { html in
-            html.heading(device, day, "\(hour) h")
+        let title = "\(names.title(device)), \(day.name) \(hour) h – Waypost fleet"
+        return .page(title, now: now, loads: [.script("/spectrogram.js"), .script("/sound.js")]) {
+            html in
+            html.heading(device, day, label: names.label(device)) { $0.hour(hour, day) }
             html.raw(#"<div id="hour" class="hour screen" hidden></div>"#)
             html.raw(
                 """
@@ -87,40 +95,6 @@ struct SoundPage {
         }
     }
 
-    /// Adds a spectrogram with its axes, which is loaded only when opened.
-    private func spectrogram(
-        _ chunk: SoundChunk,
-        _ address: String,
-        _ name: String,
-        _ html: inout HTML
-    ) {
-        html.element("details") { html in
-            html.element("summary", "Spectrogram")
-            html.element("div", [("class", "spectrum")]) { html in
-                html.raw(
-                    """
-                    <span class="hz" aria-hidden="true"><span>8000 Hz</span><span>4000 Hz</span><span>0 Hz</span></span>
-                    """
-                )
-                let (width, height) = Spectrograms.size
-                html.open(
-                    "img",
-                    [
-                        ("src", address + SoundChunk.picture), ("loading", "lazy"),
-                        ("width", "\(width)"), ("height", "\(height)"),
-                        ("alt", "Spectrogram. \(name), 0 to 8 kHz upwards"),
-                    ]
-                )
-                let length = Double(min(chunk.end - chunk.start, Spectrograms.longest)) / 1000
-                html.element("span", [("class", "seconds"), ("aria-hidden", "true")]) { html in
-                    for part in [0, 0.25, 0.5, 0.75, 1] {
-                        html.element("span", "\(Words.decimal(length * part, 1)) s")
-                    }
-                }
-            }
-        }
-    }
-
     private func pause(_ from: Int64, _ to: Int64, _ html: inout HTML) {
         html.element("tr", [("class", "pause")]) { html in
             let seconds = Words.decimal(Double(to - from) / 1000, 1)
@@ -132,6 +106,8 @@ struct SoundPage {
         let address = "/device/\(device)/\(day.name)/\(stream)/\(chunk.file)"
         let place: [HTML.Attribute] = [
             ("id", chunk.file), ("data-start", "\(chunk.start)"), ("data-end", "\(chunk.end)"),
+            ("data-level", chunk.level.map { Words.decimal($0, 1) } ?? ""),
+            ("data-rate", chunk.rate.map { Words.decimal($0, 0) } ?? ""),
         ]
         html.element("tr", place) { html in
             html.element("th", [("scope", "row")]) { $0.time(chunk.start, seconds: true) }
@@ -151,7 +127,6 @@ struct SoundPage {
                     html.text("Download")
                     html.element("span", [("class", "hidden")], " \(name)")
                 }
-                if hasSpectrograms { spectrogram(chunk, address, name, &html) }
             }
         }
     }

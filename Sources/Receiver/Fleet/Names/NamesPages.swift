@@ -126,15 +126,15 @@ extension HTML {
     /// Adds a beacon's label with its id, or the id alone; an editor gets a link to name it.
     mutating func beacon(_ id: String, _ names: KnownNames, isEditor: Bool) {
         text(names.beacons[id] ?? id)
-        if names.beacons[id] != nil {
+        if isEditor {
             text(" ")
-            element("span", [("class", "under")], id)
+            element("a", [("class", "act screen"), ("href", BeaconNamesPage.address(id))]) { html in
+                html.text("Name")
+                html.element("span", [("class", "hidden")], " \(id)")
+            }
         }
-        guard isEditor else { return }
+        guard names.beacons[id] != nil else { return }
         text(" ")
-        element("a", [("class", "act screen"), ("href", BeaconNamesPage.address(id))]) { html in
-            html.text("Name")
-            html.element("span", [("class", "hidden")], " \(id)")
-        }
+        element("span", [("class", "under")], id)
     }
 }

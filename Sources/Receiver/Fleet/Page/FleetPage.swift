@@ -35,7 +35,6 @@ final class FleetPage: Sendable {
             enrolments: enrolments,
             names: try Names(directory: directory),
             fleet: fleet,
-            spectrograms: try Spectrograms(directory: directory),
             libraries: libraries
         )
         openPages = try LivePages(changes: { fleet.changes }) { [viewers] session in
@@ -100,6 +99,7 @@ final class FleetPage: Sendable {
         "/icon.svg": file("image/svg+xml", Style.icon),
         "/live.js": file(script, LiveScript.text), "/plots.js": file(script, PlotScript.text),
         "/map.js": file(script, MapScript.text), "/sound.js": file(script, SoundScript.text),
+        "/spectrogram.js": file(script, SpectrogramScript.text),
     ]
 
     private static let script = "text/javascript; charset=utf-8"

@@ -8,7 +8,6 @@ struct FleetRenderings: Sendable {
     let enrolments: Enrolments
     let names: Names
     let fleet: Fleet
-    let spectrograms: Spectrograms
     let libraries: WebLibraries
     /// The names at the time of this request.
     private(set) var known = KnownNames()
@@ -23,7 +22,7 @@ struct FleetRenderings: Sendable {
 
     /// `now`: milliseconds since 1970.
     func answer(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
-        if head.path == "/" { return HTTPAnswer(page: try overview(head, at: now)) }
+        if head.path == "/" { return try overview(head, at: now) }
         if head.path == "/beacons" { return HTTPAnswer(page: beacons(head, at: now).html()) }
         let parts = head.path.split(separator: "/").map(String.init)
         guard parts.count > 1, isName(parts[1]) else { throw Self.nothing }
@@ -41,15 +40,17 @@ struct FleetRenderings: Sendable {
 
     static var nothing: HTTPRefusal { HTTPRefusal(status: 404, reason: "no such page") }
 
-    private func overview(_ head: RequestHead, at now: Int64) throws -> HTML {
+    private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let (devices, note) = try fleet.look(at: now)
-        return OverviewPage(
+        let page = OverviewPage(
             devices: devices.sorted(by: DeviceView.isBefore),
             names: known,
             filter: DeviceFilter(head.query),
             now: now,
-            note: note
-        ).html()
+            note: note,
+            libraries: libraries
+        )
+        return HTTPAnswer(page: page.html(), tiles: page.hasMap ? libraries.tiles : nil)
     }
 
     /// Throws an HTTPRefusal for a device that has neither sent nor enrolled.

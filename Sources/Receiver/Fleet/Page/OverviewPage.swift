@@ -11,9 +11,10 @@ struct OverviewPage {
     let now: Int64
     /// A warning about the data; nil if there is none.
     let note: String?
+    let libraries: WebLibraries
 
     func html() -> HTML {
-        .page(title, now: now, isLive: true) { html in
+        .page(title, now: now, isLive: true, loads: libraries.map) { html in
             html.element("h1", "Devices")
             html.note(note)
             guard !devices.isEmpty else {
@@ -31,6 +32,8 @@ struct OverviewPage {
             map(shown, &html)
         }
     }
+
+    var hasMap: Bool { devices.contains { $0.vitals.place != nil } }
 
     private var title: String {
         let urgent = devices.filter { $0.level >= .critical }.count
@@ -92,18 +95,23 @@ struct OverviewPage {
         guard let map = PlaceMap(points) else { return }
         html.raw("<h2>Last positions</h2>")
         let count = Words.count(Int64(placed.count), "device", "devices")
-        map.draw(&html, label: "The last positions of \(count)") { html in
-            // Devices in trouble are drawn last, on top.
-            for (device, place) in placed.reversed() {
-                let at = (map.x(place.longitude), map.y(place.latitude))
-                dot(device, at, isNamed: placed.count <= Self.mostNames, &html)
+        let box: [HTML.Attribute] = [
+            ("data-devices", ""), ("data-tiles", libraries.tiles?.text ?? ""),
+        ]
+        html.element("div", box) { html in
+            map.draw(&html, label: "The last positions of \(count)") { html in
+                // Devices in trouble are drawn last, on top.
+                for (device, place) in placed.reversed() {
+                    dot(device, place, on: map, isNamed: placed.count <= Self.mostNames, &html)
+                }
             }
         }
     }
 
     private func dot(
         _ device: DeviceView,
-        _ at: (x: Double, y: Double),
+        _ place: Vitals.Place,
+        on map: PlaceMap,
         isNamed: Bool,
         _ html: inout HTML
     ) {
@@ -111,7 +119,9 @@ struct OverviewPage {
         let link: [HTML.Attribute] = [
             ("href", "/device/\(device.id)"), ("class", device.level.name),
             ("aria-label", "\(title), \(device.level.name)"),
+            ("data-at", "\(place.latitude),\(place.longitude)"),
         ]
+        let at = (x: map.x(place.longitude), y: map.y(place.latitude))
         html.element("a", link) { html in
             let (x, y) = (PlaceMap.text(at.x), PlaceMap.text(at.y))
             html.element("circle", [("cx", x), ("cy", y), ("r", "6")]) {

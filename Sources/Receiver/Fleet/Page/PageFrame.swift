@@ -158,17 +158,20 @@ extension HTML {
     mutating func heading(
         _ device: String,
         _ day: Day,
-        _ part: String? = nil,
-        label: String? = nil
+        label: String? = nil,
+        part: ((inout HTML) -> Void)? = nil
     ) {
         element("h1") { html in
             html.element("a", [("href", "/device/\(device)")], label ?? device)
             html.text(", ")
             if let part {
-                html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
-                html.text(", \(part)")
+                html.element("a", [("href", "/device/\(device)/\(day.name)")]) {
+                    $0.element("time", day.name)
+                }
+                html.text(", ")
+                part(&html)
             } else {
-                html.text(day.name)
+                html.element("time", day.name)
             }
             guard label != nil else { return }
             html.text(" ")

@@ -35,13 +35,11 @@ struct ReportedHealth: Sendable {
 
     /// Finds the newest health record among the newest records of a device's streams.
     init?(_ latest: [String: (time: Int64, line: String)]) {
-        let found = latest.filter { stream, record in
-            stream == Self.usualStream || record.line.contains(text: #""uptime_s":"#)
-        }
-        for (stream, record) in found.sorted(by: { $0.value.time > $1.value.time }) {
+        for (stream, record) in latest.sorted(by: { $0.value.time > $1.value.time }) {
             let health = Array(record.line.utf8).withUnsafeBytes { bytes in
-                RecordLine(ByteView(bytes, isMapped: false)).flatMap {
-                    ReportedHealth($0, stream: stream, time: record.time)
+                RecordLine(ByteView(bytes, isMapped: false)).flatMap { line in
+                    stream == Self.usualStream || line["uptime_s"] != nil
+                        ? ReportedHealth(line, stream: stream, time: record.time) : nil
                 }
             }
             guard let health else { continue }

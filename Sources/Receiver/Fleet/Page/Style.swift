@@ -51,11 +51,12 @@ enum Style {
         th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line); }
         tbody tr:last-child > * { border-bottom: 0; }
         thead th { font-size: .85rem; font-weight: 600; color: var(--soft); white-space: nowrap; }
-        tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 8rem; }
+        tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 11rem; }
         td { overflow-wrap: anywhere; }
+        td[data-label=Source] { min-width: 6rem; }
         td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
         time, .place { white-space: nowrap; font-variant-numeric: tabular-nums; }
-        .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .75rem 1.5rem; margin: 1rem 0;
+        .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: .75rem 1.5rem; margin: 1rem 0;
           background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem; }
         .facts > div { min-width: 0; }
         dt { color: var(--soft); font-size: .85rem; }
@@ -70,6 +71,14 @@ enum Style {
         .map .scale { stroke: var(--ink); stroke-width: 1.5; }
         .map circle { fill: currentColor; stroke: var(--card); stroke-width: 1.5; }
         .map a:focus-visible { outline: none; }
+        .leaflet .dot { position: absolute; transform: translate(-12px, -50%); display: flex; align-items: center; gap: 2px; min-width: 24px;
+          min-height: 24px; white-space: nowrap; text-decoration: none; color: var(--ink); }
+        .leaflet .dot.left { transform: translate(calc(12px - 100%), -50%); flex-direction: row-reverse; }
+        .leaflet .dot i { flex: none; width: 16px; height: 16px; margin: 4px; border-radius: 50%; background: currentColor;
+          border: 2px solid var(--card); }
+        .leaflet .dot span:not(:empty) { background: var(--card); padding: 0 .3rem; border-radius: 4px; }
+        .leaflet .dot:hover span { text-decoration: underline; }
+        .leaflet .dot:focus-visible { outline: 3px solid var(--link); }
         .map a:focus-visible circle { stroke: var(--link); stroke-width: 4; }
         .map .track { fill: none; stroke: var(--link); stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
         .map .hole { stroke: var(--late); stroke-width: 1.5; stroke-dasharray: 4 4; }
@@ -92,29 +101,35 @@ enum Style {
         .range { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; margin: .75rem 0; }
         .range[hidden], .hour[hidden] { display: none; }
         [aria-pressed=true] { border-color: var(--link); box-shadow: inset 0 0 0 1px var(--link); }
-        .map.leaflet { height: min(70vh, 34rem); isolation: isolate; font: inherit; }
+        .map.leaflet { max-width: none; height: min(70vh, 34rem); isolation: isolate; font: inherit; }
         .leaflet .leaflet-bar a, .leaflet .leaflet-tooltip, .leaflet .leaflet-control-attribution,
           .leaflet .leaflet-control-scale-line { background: var(--card); color: var(--ink); border-color: var(--soft); text-shadow: none; }
         .leaflet .leaflet-bar a { width: 44px; height: 44px; line-height: 44px; }
         .leaflet .leaflet-disabled { color: var(--soft); }
         .degrees { color: var(--soft); font-size: .75rem; white-space: nowrap; }
-        .degrees.latitude { transform-origin: 0 0; margin-left: -5.5rem !important; }
+        .degrees.latitude { width: 5.5rem !important; margin-left: -5.75rem !important; text-align: right; }
         .degrees.longitude { margin-left: 3px !important; }
-        .hour { position: sticky; top: 0; z-index: 1; display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center;
-          background: var(--paper); padding: .5rem 0; }
+        .hour { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; background: var(--paper); padding: .5rem 0; }
         .hour button { min-width: 8.5rem; }
-        .hour label { flex: 1 1 12rem; position: relative; }
-        .hour input { width: 100%; min-height: 44px; accent-color: var(--link); }
+        .at { font-variant-numeric: tabular-nums; }
+        .axes { flex: 1 0 100%; display: grid; grid-template-columns: 3.5rem minmax(0, 1fr); gap: .15rem .5rem; font-size: .8rem;
+          color: var(--soft); font-variant-numeric: tabular-nums; }
+        .axes[hidden] { display: none; }
+        .axes label { position: relative; display: block; height: 3.5rem; background: var(--card); border: 1px solid var(--line); }
+        .axes.spectrum label { height: 11rem; background: #000; }
+        .axes canvas { display: block; width: 100%; height: 100%; }
+        .axes i { position: absolute; top: 0; bottom: 0; left: 0; width: 2px; margin-left: -1px; background: var(--link); pointer-events: none; }
+        .spectrum i { background: #fff; }
+        .axes input { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0; opacity: 0; cursor: crosshair; }
+        .axes input::-webkit-slider-thumb { appearance: none; width: 1px; }
+        .axes label:has(:focus-visible) { outline: 3px solid var(--link); outline-offset: 2px; }
+        .units { display: flex; flex-direction: column; justify-content: space-between; text-align: right; }
+        .times { grid-column: 2; display: flex; justify-content: space-between; }
         .playing th, tr:target th { box-shadow: inset 4px 0 0 var(--link); }
-        tr:target { scroll-margin-top: 8rem; }
-        .spectrum { display: grid; grid-template-columns: auto minmax(0, 640px); gap: .25rem .5rem; font-size: .8rem; color: var(--soft); }
-        .spectrum .hz { display: flex; flex-direction: column; justify-content: space-between; text-align: right; }
-        .spectrum .seconds { grid-column: 2; display: flex; justify-content: space-between; }
         .beacon { margin: 1rem 0; padding-top: .25rem; border-top: 1px solid var(--line); break-inside: avoid; }
         h3 { font-size: 1rem; margin: .5rem 0 0; overflow-wrap: anywhere; }
         .pause td { color: var(--late); text-align: center; }
         audio { vertical-align: middle; max-width: 100%; }
-        details img { max-width: 100%; height: auto; background: #000; }
         summary { cursor: pointer; min-height: 44px; line-height: 44px; }
         .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
         .strip .cover, .legend .cover { fill: var(--fine); }
@@ -142,6 +157,7 @@ enum Style {
         .login input { font: inherit; width: 100%; min-height: 44px; padding: .4rem .6rem; color: var(--ink);
           background: var(--paper); border: 1px solid var(--soft); border-radius: 6px; }
         .login button { margin-top: 1rem; width: 100%; }
+        .login button, .names button { background: var(--link); border-color: var(--link); color: var(--paper); font-weight: 600; }
         .wrong { color: var(--late); font-weight: 600; }
         @media (max-width: 760px) {
           .fold thead { position: absolute; left: -999rem; }
@@ -154,12 +170,21 @@ enum Style {
           .fold td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
           .fold td:empty { display: none; }
           .fold br { display: none; }
+          .fold .playing th, .fold tr:target th { padding-left: .6rem; }
+          header form { order: 1; } header .time, header [role=status] { order: 2; }
+          .facts { grid-template-columns: 1fr 1fr; gap: .75rem 1rem; padding: .75rem; font-size: .9rem; }
+          .axes .times span:nth-child(even) { display: none; }
+          .axes.spectrum label { height: 8rem; }
           .timeline, .timeline thead, .timeline tbody, .timeline tr { display: block; }
           .timeline th, .timeline td { display: block; width: auto; white-space: normal; }
           .timeline thead th:first-child { position: absolute; left: -999rem; }
           .map circle { r: 9px; }
           .map text { font-size: 17px; }
           .map .name { font-size: 19px; }
+        }
+        @media (min-width: 761px) and (min-height: 45rem) {
+          .hour { position: sticky; top: 0; z-index: 1; }
+          tr:target { scroll-margin-top: 22rem; }
         }
         @media print {
           :root { color-scheme: light; --paper: #fff; --card: #fff; --ink: #000; --soft: #333; --line: #999; --link: #000;

@@ -33,6 +33,8 @@ enum LiveScript {
 
           // Changes only what differs, so that focus and scroll position stay.
           function patch(old, fresh) {
+            // A map that its own script has drawn.
+            if (old.update && fresh.matches?.("[data-devices]")) return old.update(fresh);
             if (old.isEqualNode(fresh)) return;
             const [before, after] = [[...old.childNodes], [...fresh.childNodes]];
             if (old.nodeName !== fresh.nodeName || !before.length || before.length !== after.length)
@@ -52,8 +54,9 @@ enum LiveScript {
             document.title = page.title;
             patch(document.querySelector(".time"), time);
             patch(document.querySelector("main"), page.querySelector("main"));
+            dispatchEvent(new Event("patched"));
             if (!link || (held.isConnected && held.getAttribute("href") === link)) return;
-            // The table and the map each have such a link.
+            // The table and the map may each have such a link.
             [...document.querySelectorAll("a")]
               .find(one => one.nodeName === held.nodeName && one.getAttribute("href") === link)
               ?.focus({ preventScroll: true });

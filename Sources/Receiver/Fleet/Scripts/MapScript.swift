@@ -1,4 +1,4 @@
-// The script that draws a day's track with leaflet, from the read API, in place of the drawing.
+// The script that draws tracks (from the read API) and devices with leaflet, in place of the drawings.
 
 enum MapScript {
     static let text: StaticString = """
@@ -66,31 +66,40 @@ enum MapScript {
               }
               for (let n = Math.ceil(bounds.getWest() / step); n * step < bounds.getEast(); n++) {
                 L.polyline([[bounds.getSouth(), n * step], [bounds.getNorth(), n * step]], style).addTo(lines);
-                label([bounds.getNorth(), n * step], `${Math.abs(n * step).toFixed(digits)}° ${n < 0 ? "W" : "E"}`, "longitude");
+                // Not below the buttons.
+                if (map.latLngToContainerPoint([0, n * step]).x > 64) label([bounds.getNorth(), n * step], `${Math.abs(n * step).toFixed(digits)}° ${n < 0 ? "W" : "E"}`, "longitude");
               }
             };
             map.on("moveend", draw);
             return draw;
           }
 
-          function draw(box, fixes) {
-            const found = parts(fixes), all = fixes.map(fix => fix.at);
+          // Puts a map in place of the drawing; `bounds`: what it shows.
+          function open(box, bounds) {
             const place = document.createElement("div");
             place.className = "map leaflet";
             place.setAttribute("role", "application");
             place.setAttribute("aria-label", box.querySelector("svg").getAttribute("aria-label"));
             box.replaceChildren(place);
             // One finger and the wheel scroll the page.
-            const map = L.map(place, { maxZoom: 19, scrollWheelZoom: false, dragging: !L.Browser.mobile, tap: false, attributionControl: false });
-            map.fitBounds(L.latLngBounds(all).pad(.05), { maxZoom: 16, animate: false });
-            L.control.scale({ maxWidth: 160 }).addTo(map);
             const { tiles } = box.dataset;
+            const map = L.map(place, { maxZoom: 19, zoomSnap: tiles ? 1 : .25, scrollWheelZoom: false, dragging: !L.Browser.mobile, tap: false, attributionControl: false });
+            map.fitBounds(bounds, { maxZoom: 16, animate: false });
+            L.control.scale({ maxWidth: 160 }).addTo(map);
             if (tiles) {
               const { hostname } = new URL(tiles), source = L.control.attribution({ prefix: false }).addTo(map);
               source.addAttribution(/(^|[.])openstreetmap[.]org$/.test(hostname) ? "© OpenStreetMap contributors" : `Tiles: ${hostname}`);
               new Tiles(tiles).addTo(map);
+            } else {
+              const redraw = grid(map);
+              redraw();
+              matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
             }
-            const redraw = tiles ? () => {} : grid(map);
+            return map;
+          }
+
+          function draw(box, fixes) {
+            const found = parts(fixes), map = open(box, L.latLngBounds(fixes.map(fix => fix.at)).pad(.05));
             const line = { color: css("--link"), weight: 3 }, hole = { color: css("--late"), weight: 2, dashArray: "4 6", interactive: false };
             const lines = found.map((part, index) => {
               if (index) L.polyline([found[index - 1].at(-1).at, part[0].at], hole).addTo(map);
@@ -105,17 +114,51 @@ enum MapScript {
             const dots = [["start", fixes[0], 5], ["end", fixes.at(-1), 8]].map(([name, fix, radius]) =>
               L.circleMarker(fix.at, { radius, color: css("--card"), fillColor: css("--link"), fillOpacity: 1, weight: 2 })
                 .addTo(map).bindTooltip(`${name}, ${time(fix.time)}`));
-            redraw();
             matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
               for (const one of lines) one.setStyle({ color: css("--link") });
               for (const one of dots) one.setStyle({ color: css("--card"), fillColor: css("--link") });
-              redraw();
             });
+          }
+
+          // The links of the drawing, as links on the map; a live page brings new ones.
+          function devices(box) {
+            const links = page => [...page.querySelectorAll("svg a")], at = link => link.dataset.at.split(",").map(Number);
+            const drawing = box.firstElementChild, map = open(box, L.latLngBounds(links(box).map(at)).pad(.15)), known = new Map();
+            // Names on the right lie left of their dots.
+            const turn = () => known.forEach(({ dot, marker }) =>
+              dot.classList.toggle("left", map.latLngToContainerPoint(marker.getLatLng()).x > .6 * map.getSize().x));
+            map.on("moveend", turn);
+            box.update = fresh => {
+              const found = links(fresh), left = new Set(known.keys());
+              for (const [order, link] of found.entries()) {
+                const address = link.getAttribute("href"), title = link.getAttribute("aria-label");
+                left.delete(address);
+                if (!known.has(address)) {
+                  const dot = document.createElement("a"), icon = L.divIcon({ className: "", html: dot, iconSize: null });
+                  dot.href = address;
+                  known.set(address, { dot, marker: L.marker(at(link), { icon, keyboard: false, interactive: false }).addTo(map) });
+                }
+                const { dot, marker } = known.get(address);
+                [dot.className, dot.title] = ["dot", title];
+                dot.setAttribute("aria-label", title);
+                dot.replaceChildren(document.createElement("i"), document.createElement("span"));
+                dot.firstChild.className = link.getAttribute("class");
+                dot.lastChild.textContent = link.querySelector("text")?.textContent ?? "";
+                // Devices in trouble come last, and lie on top.
+                marker.setLatLng(at(link)).setZIndexOffset(1000 * order);
+              }
+              turn();
+              for (const address of left) { known.get(address).marker.remove(); known.delete(address); }
+            };
+            box.update(drawing);
           }
 
           // If the fixes cannot be loaded, the drawing stays.
           for (const box of document.querySelectorAll("[data-track]"))
             fixes({ ...box.dataset, stream: box.dataset.track }).then(found => { if (found.length) draw(box, found); }).catch(() => {});
+          const overview = () => { for (const box of document.querySelectorAll("[data-devices]")) if (!box.update) devices(box); };
+          addEventListener("patched", overview);
+          overview();
         })();
 
         """

@@ -45,7 +45,7 @@ enum PlotScript {
             hover.textContent = "";
             graphs.set(figure, new Dygraph(graph, rows, {
               labels: ["Time", "value"], customBars: true, ylabel: unit, yLabelWidth: 16, dateWindow: shown, interactionModel: model,
-              axisLabelFontSize: 12, strokeWidth: 1.5, highlightCircleSize: 4, axes: { y: { axisLabelWidth: 48, pixelsPerLabel: 24 } }, ...colours(),
+              axisLabelFontSize: 12, strokeWidth: 1.5, highlightCircleSize: 4, axes: { y: { axisLabelWidth: 60, pixelsPerLabel: 24 } }, ...colours(),
               highlightCallback: (event, x, points) => {
                 const value = points[0]?.yval, row = rows.find(row => +row[0] === x)?.[1];
                 if (!row || !Number.isFinite(value)) return;
@@ -109,7 +109,7 @@ enum PlotScript {
                 const value = level === "" ? null : +level;
                 return [new Date(end - DAY + (index + .5) * 300000), [value, value, value]];
               });
-              draw(figure, found, "dBFS", { valueRange: [-90, 0], drawPoints: true, pointSize: 2, clickCallback: (event, x) => {
+              draw(figure, found, "dBFS", { valueRange: [-90, 0], drawPoints: true, pointSize: 3, clickCallback: (event, x) => {
                 location.href = `${figure.dataset.sound}?at=${Math.round(x)}`;
               } });
             }
