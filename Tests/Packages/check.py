@@ -211,7 +211,7 @@ class Check:
             hosts.write("127.0.0.1 server.lan\n")
         run("apt-get", "install", "-y", "-q", "--no-install-recommends", "caddy")
         words = run("waypost-receiver", "setup", "--host", "server.lan")
-        copy, enroll = re.findall(r"^  sudo (.*)$", words, re.MULTILINE)
+        enroll, copy = re.findall(r"^  sudo (.*)$", words, re.MULTILINE)
         os.chdir("/root")
         # Server and device are one machine here: nothing to send.
         run("sh", "-c", copy.split(" && scp ")[0])
@@ -225,7 +225,7 @@ class Check:
         device = (STATE / "device_id").read_text().strip()
         for stream in PLACES, "waypost_health":
             wait(stream, lambda: stream in viewer.sees(f"/api/v1/devices/{device}"), 4 * LIMIT)
-        assert device in viewer.sees("/") and "Power" in viewer.sees(f"/device/{device}")
+        assert device in viewer.sees("/") and "Waiting on the device" in viewer.sees(f"/device/{device}")
         return f"{time.monotonic() - began:.0f} s after it was enrolled"
 
     def server_purged(self):
