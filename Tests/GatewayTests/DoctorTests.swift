@@ -271,3 +271,21 @@ import Testing
         #expect(!text.contains("\u{1B}"))
     }
 }
+
+@Suite struct CertificateEndTests {
+    /// Hours that a certificate lives, hours left of them, and the days that the warning tells.
+    private static let cases: [(life: Int64, left: Int64, told: Int64?)] = [
+        (90 * 24, 14 * 24 + 1, nil), (90 * 24, 14 * 24, 14), (90 * 24, 1, 0), (12, 3, nil),
+        (12, 2, 0),
+    ]
+
+    @Test(arguments: cases) func warning_comesWhereARenewalIsOverdue(
+        life: Int64,
+        left: Int64,
+        told: Int64?
+    ) {
+        let now = WallTime.release
+        let start = now + .seconds((left - life) * 3600)
+        #expect(ServerCheck.late(start...now + .seconds(left * 3600), at: now) == told)
+    }
+}

@@ -7,19 +7,23 @@ apt repository with both (a trial of deploy/release), /other the same signed by 
 import functools
 import grp
 import hashlib
+import http.cookiejar
 import http.server
 import json
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import sqlite3
+import ssl
 import subprocess
 import sys
 import threading
 import time
 import traceback
 import urllib.error
+import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Torture"))
@@ -113,6 +117,20 @@ def ask(path, body=None, fields=()):
         return 0, str(error)
 
 
+class Viewer:
+    """Who has logged in to the server's page with a link."""
+
+    def __init__(self, link, authority):
+        tls = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=authority))
+        self.browser = urllib.request.build_opener(tls, urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+        self.site, secret = link.split("/login?once=")
+        self.browser.open(f"{self.site}/login", f"once={urllib.parse.quote(secret)}".encode(), timeout=30)
+
+    def sees(self, path):
+        with self.browser.open(self.site + path, timeout=30) as answer:
+            return answer.read().decode()
+
+
 class Server:
     """The receiver of its own package, at an address that stays."""
 
@@ -144,7 +162,7 @@ class Check:
     def all(self):
         return [self.other_key, self.server_installed, self.server_enrols, self.installed, self.enrolled, self.upgraded,
                 self.rolled_back, self.newer_data, self.newer_database, self.wrong_configuration, self.disabled,
-                self.removed, self.purged, self.server_purged]
+                self.removed, self.purged, self.first_data, self.server_purged]
 
     def other_key(self):
         """a repository that another key signed: refused, nothing can be installed; the right one is accepted"""
@@ -186,6 +204,29 @@ class Check:
         open_to_all = run("find", "/var/lib/waypost-receiver", "-perm", "/007").split()
         assert not open_to_all, open_to_all
         return run("waypost-receiver", "devices").splitlines()[-1].strip()
+
+    def first_data(self):
+        """setup with Caddy's own authority, and the commands that it prints: places and health are on the page, over TLS"""
+        with open("/etc/hosts", "a") as hosts:
+            hosts.write("127.0.0.1 server.lan\n")
+        run("apt-get", "install", "-y", "-q", "--no-install-recommends", "caddy")
+        words = run("waypost-receiver", "setup", "--host", "server.lan")
+        enroll, copy = re.findall(r"^  sudo (.*)$", words, re.MULTILINE)
+        os.chdir("/root")
+        # Server and device are one machine here: nothing to send.
+        run("sh", "-c", copy.split(" && scp ")[0])
+        install("now")
+        file = CONFIGURATION / "waypost.toml"
+        file.write_text(file.read_text().replace(
+            "[location]", f'[location]\ngpsd = "{self.walk.address}"\ninterval = "1s"').replace("[upload]", '[upload]\ninterval = "10s"'))
+        began = time.monotonic()
+        run(*enroll.split())
+        viewer = Viewer(re.search(r"https://server\.lan/login\S+", words)[0], "/root/root.crt")
+        device = (STATE / "device_id").read_text().strip()
+        for stream in PLACES, "waypost_health":
+            wait(stream, lambda: stream in viewer.sees(f"/api/v1/devices/{device}"), 4 * LIMIT)
+        assert device in viewer.sees("/") and "Waiting on the device" in viewer.sees(f"/device/{device}")
+        return f"{time.monotonic() - began:.0f} s after it was enrolled"
 
     def server_purged(self):
         """apt purge waypost-receiver: the records stay, and words on how to delete them"""

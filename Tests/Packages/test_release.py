@@ -181,9 +181,8 @@ class ReleaseTests(unittest.TestCase):
         self.assertIn(f"no packages and .buildinfo of version {NEW}", self.trial(self.folder / "none", debs=self.old, is_good=False))
 
 
-@unittest.skipUnless(all(map(shutil.which, TOOLS)), f"needs {', '.join(TOOLS)}")
-class RefusalTests(unittest.TestCase):
-    """A real release, in a clone whose .ci/run fails."""
+class Clone(unittest.TestCase):
+    """A clone whose .ci/run fails, and a key; no trial."""
 
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -222,11 +221,17 @@ class RefusalTests(unittest.TestCase):
         path.write_text(edit(before))
         self.assertNotEqual(path.read_text(), before, name)
 
+    def release(self, *options, version=NEW, is_good=True):
+        return run(self.clone / "deploy/release", version, *options, is_good=is_good, env=self.environment)
+
     def refused(self, *options, version=NEW):
-        words = run(self.clone / "deploy/release", version, *options, is_good=False, env=self.environment)
+        words = self.release(*options, version=version, is_good=False)
         self.assertFalse((self.clone / "release" / version).exists())
         return words
 
+
+@unittest.skipUnless(all(map(shutil.which, TOOLS)), f"needs {', '.join(TOOLS)}")
+class RefusalTests(Clone):
     def test_failedTests(self):
         words = self.refused()
         self.assertIn("the tests ran", words)
@@ -264,6 +269,84 @@ class RefusalTests(unittest.TestCase):
 
     def test_noVersion(self):
         self.assertIn("is not a version", self.refused(version="../x"))
+
+
+@unittest.skipUnless(all(map(shutil.which, TOOLS)), f"needs {', '.join(TOOLS)}")
+class TwoStepTests(Clone):
+    """What needs no key in one place, signed in another."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("Package.swift", "Package.resolved"):
+            shutil.copy(TOP / name, self.clone / name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.debs, self.old = self.folder / "debs", self.folder / "previous" / f"v{OLD}"
+        for folder, version in ((self.debs, NEW), (self.old, OLD)):
+            folder.mkdir(parents=True)
+            make_package(folder, version)
+            shutil.rmtree(folder / f"tree-{version}")
+        # Stands for a build, which takes a quarter of an hour.
+        self.script("deploy/package", f'mkdir -p "$4"; cp {self.debs}/* "$4"')
+        self.commit()
+        words = self.release("--unsigned", "--arch", "amd64", "--no-image", "--url", "http://127.0.0.1:1")
+        self.assertNotIn("the tests ran", words)
+        self.unsigned = self.folder / "artifact"
+        shutil.move(self.clone / f"release/{NEW}.unsigned", self.unsigned)
+        self.sums()
+
+    def sums(self):
+        """Writes and signs those of the earlier release."""
+        name = f"waypost_{OLD}_amd64.deb"
+        (self.old / "SHA256SUMS").write_text(f"{hashlib.sha256((self.old / name).read_bytes()).hexdigest()}  {name}\n")
+        run("gpg", "--yes", "--armor", "--detach-sign", "--output", self.old / "SHA256SUMS.asc", self.old / "SHA256SUMS", env=self.environment)
+
+    def sign(self, is_good=True):
+        return (self.release if is_good else self.refused)("--sign", self.unsigned, "--previous", self.old.parent, "--url", "http://127.0.0.1:1")
+
+    def test_makesARelease_withThePackagesOfTheEarlierOne(self):
+        self.assertFalse(list(self.unsigned.rglob("*.asc")) + list(self.unsigned.rglob("InRelease")))
+        self.sign()
+        made = self.clone / "release" / NEW
+        self.assertEqual({path.name for path in made.rglob("*.deb")}, {f"waypost_{OLD}_amd64.deb", f"waypost_{NEW}_amd64.deb"})
+        notes = (made / "RELEASE_NOTES.md").read_text()
+        self.assertNotIn("trial", notes)
+        self.assertIn("there is no card image", notes)
+        self.assertFalse((made / "commit").exists())
+        run("gpg", "--verify", made / "SHA256SUMS.asc", made / "SHA256SUMS", env=self.environment)
+        run("gpg", "--verify", made / "apt/dists/trixie/InRelease", env=self.environment)
+
+    def test_changedFile(self):
+        with open(self.unsigned / f"waypost_{NEW}_amd64.deb", "ab") as file:
+            file.write(b"x")
+        self.assertIn("has other files than its SHA256SUMS says", self.sign(is_good=False))
+
+    def test_fileWithoutASum(self):
+        (self.unsigned / "waypost-more.deb").touch()
+        self.assertIn("has files that its SHA256SUMS does not name", self.sign(is_good=False))
+
+    def test_link(self):
+        (self.unsigned / "more").symlink_to("/etc/passwd")
+        self.assertIn("links or other special files", self.sign(is_good=False))
+
+    def test_otherCommit(self):
+        self.change("CHANGELOG.md", lambda text: text + "\n")
+        self.commit()
+        self.assertIn("was made from another commit", self.sign(is_good=False))
+
+    def test_earlierReleaseWithoutSignature(self):
+        (self.old / "SHA256SUMS.asc").unlink()
+        self.assertIn("has no signature of", self.sign(is_good=False))
+
+    def test_earlierReleaseOfAnotherKey(self):
+        run("gpg", "--batch", "--passphrase", "", "--quick-gen-key", "another", "ed25519", "sign", "never", env=self.environment)
+        run("gpg", "--yes", "--armor", "--local-user", "another", "--detach-sign", "--output", self.old / "SHA256SUMS.asc",
+            self.old / "SHA256SUMS", env=self.environment)
+        self.assertIn("has no signature of", self.sign(is_good=False))
+
+    def test_changedPackageOfAnEarlierRelease(self):
+        with open(self.old / f"waypost_{OLD}_amd64.deb", "ab") as file:
+            file.write(b"x")
+        self.assertIn("is not the package in", self.sign(is_good=False))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ import Upload
 struct ServerCheck {
     /// The timeout for all requests together.
     private static let patience = Duration.seconds(5)
-    /// Days before the end of a certificate that are a warning; renewal is due a month before.
-    private static let late = 14
 
     let input: DoctorInput
     private let deadline = SystemClock().now() + Self.patience
@@ -29,10 +27,10 @@ struct ServerCheck {
             )
         }
         let (token, tokenFinding) = readToken()
-        let (way, end) = reach(target, endpoint)
+        let (way, validity) = reach(target, endpoint)
         tell(way)
         guard way.state == .ok else { return tell(tokenFinding) }
-        certificate(target, endpoint, end).forEach(tell)
+        certificate(target, endpoint, validity).forEach(tell)
         tell(verified(target, token) ?? tokenFinding)
         input.report.flatMap(Self.waiting).map(tell)
     }
@@ -62,8 +60,9 @@ struct ServerCheck {
         return settings
     }
 
-    /// Checks DNS and the connection; returns the certificate's end, which `certificate` verifies.
-    private func reach(_ target: String, _ endpoint: Endpoint) -> (Finding, WallTime?) {
+    /// Checks DNS and the connection; returns the certificate's validity, which `certificate` verifies.
+    private func reach(_ target: String, _ endpoint: Endpoint) -> (Finding, ClosedRange<WallTime>?)
+    {
         let settings = settings(target)
         let proxy = ServerProbe.proxy(
             of: settings,
@@ -74,9 +73,9 @@ struct ServerCheck {
         if let proxy { return reach(endpoint.host, through: proxy, settings) }
         do {
             let addresses = try ServerProbe.addresses(of: endpoint.host)
-            let end = try ServerProbe.connect(settings, isVerified: false)
+            let validity = try ServerProbe.connect(settings, isVerified: false)
             let message = "\(endpoint.host) (\(addresses.first ?? "")) can be reached"
-            return (.ok("server", message), end)
+            return (.ok("server", message), validity)
         } catch {
             let next =
                 "check the network (`ip route`, `resolvectl query \(endpoint.host)`) and upload.endpoint"
@@ -89,11 +88,11 @@ struct ServerCheck {
         _ host: String,
         through proxy: ServerProbe.Proxy,
         _ settings: TransportSettings
-    ) -> (Finding, WallTime?) {
+    ) -> (Finding, ClosedRange<WallTime>?) {
         let path = "through the proxy \(proxy.address.blanked) (\(proxy.variable) of the gateway)"
         do {
-            let end = try ServerProbe.connect(settings, isVerified: false)
-            return (.ok("server", "\(host) can be reached \(path)"), end)
+            let validity = try ServerProbe.connect(settings, isVerified: false)
+            return (.ok("server", "\(host) can be reached \(path)"), validity)
         } catch {
             let next = "check the proxy, and \(proxy.variable) in `systemctl edit waypost`"
             return (.fail("server", "\(host) \(path): \(error)", next: next), nil)
@@ -103,10 +102,10 @@ struct ServerCheck {
     private func certificate(
         _ target: String,
         _ endpoint: Endpoint,
-        _ end: WallTime?
+        _ validity: ClosedRange<WallTime>?
     ) -> [Finding] {
         guard endpoint.isEncrypted else { return [] }
-        let date = end.map { String($0.rfc3339.prefix(10)) } ?? "an unknown date"
+        let date = validity.map { String($0.upperBound.rfc3339.prefix(10)) } ?? "an unknown date"
         do {
             _ = try ServerProbe.connect(settings(target))
         } catch {
@@ -119,18 +118,23 @@ struct ServerCheck {
                 )
             ]
         }
-        let left =
-            end.map { ($0.milliseconds - SystemClock().wall().milliseconds) / 86_400_000 } ?? 999
-        guard left > Self.late else {
-            return [
-                .warn(
-                    "certificate",
-                    "good until \(date), \(left) days more",
-                    next: "renew it on the server"
-                )
-            ]
+        if let validity, let left = Self.late(validity, at: SystemClock().wall()) {
+            let what = "good until \(date), \(left) days more"
+            return [.warn("certificate", what, next: "renew it on the server")]
         }
         return [.ok("certificate", "verified, good until \(date)")]
+    }
+
+    /// Returns the days that a certificate is still good for if it should have been renewed; nil before that.
+    ///
+    /// That is 14 days before its end, and for one of a short life the last sixth: authorities renew with
+    /// a third left, and Caddy's own issues for 12 hours.
+    static func late(_ validity: ClosedRange<WallTime>, at now: WallTime) -> Int64? {
+        let end = validity.upperBound.milliseconds
+        let day: Int64 = 86_400_000
+        let left = end - now.milliseconds
+        let late = min(14 * day, (end - validity.lowerBound.milliseconds) / 6)
+        return left > late ? nil : left / day
     }
 
     /// Reads the secret; returns it with the finding about its file.

@@ -260,6 +260,9 @@ package struct Pruning {
     }
 
     /// Deletes the rows of files that the archive does not have any more from the page's index.
+    ///
+    /// Not optimized, because the optimizer of Swift 6.0.3 crashes on it (CopyPropagation).
+    @_optimize(none)
     private func forgetInIndex() throws {
         guard let reader = try FleetIndex.openToRead(in: directory) else { return }
         let old = try IndexWriter.files(reader).filter { _, file in

@@ -75,15 +75,15 @@ package enum ServerProbe {
         return nil
     }
 
-    /// Connects, with TLS if the URL asks for it; returns when the certificate expires, nil without
-    /// TLS.
+    /// Connects, with TLS if the URL asks for it; returns from when until when the certificate is
+    /// valid, nil without TLS.
     ///
     /// Throws a Failure with libcurl's message. Pass `isVerified` false to inspect a certificate
     /// that is rejected.
     package static func connect(
         _ settings: TransportSettings,
         isVerified: Bool = true
-    ) throws -> WallTime? {
+    ) throws -> ClosedRange<WallTime>? {
         guard Transport.isInitialised, let easy = curl_easy_init() else {
             throw Failure("libcurl cannot be used")
         }
@@ -114,9 +114,10 @@ package enum ServerProbe {
             let advice = ConnectionAdvice.text(code, own, settings.names)
             throw Failure(reason + advice, code: .network)
         }
-        return waypost_curl_certificate(easy, "Expire date:").flatMap { text in
-            let seconds = curl_getdate(text, nil)
-            return seconds < 0 ? nil : WallTime(milliseconds: Int64(seconds) * 1000)
+        let dates: [Int64] = ["Start date:", "Expire date:"].compactMap { (field: String) in
+            waypost_curl_certificate(easy, field).map { Int64(curl_getdate($0, nil)) }
         }
+        guard dates.count == 2, dates[0] >= 0, dates[0] <= dates[1] else { return nil }
+        return WallTime(milliseconds: dates[0] * 1000)...WallTime(milliseconds: dates[1] * 1000)
     }
 }

@@ -130,7 +130,8 @@ struct SetupCommand: ParsableCommand {
         let authority = isPrivate ? " --ca-file root.crt" : ""
         print("  sudo waypost enroll --endpoint \(url) --code \(code.grouped)\(authority)")
         if isPrivate {
-            print("root.crt is a copy of this server's \(Self.caddyRoot)")
+            print("root.crt is this server's authority; to copy it there first, type here:")
+            print("  sudo cat \(Self.caddyRoot) >root.crt && scp root.crt DEVICE:")
         }
         print("\nA code for each further device: sudo waypost-receiver codes add")
     }
