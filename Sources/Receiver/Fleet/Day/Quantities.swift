@@ -40,11 +40,13 @@ enum Quantities {
     }
 
     /// Formats a number with its unit, with enough digits to distinguish the values of a range;
-    /// whole numbers without decimals.
+    /// none of them has decimals if all three are whole.
     static func text(_ number: Double, _ unit: String, in range: ClosedRange<Double>) -> String {
         if unit == "B" { return Words.bytes(number) }
         let width = range.upperBound - range.lowerBound
-        let isWhole = number == number.rounded() || width >= 100
+        let isWhole =
+            width >= 100
+            || [number, range.lowerBound, range.upperBound].allSatisfy { $0 == $0.rounded() }
         let digits = isWhole ? 0 : width >= 10 ? 1 : width >= 0.1 ? 2 : width >= 0.01 ? 3 : 4
         var text = Words.decimal(number, digits)
         if width == 0, text.contains(".") {

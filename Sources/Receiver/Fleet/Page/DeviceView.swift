@@ -253,7 +253,12 @@ struct DeviceView {
 
 extension DeviceView {
     /// Sorts by severity, then by silence, then by the number of reasons.
-    static func isBefore(_ left: Self, _ right: Self) -> Bool { left.order < right.order }
+    ///
+    /// Sorts their places: a view is large to copy.
+    static func sorted(_ devices: [Self]) -> [Self] {
+        let order = devices.map(\.order)
+        return devices.indices.sorted { order[$0] < order[$1] }.map { devices[$0] }
+    }
 
     private var order: (Int, Int64, Int, String) {
         (-level.rawValue, level == .late ? -silence : 0, -reasons.count, id)

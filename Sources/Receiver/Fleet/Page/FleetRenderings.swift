@@ -43,7 +43,7 @@ struct FleetRenderings: Sendable {
     private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let (devices, note) = try fleet.look(at: now)
         let page = OverviewPage(
-            devices: devices.sorted(by: DeviceView.isBefore),
+            devices: DeviceView.sorted(devices),
             names: known,
             filter: DeviceFilter(head.query),
             now: now,

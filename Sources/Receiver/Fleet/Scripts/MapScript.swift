@@ -62,7 +62,8 @@ enum MapScript {
               const style = { color: css("--line"), weight: 1, interactive: false };
               for (let n = Math.ceil(bounds.getSouth() / step); n * step < bounds.getNorth(); n++) {
                 L.polyline([[n * step, bounds.getWest()], [n * step, bounds.getEast()]], style).addTo(lines);
-                label([n * step, bounds.getEast()], `${Math.abs(n * step).toFixed(digits)}° ${n < 0 ? "S" : "N"}`, "latitude");
+                // Not across the edge.
+                if (map.latLngToContainerPoint([n * step, 0]).y < map.getSize().y - 20) label([n * step, bounds.getEast()], `${Math.abs(n * step).toFixed(digits)}° ${n < 0 ? "S" : "N"}`, "latitude");
               }
               for (let n = Math.ceil(bounds.getWest() / step); n * step < bounds.getEast(); n++) {
                 L.polyline([[bounds.getSouth(), n * step], [bounds.getNorth(), n * step]], style).addTo(lines);
