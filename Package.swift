@@ -117,7 +117,7 @@ let benchmarks: [Target] = [
         exclude: [
             "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
             "gateway.py",
-            "idle", "instructions", "page", "peers", "writes", "rendering.py", "rows.py",
+            "idle", "instructions", "mqtt", "page", "peers", "writes", "rendering.py", "rows.py",
             "test_figures.py", "Tests",
         ],
         swiftSettings: strict
@@ -262,8 +262,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "Setup", "Status", "Intake",
-                "COpus", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup", "Status",
+                "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -397,8 +397,8 @@ let package = Package(
             "Gateway",
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
-                "HTTP", "QueueSupport", "Queue", "Records", "Beacons", "Location", "Audio", "Host",
-                "StatusBoard", "CLinux",
+                "HTTP", "MQTT", "QueueSupport", "Queue", "Records", "Beacons", "Location", "Audio",
+                "Host", "StatusBoard", "CLinux",
             ]
         ),
         .target(
