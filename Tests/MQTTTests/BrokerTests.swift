@@ -187,7 +187,22 @@ import Testing
         let broker = try Mosquitto(isEncrypted: true)
         let other = try Mosquitto(isEncrypted: true)
         let url = "mqtts://localhost:\(broker.port)"
-        #expect(failure { _ = try connect(url, caFile: broker.caFile) } == "")
+        var connection = try connect(url, caFile: broker.caFile)
+        try connection.subscribe(["big"])
+        // More than the socket and TLS hold, in both directions.
+        let payload = (0..<250_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        for _ in 0..<8 { try connection.publish("big", payload, qos: 1) }
+        var (messages, acknowledged) = (0, 0)
+        while messages < 8 || acknowledged < 8 {
+            switch try connection.receive() {
+            case .message(let message):
+                #expect(message.payload == payload)
+                messages += 1
+            case .published: acknowledged += 1
+            default: break
+            }
+        }
+        connection.disconnect()
         for file in [other.caFile, nil] {
             let why = failure { _ = try connect(url, caFile: file) }
             #expect(why.contains("the server's certificate and mqtt.ca_file"), "\(why)")

@@ -9,6 +9,7 @@ order      publishes five messages; logs with each PUBACK how many records the d
 again      ignores the acknowledgements of its first connection and sends the messages again
 burst:N    publishes N messages of QoS 1 at once, then answers pings
 lost       forgets the session at each connection
+refuse     does not allow the first filter of a subscription
 """
 import socket
 import sqlite3
@@ -94,7 +95,8 @@ class Client:
                     tell("subscribe", body[at + 2:at + 2 + size].decode())
                     at += size + 3
                     count += 1
-                self.send(packet(0x90, body[:2] + bytes([1]) * count))
+                refusal = bytes([0x80]) if scenario == "refuse" else bytes([1])
+                self.send(packet(0x90, body[:2] + refusal + bytes([1]) * (count - 1)))
                 for message in messages:
                     self.send(message)
             elif first == 0xA2:
@@ -135,6 +137,9 @@ def run(client, turn):
     elif scenario.startswith("burst:"):
         if client.greet(0):
             client.serve([publish(b"t/a", b'{"n": %d}' % n, n) for n in range(1, int(scenario[6:]) + 1)])
+    elif scenario == "refuse":
+        if client.greet(0):
+            client.serve([publish(b"t/a", b"1", 1)])
     elif scenario == "lost":
         if client.greet(0):
             client.serve([publish(b"t/a", b'{"n": %d}' % turn, 1)])

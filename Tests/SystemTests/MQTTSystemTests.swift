@@ -149,6 +149,27 @@ import Testing
         )
     }
 
+    /// A refused filter is shown, and the others work.
+    @Test func refusedFilter_isShown() throws {
+        let bench = try Bench()
+        let stub = try Stub("refuse")
+        try bench.configure(
+            port: stub.port,
+            streams: "[stream.tele]\nmqtt = [\"secret/#\", \"t/+\"]"
+        )
+        try bench.start()
+        try bench.await("messages", 1)
+        let figures = try bench.messagesIn()
+        #expect(figures["state"] as? String == "connected")
+        let reason = figures["reason"] as? String ?? ""
+        #expect(reason.contains("refuses the subscription to secret/#; check its access list"))
+        #expect(
+            try bench.run("status").output.contains(
+                "mqtt in: mqtt://127.0.0.1:\(stub.port) refuses"
+            )
+        )
+    }
+
     // MARK: mosquitto
 
     /// Every kind of payload, and what becomes of it.
