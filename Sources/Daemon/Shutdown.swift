@@ -50,6 +50,7 @@ extension Gateway {
         )
         var deadline = clock.now() + Services.stopLimit
         for thread in running.threads { thread.raise() }
+        subscriber.raise()
         var ended = [
             services.stop(by: deadline), intake.stop(by: deadline), subscriber.stop(by: deadline),
         ]

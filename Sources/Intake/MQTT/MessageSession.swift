@@ -52,17 +52,17 @@ struct MessageSession: Sendable, Equatable {
         self.init(name: name)
         for part in lines[1].split(separator: " ") {
             let words = part.split(separator: ":")
-            guard words.count == 2, let id = UInt16(words[0]),
-                let digest = UInt64(words[1], radix: 36)
+            guard words.count == 3, let id = UInt16(words[0]),
+                let digest = UInt64(words[1], radix: 36), let connections = Int(words[2])
             else { continue }
-            entries[id] = Entry(digest: digest)
+            entries[id] = Entry(digest: digest, connections: connections)
         }
         filters = lines.dropFirst(2).map(String.init)
     }
 
     var text: String {
         let ids = entries.sorted { $0.key < $1.key }
-            .map { "\($0.key):\(String($0.value.digest, radix: 36))" }
+            .map { "\($0.key):\(String($0.value.digest, radix: 36)):\($0.value.connections)" }
         return ([name, ids.joined(separator: " ")] + filters).joined(separator: "\n")
     }
 

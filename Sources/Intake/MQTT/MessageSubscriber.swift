@@ -75,6 +75,8 @@ final class MessageSubscriber {
         let known = MessageSession(sink.remembered(MessageSession.memo), name: name)
         isUnknown = known == nil
         session = known ?? MessageSession(name: name)
+        // The end of the program was the end of its connection.
+        session.disconnected()
     }
 
     /// Connects again and again until `stop` is raised.

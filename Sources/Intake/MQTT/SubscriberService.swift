@@ -52,6 +52,9 @@ package final class SubscriberService: Sendable {
         return true
     }
 
+    /// Asks the thread to stop, without waiting.
+    package func raise() { running.value?.thread.raise() }
+
     /// Stops the thread; false if it hangs and was abandoned.
     @discardableResult package func stop(by deadline: BootInstant) -> Bool {
         let thread = running.value?.thread
