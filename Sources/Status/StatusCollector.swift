@@ -70,6 +70,7 @@ package struct StatusCollector: Sendable {
             upload: uploadFigures(stored),
             storage: storageFigures(stored),
             disk: stored?.disk,
+            mqttIn: board.messagesIn.value,
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals

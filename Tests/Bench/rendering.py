@@ -55,7 +55,7 @@ def blocks():
     figures = json.loads((HERE / "figures.json").read_text())
     beside = json.loads((HERE / "beside.json").read_text())
     return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "boards": boards(figures), "air": air(figures["parts"]["air"]),
-            "beside": others(beside["peers"]),
+            "beside": others(beside["peers"]), "mqtt": messages(json.loads((HERE / "mqtt.json").read_text())),
             "summary": summary(figures)}
 
 
@@ -127,6 +127,13 @@ def others(peers):
     kills, cuts = (next((peer[phase]["tried"] for peer in peers if phase in peer), 0) for phase in ("kills", "cuts"))
     return table(["", "CPU µs per record: in", "out", "bytes at the disk per record", "private MB", "resident MB", "records/s in",
                   "out", f"lost, duplicated: {kills} kill -9", f"{cuts} power cuts"], lines)
+
+
+def messages(found):
+    lines = [[peer["title"], text(peer["memory"]), f"{peer['missing']:,}", f"{peer['twice']:,}"] for peer in found["peers"]]
+    what = (f"{found['messages']:,} messages in {found['seconds'] / 60:.0f} minutes, {found['kills']} kill -9, {found['cuts']} cuts of the "
+            f"link,\n{found['restarts']} restarts of the broker, no server for a third of the time:\n\n")
+    return what + table(["", "private MB", "missing", "twice"], lines)
 
 
 def summary(figures):
