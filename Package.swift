@@ -57,8 +57,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
-        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-        "Daemon", "Queue", "Records",
+        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "MQTT", "Setup", "Status", "Intake",
+        "Field", "Daemon", "Queue", "Records",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
@@ -223,6 +223,7 @@ let package = Package(
             ["Host", "JSON", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
             small: true
         ),
+        module("MQTT", ["Host", "Configuration", "HTTP"], small: true),
         module(
             "Upload",
             [
@@ -236,7 +237,7 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "MQTT", "CLinux",
             ],
             small: true
         ),
@@ -252,8 +253,8 @@ let package = Package(
         module(
             "Intake",
             [
-                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Setup",
-                "Status", "CLinux",
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "HTTP", "MQTT",
+                "Setup", "Status", "CLinux",
             ],
             small: true
         ),
@@ -391,6 +392,7 @@ let package = Package(
                 "StatusBoard", "CZlib", "CZstd", "CLinux",
             ]
         ),
+        tests("MQTT", ["MQTT", "HTTP", "Configuration", "Host"]),
         tests(
             "Gateway",
             [
