@@ -225,6 +225,11 @@ let package = Package(
         ),
         module("MQTT", ["Host", "Configuration", "HTTP"], small: true),
         module(
+            "Live",
+            ["Host", "JSON", "StatusBoard", "Configuration", "Records", "HTTP", "MQTT"],
+            small: true
+        ),
+        module(
             "Upload",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "SQLite", "Queue", "Records",
@@ -237,7 +242,7 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "MQTT", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "MQTT", "Live", "CLinux",
             ],
             small: true
         ),
@@ -271,8 +276,8 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-                "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status", "Intake",
+                "Field", "CLinux",
             ],
             small: true
         ),
@@ -397,8 +402,8 @@ let package = Package(
             "Gateway",
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
-                "HTTP", "QueueSupport", "Queue", "Records", "Beacons", "Location", "Audio", "Host",
-                "StatusBoard", "CLinux",
+                "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
+                "Audio", "Host", "StatusBoard", "CLinux",
             ]
         ),
         .target(

@@ -2,6 +2,7 @@
 package import Host
 import HTTP
 package import MQTT
+package import Records
 package import StatusBoard
 
 /// Publishes what a `LiveTap` holds to an MQTT broker, best effort.

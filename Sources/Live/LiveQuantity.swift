@@ -1,4 +1,5 @@
 // The names and units of beacons' quantities in Theengs' messages and in Home Assistant.
+import Host
 import Records
 
 /// How one quantity is published: its member in the message, and its entity in Home Assistant.

@@ -174,10 +174,10 @@ struct LiveValues {
     mutating func open(at now: BootInstant) {
         isOpen = true
         expected = now
-        let late = beacons.lazy.filter {
-            $0.value.pendingSince.map { self.isLate($0, at: now) } ?? false
+        let late = beacons.filter { _, beacon in
+            beacon.pendingSince.map { isLate($0, at: now) } ?? false
         }
-        for key in Array(late.map(\.key)) {
+        for key in late.keys {
             beacons[key]?.clear()
             dropped += 1
         }
@@ -211,11 +211,10 @@ struct LiveValues {
     private mutating func takeBeacons(at now: BootInstant, into messages: inout [LiveMessage]) {
         let room = Self.batch - messages.count
         // Collected first: a change while the table is walked would copy it.
-        let keys = beacons.lazy
-            .filter { $0.value.pendingSince != nil && self.due($0.value.sent, now) <= now }
-            .prefix(room).map(\.key)
-        for key in Array(keys) {
-            guard let beacon = beacons[key] else { continue }
+        let ready = beacons.filter { _, beacon in
+            beacon.pendingSince != nil && due(beacon.sent, now) <= now
+        }
+        for (key, beacon) in ready.prefix(room) {
             messages.append(.beacon(key, beacon))
             beacons[key]?.clear()
             beacons[key]?.sent = now

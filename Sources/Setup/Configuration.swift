@@ -4,6 +4,7 @@ package import Beacons
 package import Configuration
 import Glibc
 import Host
+package import Live
 package import Location
 package import MQTT
 package import Queue
@@ -25,6 +26,8 @@ package struct Configuration: Configurable {
     package var health = HealthSettings()
     /// `[mqtt]`: the broker.
     package var mqtt = BrokerSettings()
+    /// `[mqtt]`: what is published there.
+    package var live = LiveSettings()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: the path of the metrics for Prometheus.
@@ -63,6 +66,7 @@ package struct Configuration: Configurable {
         StreamNames.keys.map { $0.within("streams", \.streams) }
         HealthSettings.keys.map { $0.within("health", \.health) }
         BrokerSettings.keys.map { $0.within("mqtt", \.mqtt) }
+        LiveSettings.keys.map { $0.within("mqtt", \.live) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)

@@ -29,6 +29,19 @@ package struct OutputReport: Sendable, Equatable {
 
     package init(peer: String, since: BootInstant) { (self.peer, self.since) = (peer, since) }
 
+    /// The time without a connection after which people should look at it.
+    ///
+    /// A broker that restarts, or a network that is away for a while, loses no record.
+    private static let patience = Duration.seconds(900)
+
+    /// Connections.
+    package var clients: Int { state == .connected ? 1 : 0 }
+
+    /// Why people should look at it; nil if they need not.
+    package func trouble(at now: BootInstant) -> Failure? {
+        state == .connecting && now - since >= Self.patience ? lastError?.failure : nil
+    }
+
     package mutating func became(_ new: State, at now: BootInstant) {
         if new != state { (state, since) = (new, now) }
         if new == .connected { lastError = nil }
