@@ -49,7 +49,7 @@ def wait_for(what, seconds, condition):
             return found
         if time.monotonic() > end:
             raise Failure(f"{what}: not within {seconds} s")
-        time.sleep(0.5)
+        time.sleep(1)
 
 
 class Root:

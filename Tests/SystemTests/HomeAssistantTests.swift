@@ -13,7 +13,7 @@ import Testing
             "/usr/bin/python3",
             [
                 Tree.path("Tests/Peers/home-assistant"), #require(Self.root),
-                "--port", freePort(), "--mqtt-port", freePort(),
+                "--port", "\(freePort())", "--mqtt-port", "\(freePort())",
                 "--bin", (Tree.program("waypost") as NSString).deletingLastPathComponent, "check",
             ]
         )
