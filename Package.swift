@@ -57,8 +57,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
-        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-        "Daemon", "Queue", "Records",
+        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "MQTT", "Setup", "Status", "Intake",
+        "Field", "Daemon", "Queue", "Records",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
@@ -223,6 +223,12 @@ let package = Package(
             ["Host", "JSON", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
             small: true
         ),
+        module("MQTT", ["Host", "Configuration", "HTTP"], small: true),
+        module(
+            "Live",
+            ["Host", "JSON", "StatusBoard", "Configuration", "Records", "HTTP", "MQTT"],
+            small: true
+        ),
         module(
             "Upload",
             [
@@ -236,7 +242,7 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "MQTT", "Live", "CLinux",
             ],
             small: true
         ),
@@ -252,8 +258,8 @@ let package = Package(
         module(
             "Intake",
             [
-                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Setup",
-                "Status", "CLinux",
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "HTTP", "MQTT",
+                "Setup", "Status", "CLinux",
             ],
             small: true
         ),
@@ -270,8 +276,8 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-                "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status", "Intake",
+                "Field", "CLinux",
             ],
             small: true
         ),
@@ -391,12 +397,13 @@ let package = Package(
                 "StatusBoard", "CZlib", "CZstd", "CLinux",
             ]
         ),
+        tests("MQTT", ["MQTT", "HTTP", "Configuration", "Host"]),
         tests(
             "Gateway",
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
-                "HTTP", "QueueSupport", "Queue", "Records", "Beacons", "Location", "Audio", "Host",
-                "StatusBoard", "CLinux",
+                "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
+                "Audio", "Host", "StatusBoard", "CLinux",
             ]
         ),
         .target(

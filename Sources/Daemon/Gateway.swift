@@ -104,7 +104,9 @@ package final class Gateway: Sendable {
         self.services = services
         intake = IntakeService(
             directory: configuration.runtimeDirectory,
-            sink: EnrolledSink(queue: queue) { services.whyNotCollecting },
+            sink: EnrolledSink(queue: LiveSink(queue: queue, live: context.live)) {
+                services.whyNotCollecting
+            },
             clock: clock
         )
         sourceWatch = SourceMonitor(
@@ -261,6 +263,7 @@ package final class Gateway: Sendable {
                 bootID: bootID,
                 started: started,
                 nextSync: { services.uploads?.nextSync },
+                outputs: { services.outputs },
                 budget: context.budget,
                 memoryTrouble: trouble
             )
@@ -278,6 +281,7 @@ package final class Gateway: Sendable {
         let files = HealthFiles(directory, errors: context.board.errors, log: context.log)
         let recorder = HealthRecorder(
             context.queue,
+            live: context.live,
             clock: context.clock,
             deviceID: context.deviceID,
             bootID: bootID,

@@ -13,7 +13,7 @@ extension Gateway {
     ) -> Supervisor {
         let (intake, wasEnrolled) = (intake, signals.wasEnrolled)
         var parts = SourceName.allCases.map { services.part($0, sourceWatch) }
-        parts += [uploadPart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
+        parts += [uploadPart, livePart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
         parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
         if let control = door.plane {
             parts.append(.of(control.thread, "control") { control.ask() })
@@ -55,6 +55,18 @@ extension Gateway {
             word: { services.uploadsWord },
             failed: { failure, _ in board.failed(failure) },
             recover: { services.replaceUploads() }
+        )
+    }
+
+    private var livePart: Supervisor.Part {
+        let services = services
+        return Supervisor.Part(
+            name: "mqtt",
+            word: { services.liveWord },
+            ask: { services.live?.ask() },
+            recover: { services.replaceLive() },
+            // The gateway works without it.
+            isVital: false
         )
     }
 

@@ -1,5 +1,6 @@
 // Records the health of the device at regular times.
 import Host
+import Live
 import Queue
 import Records
 import Status
@@ -18,6 +19,7 @@ final class HealthRecorder: Sendable {
     }
 
     private let queue: Queue
+    private let live: StateBox<LiveTap?>
     private let clock: any HostClock
     private let deviceID: String
     private let bootID: String
@@ -28,13 +30,14 @@ final class HealthRecorder: Sendable {
     /// `settling`: the time that the sources have to start before the first record.
     init(
         _ queue: Queue,
+        live: StateBox<LiveTap?> = StateBox(nil),
         clock: any HostClock,
         deviceID: String,
         bootID: String,
         after settling: Duration,
         files: SystemFiles = SystemFiles()
     ) {
-        (self.queue, self.clock, self.files) = (queue, clock, files)
+        (self.queue, self.live, self.clock, self.files) = (queue, live, clock, files)
         (self.deviceID, self.bootID) = (deviceID, bootID)
         begins = clock.now() + settling
     }
@@ -66,6 +69,7 @@ final class HealthRecorder: Sendable {
             right: right ?? now.wall
         )
         guard queue.accept(health) else { return }
+        live.value?.accept(health)
         queue.remember(LossHistory.memo, history.text)
         state.update { $0 = State(last: now.boot) }
     }

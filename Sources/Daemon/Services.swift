@@ -2,6 +2,7 @@
 import Audio
 import Field
 import Host
+import Live
 import Queue
 import Records
 import Setup
@@ -20,6 +21,7 @@ final class Services: Sendable {
         var configuration: Configuration
         var sources: [SourceName: SourceRun] = [:]
         var uploads: Uploads?
+        var live: LiveRun?
         /// By part: the threads of earlier runs that were abandoned.
         var left: [String: [Heartbeat]] = [:]
         /// The server or bucket that has accepted this device since the start.
@@ -53,6 +55,7 @@ final class Services: Sendable {
 
     var configuration: Configuration { state.value.configuration }
     var uploads: Uploads? { state.value.uploads }
+    var live: LiveRun? { state.value.live }
     func source(_ name: SourceName) -> SourceRun? { state.value.sources[name] }
 
     /// Why nothing is collected yet; nil if collecting is allowed.
@@ -91,7 +94,8 @@ final class Services: Sendable {
         let changed: [String]? = turn.take {
             guard !state.value.isStopped else { return [] }
             state.update { $0.configuration = configuration }
-            return (changeUploads() ? ["upload"] : []) + changeSources().map(\.rawValue)
+            return (changeUploads() ? ["upload"] : []) + (changeLive() ? ["mqtt"] : [])
+                + changeSources().map(\.rawValue)
         }
         return changed ?? []
     }
@@ -119,6 +123,23 @@ final class Services: Sendable {
                 self?.whenEnrolled()
             }
             state.update { $0.uploads = uploads }
+        }
+    }
+
+    private func changeLive() -> Bool {
+        let wanted = LiveSlice(configuration)
+        guard live?.slice != wanted else { return false }
+        stopLive(by: SystemClock().now() + Self.stopLimit)
+        startLive(wanted)
+        return true
+    }
+
+    private func startLive(_ slice: LiveSlice?) {
+        let noBoard: Publisher<OutputReport>? = nil
+        guard let slice, !tooManyHang("mqtt", noBoard) else { return }
+        attempt("mqtt", noBoard) {
+            let run = try LiveRun(slice, context)
+            state.update { $0.live = run }
         }
     }
 
@@ -216,6 +237,15 @@ final class Services: Sendable {
         }
     }
 
+    /// Abandons a hung live output, and starts another.
+    func replaceLive() {
+        turn.take(within: Self.turnLimit) {
+            guard !state.value.isStopped else { return }
+            stopLive(by: SystemClock().now())
+            startLive(LiveSlice(configuration))
+        }
+    }
+
     // MARK: Stopping
 
     /// Stops everything for good; returns false if a part hangs and was abandoned.
@@ -228,6 +258,7 @@ final class Services: Sendable {
         planStop(of: Array(now.sources.keys))
         for run in now.sources.values { run.raise() }
         now.uploads?.raise()
+        now.live?.raise()
         let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
         // The change that has the turn hangs: the sources are stopped anyway, but not in order.
         return hasEnded ?? (endAll(by: deadline) && false)
@@ -235,7 +266,8 @@ final class Services: Sendable {
 
     private func endAll(by deadline: BootInstant) -> Bool {
         let sourcesEnded = stop(SourceName.allCases, by: deadline)
-        return stopUploads(by: deadline) && sourcesEnded
+        let liveEnded = stopLive(by: deadline)
+        return stopUploads(by: deadline) && liveEnded && sourcesEnded
     }
 
     /// Remembers that audio is missing from now on because of a stop that was asked for.
@@ -264,7 +296,25 @@ final class Services: Sendable {
         return hasEnded
     }
 
+    @discardableResult private func stopLive(by deadline: BootInstant) -> Bool {
+        guard let live else { return true }
+        context.live.update { $0 = nil }
+        let hasEnded = live.stop(by: deadline)
+        if !hasEnded { leave("mqtt", [live.life]) }
+        state.update { $0.live = nil }
+        return hasEnded
+    }
+
     // MARK: Threads that hang
+
+    /// The heartbeat of the live output, or of the abandoned one that prevents a new one.
+    var liveWord: Heartbeat.Word? {
+        if let live { return live.life.word }
+        return LiveSlice(configuration) == nil ? nil : left("mqtt").last?.word
+    }
+
+    /// What the live outputs show of themselves, by name.
+    var outputs: [String: OutputReport] { live.map { ["mqtt": $0.output.report] } ?? [:] }
 
     /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.
     private func word(_ name: SourceName) -> Heartbeat.Word? {

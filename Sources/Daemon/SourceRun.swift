@@ -49,6 +49,7 @@ final class SourceRun: Sendable {
         let sink = QueueSink(
             context.queue,
             context.board.sources[slice.name] ?? Publisher(),
+            live: context.live,
             isOnTrial: isOnTrial,
             onWarning: { why in
                 context.board.errors.add(Failure(why), at: context.clock.now())

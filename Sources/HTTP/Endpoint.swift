@@ -1,46 +1,78 @@
-// Parses the upload URL far enough to refuse forbidden ones (RFC 3986, section 3).
+// Parses a server's URL far enough to refuse forbidden ones (RFC 3986, section 3).
 import Glibc
 package import Host
 
-/// The parts of an upload URL that the configuration rules check.
-package struct Endpoint: Equatable {
+/// The parts of a server's URL that the configuration rules check.
+package struct Endpoint: Sendable, Equatable {
+    /// The protocol, which gives the URL its scheme and its standard port.
+    package enum Kind: Sendable, Equatable {
+        case http
+        case mqtt
+
+        fileprivate func scheme(_ isEncrypted: Bool) -> String {
+            switch self {
+            case .http: isEncrypted ? "https" : "http"
+            case .mqtt: isEncrypted ? "mqtts" : "mqtt"
+            }
+        }
+
+        fileprivate func port(_ isEncrypted: Bool) -> UInt16 {
+            switch self {
+            case .http: isEncrypted ? 443 : 80
+            case .mqtt: isEncrypted ? 8883 : 1883
+            }
+        }
+
+        fileprivate var userAdvice: String {
+            switch self {
+            case .http: "the token belongs in upload.token_file"
+            case .mqtt: "it belongs in mqtt.username, and its password in mqtt.password_file"
+            }
+        }
+    }
+
     package var isEncrypted: Bool
     /// The host, without the brackets of an IPv6 address.
     package var host: String
     package var port: UInt16
+    package var kind = Kind.http
 
     /// Scheme, host and port in normal form; it identifies the server that sees what is sent there.
     package var server: String {
-        let standard: UInt16 = isEncrypted ? 443 : 80
+        let standard = kind.port(isEncrypted)
         let place = HostPort(host: host.lowercased(), port: port).description
         let shown = port == standard ? String(place.dropLast(":\(port)".count)) : place
-        return (isEncrypted ? "https://" : "http://") + shown
+        return "\(kind.scheme(isEncrypted))://\(shown)"
     }
 
-    /// Parses an absolute `http` or `https` URL with a host, without a user or a fragment.
-    package static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
+    /// Parses an absolute URL of `kind` with a host, without a user or a fragment.
+    package static func parse(_ text: String, _ kind: Kind = .http) -> Result<Endpoint, Mismatch> {
         guard text.utf8.count <= 2048, text.utf8.allSatisfy(isURLByte) else {
             return .failure(Mismatch("holds a character not allowed in a URL"))
         }
+        let (encrypted, plain) = (kind.scheme(true), kind.scheme(false))
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: ":")),
             text[mark...].hasPrefix("://")
-        else { return .failure(Mismatch("is not a URL with https:// before the host")) }
+        else { return .failure(Mismatch("is not a URL with \(encrypted):// before the host")) }
         let scheme = text[..<mark].lowercased()
-        guard scheme == "https" || scheme == "http" else {
-            return .failure(Mismatch("is neither an https:// nor an http:// URL"))
+        guard scheme == encrypted || scheme == plain else {
+            let article = kind == .http ? "an" : "a"
+            return .failure(
+                Mismatch("is neither \(article) \(encrypted):// nor \(article) \(plain):// URL")
+            )
         }
         let rest = text[mark...].dropFirst(3)
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         if authority.contains("@") {
-            return .failure(Mismatch("names a user: the token belongs in upload.token_file"))
+            return .failure(Mismatch("names a user: \(kind.userAdvice)"))
         }
         if rest.contains("#") { return .failure(Mismatch("ends in a #fragment")) }
-        let isEncrypted = scheme == "https"
-        guard let place = place(ofAuthority: authority, port: isEncrypted ? 443 : 80) else {
+        let isEncrypted = scheme == encrypted
+        guard let place = place(ofAuthority: authority, port: kind.port(isEncrypted)) else {
             return .failure(Mismatch("does not name a valid host and port"))
         }
         return .success(
-            Endpoint(isEncrypted: isEncrypted, host: place.host, port: place.port)
+            Endpoint(isEncrypted: isEncrypted, host: place.host, port: place.port, kind: kind)
         )
     }
 

@@ -56,6 +56,8 @@ package struct SettingNames: Sendable {
     package var keys: String
     package var certificates: String
     package var pin: String
+    /// The scheme of an encrypted URL of the server.
+    package var scheme: String
 
     /// The defaults are the gateway's names.
     package init(
@@ -64,7 +66,8 @@ package struct SettingNames: Sendable {
         region: String = "upload.region",
         keys: String = "upload.credentials_file",
         certificates: String = "upload.ca_file",
-        pin: String = "upload.pinned_public_key"
+        pin: String = "upload.pinned_public_key",
+        scheme: String = "https"
     ) {
         self.endpoint = endpoint
         self.bucket = bucket
@@ -72,5 +75,6 @@ package struct SettingNames: Sendable {
         self.keys = keys
         self.certificates = certificates
         self.pin = pin
+        self.scheme = scheme
     }
 }

@@ -4,7 +4,9 @@ package import Beacons
 package import Configuration
 import Glibc
 import Host
+package import Live
 package import Location
+package import MQTT
 package import Queue
 package import Records
 package import Upload
@@ -22,6 +24,10 @@ package struct Configuration: Configurable {
     package var storage = StorageSettings()
     package var streams = StreamNames()
     package var health = HealthSettings()
+    /// `[mqtt]`: the broker.
+    package var mqtt = BrokerSettings()
+    /// `[mqtt]`: what is published there.
+    package var live = LiveSettings()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: the path of the metrics for Prometheus.
@@ -59,6 +65,8 @@ package struct Configuration: Configurable {
         StorageSettings.keys.map { $0.within("storage", \.storage) }
         StreamNames.keys.map { $0.within("streams", \.streams) }
         HealthSettings.keys.map { $0.within("health", \.health) }
+        BrokerSettings.keys.map { $0.within("mqtt", \.mqtt) }
+        LiveSettings.keys.map { $0.within("mqtt", \.live) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)
@@ -79,6 +87,7 @@ package struct Configuration: Configurable {
             + audio.violations.map { $0.within("audio") }
             + storage.violations.map { $0.within("storage") }
             + streams.violations.map { $0.within("streams") } + sharedWireNames
+            + mqtt.violations.map { $0.within("mqtt") }
     }
 
     /// Returns the wire name of any stream, including those of users.
@@ -108,6 +117,7 @@ package struct Configuration: Configurable {
         var loaded = try check(file.bytes, file: path, environment: environment)
         if path != asked {
             loaded.values.upload.isFromCard = true
+            loaded.values.mqtt.isFromCard = true
             let own = StickPermission(file: asked)
             loaded.values.allowsSticks = own.isGiven
             loaded.origins[StickPermission.key] = own.origin

@@ -23,6 +23,8 @@ enum HealthRules {
         var setAside: [SetAside] = []
         /// Changed configuration keys that take effect at the next start.
         var needRestart: [String] = []
+        /// Live outputs that have not been connected for long.
+        var outputs: [String] = []
     }
 
     /// Returns the advice for a person about the file of a quarantined database.
@@ -83,6 +85,7 @@ enum HealthRules {
         if let contradiction = report.clock.contradiction {
             degraded.append("clock: \(contradiction)")
         }
+        degraded += notes.outputs
         if !notes.needRestart.isEmpty {
             degraded.append("restart waypost for \(notes.needRestart.joined(separator: ", "))")
         }

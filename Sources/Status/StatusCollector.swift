@@ -4,7 +4,7 @@ package import Host
 package import Queue
 import Records
 package import Setup
-import StatusBoard
+package import StatusBoard
 package import Upload
 
 /// Collects a status report from the board and the queue.
@@ -20,6 +20,8 @@ package struct StatusCollector: Sendable {
     let started: BootInstant
     /// The next tick of the upload timer.
     let nextSync: @Sendable () -> BootInstant?
+    /// The live outputs, by name.
+    let outputs: @Sendable () -> [String: OutputReport]
     /// nil if nothing is uploaded.
     var budget: DayBudget?
     /// Why a power cut would lose all pending records, if it would.
@@ -36,12 +38,14 @@ package struct StatusCollector: Sendable {
         bootID: String,
         started: BootInstant,
         nextSync: @escaping @Sendable () -> BootInstant?,
+        outputs: @escaping @Sendable () -> [String: OutputReport] = { [:] },
         budget: DayBudget? = nil,
         memoryTrouble: String? = nil
     ) {
         (self.board, self.queue, self.clock, self.clockState) = (board, queue, clock, clockState)
         (self.configuration, self.deviceID, self.version) = (configuration, deviceID, version)
         (self.bootID, self.started, self.nextSync) = (bootID, started, nextSync)
+        self.outputs = outputs
         (self.budget, self.memoryTrouble) = (budget, memoryTrouble)
     }
 
@@ -68,6 +72,7 @@ package struct StatusCollector: Sendable {
             sources: sources(statistics),
             streams: streams(statistics),
             upload: uploadFigures(stored),
+            outputs: outputFigures,
             storage: storageFigures(stored),
             disk: stored?.disk,
             losses: losses(stored),
@@ -243,6 +248,22 @@ package struct StatusCollector: Sendable {
     /// Returns a future time by the present wall clock.
     private func wall(_ moment: BootInstant) -> WallTime { clock.stamp().wall(at: moment) }
 
+    private var outputFigures: [String: StatusReport.Output] {
+        outputs().mapValues { output in
+            StatusReport.Output(
+                state: output.state.rawValue,
+                since: wall(output.since),
+                peer: output.peer,
+                clients: output.clients,
+                published: output.published,
+                dropped: output.dropped,
+                lastError: output.lastError.map {
+                    .init(code: $0.failure.code, message: $0.failure.message, at: wall($0.at))
+                }
+            )
+        }
+    }
+
     private func storageFigures(_ stored: StoredFigures?) -> StatusReport.Storage {
         let state = queue.storage.state
         var storage = stored?.storage ?? StatusReport.Storage()
@@ -276,6 +297,10 @@ package struct StatusCollector: Sendable {
         }
         if case .error(let failure, _) = board.upload.state { notes.upload = failure.description }
         notes.needRestart = board.needRestart.value
+        notes.outputs = outputs().compactMap { name, output in
+            guard let failure = output.trouble(at: clock.now()) else { return nil }
+            return "\(name): \(failure.message)"
+        }.sorted()
         if let waiting, waiting >= Self.patience {
             let age = stored.map { "\((clock.now() - $0.at).milliseconds / 1000) s old" } ?? ""
             notes.stale =

@@ -31,6 +31,11 @@ static inline CURLcode waypost_curl_get_offset(CURL *handle, CURLINFO info, curl
 static inline CURLcode waypost_curl_get_string(CURL *handle, CURLINFO info, char **value) {
     return curl_easy_getinfo(handle, info, value);
 }
+/// Returns the socket of a connection made with CURLOPT_CONNECT_ONLY, or -1.
+static inline int waypost_curl_socket(CURL *handle) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? socket : -1;
+}
 typedef int (*waypost_curl_seek)(void *context, curl_off_t offset, int origin);
 static inline CURLcode waypost_curl_set_seek(CURL *handle, waypost_curl_seek value) {
     return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);

@@ -34,9 +34,9 @@ package struct BoundSecret: Equatable {
     /// `onlyBound`: a card or a stick named the URL, so the file itself must name that server.
     /// Throws a `Failure` with the remedy.
     package func secret(for target: String?, onlyBound: Bool) throws(Failure) -> [UInt8] {
-        guard let target, case .success(let endpoint) = Endpoint.parse(target),
-            endpoint.server != server
-        else { return secret }
+        guard let target, let endpoint = Self.endpoint(target), endpoint.server != server else {
+            return secret
+        }
         guard let server else {
             guard onlyBound else { return secret }
             throw Failure(Self.unbound(endpoint.server))
@@ -45,6 +45,10 @@ package struct BoundSecret: Equatable {
             "is for \(server) and is not sent to \(endpoint.server); "
                 + "`sudo waypost enroll` with a token or a code of that server, or put one on the card"
         )
+    }
+
+    private static func endpoint(_ target: String) -> Endpoint? {
+        (try? Endpoint.parse(target).get()) ?? (try? Endpoint.parse(target, .mqtt).get())
     }
 
     private static func unbound(_ server: String) -> String {

@@ -124,7 +124,16 @@ package struct StatusScreen {
                 "upload    \(report.upload.state.rawValue)\(isLive ? next ?? "" : "")"
                     + ", \(spent) today"
             ),
-        ]
+        ] + outputs
+    }
+
+    private var outputs: [String] {
+        report.outputs.sorted { $0.key < $1.key }.map { name, output in
+            let peer = output.peer.isEmpty ? "" : " to \(output.peer)"
+            let figures = "\(output.published) sent, \(output.dropped) dropped"
+            let failure = output.lastError.map { ", \(Failure($0.message, code: $0.code))" } ?? ""
+            return fit("\(name.column(10))\(output.state)\(peer): \(figures)\(failure)")
+        }
     }
 
     private var spent: String {
