@@ -399,6 +399,12 @@ let package = Package(
         ),
         tests("MQTT", ["MQTT", "HTTP", "Configuration", "Host"]),
         tests(
+            "Live",
+            [
+                "Live", "MQTT", "HTTP", "Configuration", "Records", "JSON", "Host", "StatusBoard",
+            ]
+        ),
+        tests(
             "Gateway",
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",

@@ -152,20 +152,21 @@ struct GatewayEntities: Sendable {
     private func add(_ number: Number, to device: inout HomeAssistantDevice, _ topic: String) {
         var (unit, deviceClass, stateClass): (String?, String?, String) = (nil, nil, "measurement")
         let value = "value_json['\(number.member)']"
-        var expression = value
+        var (expression, words) = (value, number.member)
         if let quantity = LiveQuantity.byKey[number.member] {
             let live = LiveQuantity(quantity)
             if case .sensor(let known, let its, let state) = live.entity {
                 (deviceClass, unit, stateClass) = (known, its, state)
+                words = (live.label ?? known ?? words).lowercased()
                 let factor = live.factor(from: quantity)
                 if factor != 1 { expression = "\(value) * \(factor)" }
             }
         }
         device.sensor(
             "\(number.stream)_\(number.member)",
-            label: LiveQuantity.words("\(number.stream) \(number.member)"),
+            label: LiveQuantity.words("\(number.stream) \(words)"),
             topic: topic,
-            template: "{{ \(expression) if value_json['\(number.member)'] is number }}",
+            template: "{{ \(expression) if \(value) is number }}",
             deviceClass: deviceClass,
             unit: unit,
             stateClass: stateClass

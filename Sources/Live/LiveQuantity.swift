@@ -175,7 +175,7 @@ extension LiveQuantity {
         let key = quantity.key
         return switch quantity {
         case .isCalibrating: .binary(key, nil).diagnostic
-        case .isOpen: .binary(key, "opening")
+        case .isOpen: .binary("opening", "opening")
         case .isDoorOpen: .binary(key, "door")
         case .isGarageDoorOpen: .binary(key, "garage_door")
         case .isBatteryLow: .binary(key, "battery").diagnostic
