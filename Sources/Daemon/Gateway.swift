@@ -298,8 +298,9 @@ package final class Gateway: Sendable {
             context.board.keep(report, in: context.queue)
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
-            if isEnrolled, configuration.health.isEnabled {
-                recorder.check(report, every: configuration.healthInterval)
+            if isEnrolled {
+                let interval = configuration.healthInterval
+                recorder.check(report, every: configuration.health.isEnabled ? interval : nil)
             }
             led.write(LEDPattern(report.state, isEnrolled: isEnrolled), configuration.led)
             if let metrics = configuration.metricsTextfile {

@@ -60,6 +60,8 @@ package struct LiveBeacon: Sendable {
     /// When it was last heard.
     package var stamp: Stamp
     package private(set) var readings: [(key: LiveReadingKey, reading: Reading)] = []
+    /// Those of the last message that had any, without its events.
+    private var last: [(key: LiveReadingKey, reading: Reading)] = []
     /// Undecoded payload, if there is any.
     package private(set) var data: [UInt8] = []
     /// When the oldest value in it was heard; nil if there is nothing to send.
@@ -95,14 +97,25 @@ package struct LiveBeacon: Sendable {
 
     /// Takes the values of a message back, to be sent again.
     mutating func restore(_ message: Self) {
-        readings = message.readings.filter { key, _ in
-            if case .event = key.quantity.form { false } else { true }
-        }
+        readings = message.states
         (data, pendingSince) = (message.data, sent)
     }
 
-    /// Forgets the values that were sent or are too old.
+    /// Adds the last values again, for a reader that has missed them.
+    mutating func renew(at now: BootInstant) {
+        let missing = last.filter { value in !readings.contains { $0.key == value.key } }
+        readings += missing.prefix(max(0, Self.readingLimit - readings.count))
+        pendingSince = pendingSince ?? now
+    }
+
+    /// Forgets the values that were sent or are too old, except for `renew`.
     mutating func clear() {
+        if !readings.isEmpty { last = states }
         (readings, data, pendingSince) = ([], [], nil)
+    }
+
+    /// The readings without the events, which happen once.
+    private var states: [(key: LiveReadingKey, reading: Reading)] {
+        readings.filter { if case .event = $0.key.quantity.form { false } else { true } }
     }
 }

@@ -135,6 +135,7 @@ package final class LiveOutput: Sendable {
     ) {
         if message.topic == birthTopic, message.payload == LiveFormat.online, !message.isRetained {
             announcements.announceAll()
+            tap.renew(at: clock.now())
         }
         // A kept message is the state before this connection.
         guard message.topic == format.presence, !message.isRetained else { return }

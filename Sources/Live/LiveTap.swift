@@ -48,6 +48,9 @@ package final class LiveTap: Sendable {
         content.withLock { $0.putBack(key, beacon) }
     }
 
+    /// Makes the last values of each beacon due again: Home Assistant was restarted.
+    package func renew(at now: BootInstant) { content.withLock { $0.renew(at: now) } }
+
     /// Begins to wake the reader; values that have waited too long are dropped.
     package func open(at now: BootInstant) { content.withLock { $0.open(at: now) } }
 
@@ -206,6 +209,12 @@ struct LiveValues {
         }
         beacons[key]?.restore(beacon)
         return sent + interval
+    }
+
+    mutating func renew(at now: BootInstant) {
+        for (key, beacon) in beacons where now - beacon.stamp.boot < Self.absence {
+            beacons[key]?.renew(at: now)
+        }
     }
 
     private mutating func takeBeacons(at now: BootInstant, into messages: inout [LiveMessage]) {
