@@ -267,7 +267,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "Setup", "Status", "Intake",
+                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "MQTT", "Setup", "Status",
+                "Intake",
                 "COpus", "CLinux",
             ],
             small: true

@@ -1,4 +1,4 @@
-// What has been announced to Home Assistant, and what is due.
+// The list of descriptions that Home Assistant has got, and of those that are due.
 import Host
 import Records
 
@@ -118,7 +118,10 @@ struct Announcements: Sendable {
         let model = BeaconModel(key, beacon.identity)
         let identifier = "\(device.identifier)_\(key.topicLevel)"
         let topic = format.beacon(key)
-        let expiry = beacon.identity.kind == .bthome ? Self.longExpiry : Self.expiry
+        let expiry = max(
+            beacon.identity.kind == .bthome ? Self.longExpiry : Self.expiry,
+            3 * settings.interval.milliseconds / 1000
+        )
         let text = HomeAssistantDevice.text(
             identifier,
             name: model.name,

@@ -3,7 +3,7 @@ import Host
 import JSON
 import Records
 
-/// What the gateway has reported so far, and so has an entity in Home Assistant.
+/// The values that the gateway has reported so far, each of which has an entity.
 struct GatewayEntities: Sendable {
     /// More numbers of user streams get no entity.
     static let numberLimit = 64
@@ -175,7 +175,7 @@ struct GatewayEntities: Sendable {
 }
 
 extension LiveQuantity {
-    /// What a value in the unit of the key is multiplied by to get the published one.
+    /// Returns the factor from a value in the unit of its key to the published one.
     fileprivate func factor(from quantity: Quantity) -> Double {
         var ratio = factor ?? 1
         for _ in 0..<max(0, decimals - quantity.decimals) { ratio /= 10 }

@@ -1,4 +1,4 @@
-// What is known of one beacon since its last message.
+// The newest values of one beacon, and the key by which it is published.
 package import Host
 package import Records
 
@@ -34,7 +34,8 @@ package enum LiveBeaconKey: Hashable, Sendable {
         case .id(let id):
             String(
                 decoding: id.utf8.prefix(64).map { byte -> UInt8 in
-                    let isSafe = byte.isDigit || (65...90).contains(byte) || (97...122).contains(byte)
+                    let isSafe =
+                        byte.isDigit || (65...90).contains(byte) || (97...122).contains(byte)
                     return isSafe ? byte : UInt8(ascii: "-")
                 },
                 as: UTF8.self
@@ -53,7 +54,7 @@ package struct LiveReadingKey: Hashable, Sendable {
 /// The newest values of one beacon since its last message.
 package struct LiveBeacon: Sendable {
     /// More quantities of one beacon are not published.
-    static let readingLimit = 32
+    static let readingLimit = 24
 
     package var identity: BeaconIdentity
     package var rssi: Int?

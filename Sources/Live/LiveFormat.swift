@@ -107,7 +107,8 @@ package struct LiveFormat: Sendable {
         return "\(name)\(separator)\(Int(key.ordinal) + 1)"
     }
 
-    private static func write(_ key: LiveReadingKey, _ reading: Reading, to json: inout JSONWriter) {
+    private static func write(_ key: LiveReadingKey, _ reading: Reading, to json: inout JSONWriter)
+    {
         let (quantity, name) = (LiveQuantity(key.quantity), member(key))
         switch key.quantity.form {
         case .number:

@@ -32,8 +32,8 @@ package final class LiveOutput: Sendable {
 
     /// Returns nil if no broker is configured or nothing is to be published.
     ///
-    /// `rest` waits before the next attempt to connect, at most as long as it is told; a change of
-    /// the network may end it.
+    /// `rest` waits before the next attempt to connect, at most for the duration that it gets; a
+    /// change of the network may end it.
     package init?(
         _ settings: LiveSettings,
         _ broker: BrokerSettings,
@@ -95,6 +95,7 @@ package final class LiveOutput: Sendable {
             until: stop
         )
         var presence = Presence(echoBy: clock.now() + Self.echoLimit)
+        var flood = Flood(began: clock.now())
         try connection.subscribe([format.presence, birthTopic], qos: 0)
         announcements.announceAll()
         tap.open(at: clock.now())
@@ -102,7 +103,9 @@ package final class LiveOutput: Sendable {
         while !stop.isRaised {
             let due = try send(&connection, &presence, &announcements)
             switch try connection.receive(until: due, waking: [tap.wakeup.descriptor]) {
-            case .message(let message): take(message, &presence, &announcements)
+            case .message(let message):
+                try flood.count(at: clock.now(), from: endpoint)
+                take(message, &presence, &announcements)
             case .subscribed(let refused) where !refused.isEmpty: note(isRefused(refused))
             case nil: tap.wakeup.clear()
             default: break
@@ -125,6 +128,27 @@ package final class LiveOutput: Sendable {
         }
     }
 
+    /// Counts the broker's messages: each costs a little work, and hardly any are expected.
+    private struct Flood {
+        private static let limit = 100
+        private static let span = Duration.seconds(60)
+        var began: BootInstant
+        private var messages = 0
+
+        init(began: BootInstant) { self.began = began }
+
+        mutating func count(at now: BootInstant, from endpoint: Endpoint) throws(Failure) {
+            if now - began >= Self.span { (began, messages) = (now, 0) }
+            messages += 1
+            guard messages > Self.limit else { return }
+            throw Failure(
+                "\(endpoint.server): sends more than \(Self.limit) messages per minute; check which "
+                    + "program publishes to the topics of mqtt.topic and mqtt.discovery_prefix",
+                code: .server
+            )
+        }
+    }
+
     /// The topic on which Home Assistant says that it was started.
     private var birthTopic: String { "\(settings.discoveryPrefix)/status" }
 
@@ -143,7 +167,7 @@ package final class LiveOutput: Sendable {
             presence.echoBy = nil
             return
         }
-        // The will of an earlier connection that the broker has given up only now.
+        // The will of an earlier connection, which the broker has ended only now.
         if presence.due == nil { presence.due = clock.now() + Self.presencePause }
     }
 
@@ -191,7 +215,7 @@ package final class LiveOutput: Sendable {
 
     // MARK: What status shows
 
-    /// What `status` shows of it now.
+    /// Its present state, for `status`.
     package var report: OutputReport {
         var report = state.value
         report.dropped = tap.dropped

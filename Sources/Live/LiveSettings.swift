@@ -1,4 +1,4 @@
-// What is published live, and under which topics.
+// The keys of `[mqtt]` that say what is published live, and under which topics.
 package import Configuration
 import Host
 

@@ -34,7 +34,7 @@ package final class LiveTap: Sendable {
     package func accept(_ health: DeviceHealth) { change { $0.add(health) } }
     package func accept(_ records: [UserRecord]) { change { $0.add(records) } }
 
-    /// Messages that were never taken, and those that `drop` was told of.
+    /// The number of messages that were dropped, including those that `drop` counted.
     package var dropped: Int { content.withLock { $0.dropped } }
 
     /// Counts messages that were taken and not sent.
@@ -42,7 +42,7 @@ package final class LiveTap: Sendable {
 
     /// Sends the values of a message again with the beacon's next one, except for events.
     ///
-    /// Home Assistant reads a topic only some seconds after it was told of it.
+    /// Home Assistant subscribes to a topic only some seconds after it got its description.
     /// Returns when they are due; nil if newer ones wait.
     package func putBack(_ key: LiveBeaconKey, _ beacon: LiveBeacon) -> BootInstant? {
         content.withLock { $0.putBack(key, beacon) }

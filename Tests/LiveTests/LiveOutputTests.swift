@@ -104,6 +104,18 @@ struct LiveOutputTests {
         #expect(output.stop())
     }
 
+    @Test func brokerThatFloods_isLeftAlone() throws {
+        let broker = try Mosquitto()
+        defer { broker.kill() }
+        let output = try run("mqtt://127.0.0.1:\(broker.port)")
+        try waitUntil("a connection") { output.output.report.state == .connected }
+        try broker.publish("homeassistant/status", (0..<500).map { "message \($0)" })
+        try waitUntil("the end of the connection") {
+            output.output.report.lastError?.failure.message.contains("per minute") == true
+        }
+        #expect(output.stop())
+    }
+
     /// A broker that reads nothing costs its messages only: what waits is bounded, and a stop works.
     @Test func stalledBroker_boundsWhatWaits_andDelaysNoStop() throws {
         let broker = try Mosquitto()
@@ -171,5 +183,7 @@ private final class RunningOutput {
     deinit { _ = stop() }
 
     /// Returns false if it does not stop in the time that a part of the gateway has.
-    func stop() -> Bool { thread.stop(by: SystemClock().now() + StoppableThread.stopLimit * patience) }
+    func stop() -> Bool {
+        thread.stop(by: SystemClock().now() + StoppableThread.stopLimit * patience)
+    }
 }

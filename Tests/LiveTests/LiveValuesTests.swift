@@ -21,7 +21,7 @@ import Testing
         #expect(taken.messages.count == 1)
         #expect(taken.next == nil)
 
-        // The reader sleeps until it is told of a time, and is not woken for an earlier one.
+        // The reader is woken once: it then knows when the next message is due.
         #expect(values.add(ruuvi(1, temperature: 2100, at: 1)) == true)
         #expect(values.add(ruuvi(1, humidity: 5000, at: 2)) == false)
         #expect(values.add(ruuvi(1, temperature: 2200, at: 3)) == false)

@@ -32,7 +32,8 @@ struct LiveSystemTests {
         try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
 
-    @Test func fiftyBeacons_areMessagesAndEntitiesWithTheirValues_andAKillMakesThemOffline() throws {
+    @Test func fiftyBeacons_areMessagesAndEntitiesWithTheirValues_andAKillMakesThemOffline() throws
+    {
         let (broker, folder) = (try Mosquitto(), TemporaryFolder())
         try capture(50, to: folder.path + "/capture")
         let device = try Device(

@@ -3,6 +3,7 @@ import Audio
 import Configuration
 import Glibc
 import Host
+import MQTT
 package import Setup
 import Upload
 
@@ -18,7 +19,7 @@ package struct CollectionCheck {
 
     /// One line per problem: what is wrong with which named thing, and the remedy.
     package var problems: [String] {
-        [secretProblem, authorityProblem].compactMap { $0 } + soundProblems
+        [secretProblem, authorityProblem].compactMap { $0 } + brokerProblems + soundProblems
     }
 
     /// The file that this user may not check; nil if everything was checked.
@@ -59,6 +60,25 @@ package struct CollectionCheck {
         } catch {
             return "upload.ca_file: \(error.message)"
         }
+    }
+
+    /// Problems with the files of `[mqtt]`; a password that this user may not read is not one.
+    private var brokerProblems: [String] {
+        let broker = configuration.mqtt
+        guard broker.endpoint != nil else { return [] }
+        var problems: [String] = []
+        do throws(Failure) {
+            let isHidden = broker.passwordFile.map { access($0, R_OK) != 0 && errno == EACCES }
+            if isHidden != true { _ = try broker.password(environment) }
+        } catch {
+            problems.append(error.message)
+        }
+        do throws(Failure) {
+            if let file = broker.caFile { _ = try CertificateFile.read(file) }
+        } catch {
+            problems.append("mqtt.ca_file: \(error.message)")
+        }
+        return problems
     }
 
     private var soundProblems: [String] {

@@ -1,4 +1,4 @@
-// What a live output shows of itself.
+// The state of a live output, for `status`.
 package import Host
 
 /// The state of one live output, such as MQTT.
