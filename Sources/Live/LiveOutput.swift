@@ -95,11 +95,29 @@ package final class LiveOutput: Sendable {
             until: stop
         )
         var presence = Presence(echoBy: clock.now() + Self.echoLimit)
-        var flood = Flood(began: clock.now())
         try connection.subscribe([format.presence, birthTopic], qos: 0)
         announcements.announceAll()
         tap.open(at: clock.now())
         connected()
+        do throws(Failure) {
+            try serve(&connection, &presence, &announcements, stop)
+        } catch {
+            // Some brokers end the connection when they do not allow a publication.
+            let mayBeDenied = presence.echoBy != nil && !stop.isRaised
+            throw mayBeDenied ? Failure("\(error.message); \(accessAdvice)", code: error.code) : error
+        }
+        try connection.publish(format.presence, LiveFormat.offline, retain: true)
+        connection.disconnect()
+    }
+
+    /// Publishes until `stop` is raised or the connection ends.
+    private func serve(
+        _ connection: inout MQTTConnection,
+        _ presence: inout Presence,
+        _ announcements: inout Announcements,
+        _ stop: StopSignal
+    ) throws(Failure) {
+        var flood = Flood(began: clock.now())
         while !stop.isRaised {
             let due = try send(&connection, &presence, &announcements)
             switch try connection.receive(until: due, waking: [tap.wakeup.descriptor]) {
@@ -111,8 +129,6 @@ package final class LiveOutput: Sendable {
             default: break
             }
         }
-        try connection.publish(format.presence, LiveFormat.offline, retain: true)
-        connection.disconnect()
     }
 
     /// Whether the broker shows this gateway as connected.
@@ -243,10 +259,13 @@ package final class LiveOutput: Sendable {
 
     private var client: String { broker.username.map { "the user \($0)" } ?? "this client" }
 
+    private var accessAdvice: String {
+        "its access list must let \(client) write and read \(format.topic)/#"
+    }
+
     private var passesNothingOn: Failure {
         Failure(
-            "\(endpoint.server): does not pass on \(format.presence); its access list must let "
-                + "\(client) write and read \(format.topic)/#",
+            "\(endpoint.server): does not pass on \(format.presence); \(accessAdvice)",
             code: .server
         )
     }

@@ -48,15 +48,15 @@ struct LiveOutputTests {
         #expect(output.stop())
     }
 
-    @Test func accessList_thatRefusesTheTopic_isReported() throws {
-        let broker = try Mosquitto(access: "topic read #\n")
+    /// Without a queue mosquitto ends the connection, as others do; with one it says nothing.
+    @Test(arguments: ["max_queued_messages 0", "max_queued_messages 1000"])
+    func accessList_thatRefusesTheTopic_isReported(_ line: String) throws {
+        let broker = try Mosquitto(access: "topic read #\n", more: line)
         defer { broker.kill() }
         let output = try run("mqtt://127.0.0.1:\(broker.port)")
         try waitUntil("what the broker does not pass on") {
             output.output.report.lastError?.failure.message.contains("home/site-1/#") == true
         }
-        // The connection stays: another access list may be on its way.
-        #expect(output.output.report.state == .connected)
         #expect(output.stop())
     }
 
@@ -109,10 +109,9 @@ struct LiveOutputTests {
         defer { broker.kill() }
         let output = try run("mqtt://127.0.0.1:\(broker.port)")
         try waitUntil("a connection") { output.output.report.state == .connected }
+        let first = output.output.report.since
         try broker.publish("homeassistant/status", (0..<500).map { "message \($0)" })
-        try waitUntil("the end of the connection") {
-            output.output.report.lastError?.failure.message.contains("per minute") == true
-        }
+        try waitUntil("the end of the connection") { output.output.report.since > first }
         #expect(output.stop())
     }
 
