@@ -117,7 +117,7 @@ let benchmarks: [Target] = [
         exclude: [
             "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
             "gateway.py",
-            "idle", "instructions", "page", "peers", "writes", "rendering.py", "rows.py",
+            "idle", "instructions", "mqtt", "page", "peers", "writes", "rendering.py", "rows.py",
             "test_figures.py", "Tests",
         ],
         swiftSettings: strict
@@ -267,9 +267,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "MQTT", "Setup", "Status",
-                "Intake",
-                "COpus", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup", "Status",
+                "Intake", "COpus", "CLinux",
             ],
             small: true
         ),

@@ -26,6 +26,8 @@ package final class Gateway: Sendable {
     let services: Services
     /// Receives the records of other programs.
     let intake: IntakeService
+    /// Receives the messages of an MQTT broker.
+    let subscriber: SubscriberService
     let door: EarlyControlServer
     /// Writes files to disks other than the queue's, which may hang.
     let aside: Worker
@@ -109,6 +111,16 @@ package final class Gateway: Sendable {
             },
             clock: clock
         )
+        subscriber = SubscriberService(
+            sink: queue,
+            context: SubscriberContext(
+                board: board,
+                clock: clock,
+                environment: settings.environment,
+                log: settings.log
+            ) { services.whyNotCollecting },
+            deviceID: deviceID
+        )
         sourceWatch = SourceMonitor(
             board,
             clock: clock,
@@ -172,10 +184,12 @@ package final class Gateway: Sendable {
         let clockThread = try StoppableThread("clock") { clockWatch.run(until: $0) }
         services.apply(settings.configuration)
         try intake.declare(settings.configuration.userStreams)
+        try subscriber.declare(settings.configuration)
         try startControl()
         let reloader = Reloader(
             services: services,
             intake: intake,
+            subscriber: subscriber,
             context: context,
             service: service,
             signals: signals,

@@ -11,10 +11,13 @@ extension Gateway {
         _ clockThread: StoppableThread,
         _ reloadThread: StoppableThread
     ) -> Supervisor {
-        let (intake, wasEnrolled) = (intake, signals.wasEnrolled)
+        let (intake, subscriber, wasEnrolled) = (intake, subscriber, signals.wasEnrolled)
         var parts = SourceName.allCases.map { services.part($0, sourceWatch) }
         parts += [uploadPart, livePart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
         parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
+        parts.append(
+            Supervisor.Part(name: "mqtt in", word: { subscriber.word }, ask: { subscriber.ask() })
+        )
         if let control = door.plane {
             parts.append(.of(control.thread, "control") { control.ask() })
         }

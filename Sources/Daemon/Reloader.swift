@@ -15,6 +15,7 @@ struct Reloader: Sendable {
 
     let services: Services
     let intake: IntakeService
+    let subscriber: SubscriberService
     let context: ServiceContext
     let service: ServiceManager
     let signals: GatewaySignals
@@ -63,6 +64,7 @@ struct Reloader: Sendable {
             declare(new, life)
             changed.append("stream")
         }
+        if subscribe(new, life) { changed.append("mqtt") }
         changed += services.apply(new)
         var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
         if !needRestart.isEmpty { told["needs a restart"] = needRestart.joined(separator: " ") }
@@ -74,6 +76,18 @@ struct Reloader: Sendable {
         context.queue.limit(new.limits)
         context.queue.commit(every: new.commitInterval)
         return ["storage"]
+    }
+
+    private func subscribe(_ configuration: Configuration, _ life: Heartbeat) -> Bool {
+        do {
+            // A stop waits for the subscriber's thread, which has a heartbeat of its own.
+            life.rests()
+            defer { life.returns() }
+            return try subscriber.declare(configuration)
+        } catch {
+            context.log.error("mqtt in", ["why": "\(error)"])
+            return false
+        }
     }
 
     private func declare(_ configuration: Configuration, _ life: Heartbeat) {

@@ -50,7 +50,9 @@ extension Gateway {
         )
         var deadline = clock.now() + Services.stopLimit
         for thread in running.threads { thread.raise() }
-        var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
+        var ended = [
+            services.stop(by: deadline), intake.stop(by: deadline), subscriber.stop(by: deadline),
+        ]
         ended += running.threads.map { $0.stop(by: deadline) }
         accept(.stopped)
         // Twice: making room for the last records may evict others, which must be recorded as lost.

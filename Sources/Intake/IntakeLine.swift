@@ -103,6 +103,12 @@ struct IntakeLine: Equatable {
         return time
     }
 
+    /// Reads a `timestamp` that is a JSON value by itself.
+    static func given(_ value: [UInt8]) throws(JSONFault) -> WallTime {
+        var cursor = JSONCursor(value)
+        return try time(&cursor)
+    }
+
     private static let years =
         WallTime(milliseconds: 0)...WallTime(milliseconds: 7_289_654_399_999)
 

@@ -47,29 +47,17 @@ package struct BrokerSettings: Configurable {
     }
 
     package var violations: [Violation] {
-        var violations: [Violation] = []
-        if passwordFile != nil, username == nil {
-            violations.append(
-                Violation(
-                    ["password_file", "username"],
-                    "a password needs mqtt.username, which is not set",
-                    allowed: "a password_file beside a username"
-                )
-            )
-        }
-        if passwordFile != nil, !allowsPlaintext, let endpoint, !endpoint.isEncrypted,
+        guard passwordFile != nil, !allowsPlaintext, let endpoint, !endpoint.isEncrypted,
             !endpoint.isLoopback
-        {
-            violations.append(
-                Violation(
-                    ["url", "password_file", "allow_plaintext"],
-                    "mqtt:// would show the password to anyone on the way",
-                    allowed:
-                        "mqtts://, mqtt:// to loopback, or any mqtt:// with mqtt.allow_plaintext = true"
-                )
+        else { return [] }
+        return [
+            Violation(
+                ["url", "password_file", "allow_plaintext"],
+                "mqtt:// would show the password to anyone on the way",
+                allowed:
+                    "mqtts://, mqtt:// to loopback, or any mqtt:// with mqtt.allow_plaintext = true"
             )
-        }
-        return violations
+        ]
     }
 
     private static let passwordLimit = 4096

@@ -11,7 +11,7 @@ package enum MQTTEvent: Sendable, Equatable {
     /// The broker has answered `subscribe`; the filters that it refused.
     case subscribed(refused: [String])
     case unsubscribed
-    /// The broker has answered a ping, and so has received everything sent before it.
+    /// The broker has answered all pings, and so has received everything sent before the last one.
     case answeredPing
 }
 
@@ -26,19 +26,19 @@ package struct MQTTConnection: ~Copyable {
     private let server: String
     private let stop: StopSignal
     private let clock = SystemClock()
-    private let keepAlive: Duration
+    private let silenceLimit: Duration
+    private let patience: Duration
     private var sentAt: BootInstant
     private var receivedAt: BootInstant
-    /// When the oldest ping without an answer was sent.
-    private var pingedAt: BootInstant?
+    /// Pings without an answer, and since when one is awaited.
+    private var pings = 0
+    private var pingedAt: BootInstant
     private var lastID: UInt16 = 0
     /// Messages published with QoS 1 that the broker has not acknowledged.
     private var unacknowledged: Set<UInt16> = []
     private var subscribing: (id: UInt16, filters: [String])?
     private var unsubscribing: UInt16?
 
-    /// How long an answer, or room for a write, may take.
-    private static let patience = Duration.seconds(15)
     /// Bytes that are read at once.
     private static let step = 16 << 10
 
@@ -47,23 +47,27 @@ package struct MQTTConnection: ~Copyable {
         server: String,
         keepAlive: Duration,
         payloadLimit: Int,
+        patience: Duration,
         stop: StopSignal
     ) {
-        (self.server, self.stop, self.keepAlive) = (server, stop, keepAlive)
+        self.patience = patience
+        (self.server, self.stop, silenceLimit) = (server, stop, keepAlive)
         reader = MQTTReader(payloadLimit: payloadLimit)
         self.stream = stream
         sentAt = clock.now()
-        receivedAt = sentAt
+        (receivedAt, pingedAt) = (sentAt, sentAt)
     }
 
     /// Connects and waits for the broker's answer; throws also if `stop` was raised.
     ///
-    /// `payloadLimit`: a longer payload is skipped (`MQTTMessage.skipped`).
+    /// `payloadLimit`: a longer payload is skipped (`MQTTMessage.skipped`). `patience`: how long an
+    /// answer, or room for a write, may take.
     package static func connect(
         to endpoint: Endpoint,
         caFile: String?,
         _ packet: MQTTConnect,
         payloadLimit: Int = 256 << 10,
+        patience: Duration = .seconds(15),
         until stop: StopSignal
     ) throws(Failure) -> MQTTConnection {
         let stream = try ByteStream.connect(
@@ -77,6 +81,7 @@ package struct MQTTConnection: ~Copyable {
             server: endpoint.server,
             keepAlive: .seconds(Int64(max(1, packet.keepAliveSeconds))),
             payloadLimit: payloadLimit,
+            patience: patience,
             stop: stop
         )
         try connection.greet(packet)
@@ -85,7 +90,7 @@ package struct MQTTConnection: ~Copyable {
 
     private mutating func greet(_ connect: MQTTConnect) throws(Failure) {
         try send(.connect(connect))
-        let deadline = clock.now() + Self.patience
+        let deadline = clock.now() + patience
         while true {
             if let packet = try next() {
                 guard case .connectAck(let isPresent, let code) = packet else {
@@ -119,6 +124,9 @@ package struct MQTTConnection: ~Copyable {
         }
         var message = MQTTMessage(topic: topic, payload: payload, qos: qos, isRetained: retain)
         if qos > 0 {
+            guard unacknowledged.count < 10_000 else {
+                throw Failure("\(server): does not acknowledge what it is sent", code: .server)
+            }
             message.id = nextID()
             unacknowledged.insert(message.id)
         }
@@ -143,13 +151,19 @@ package struct MQTTConnection: ~Copyable {
         try send(.unsubscribe(id: id, filters: filters))
     }
 
-    /// Acknowledges messages of QoS 1, then pings.
-    ///
-    /// `MQTTEvent.answeredPing` then says that the broker has the acknowledgements.
+    /// Acknowledges messages of QoS 1.
     package mutating func acknowledge(_ ids: [UInt16]) throws(Failure) {
-        let packets = ids.map { MQTTPacket.publishAck(id: $0) } + [.pingRequest]
-        pingedAt = pingedAt ?? clock.now()
-        try send(bytes: packets.flatMap(\.bytes))
+        try send(bytes: ids.flatMap { MQTTPacket.publishAck(id: $0).bytes })
+    }
+
+    /// A ping is not answered yet.
+    package var isPinging: Bool { pings > 0 }
+
+    /// Asks for `MQTTEvent.answeredPing`, which comes once all pings are answered.
+    package mutating func ping() throws(Failure) {
+        if pings == 0 { pingedAt = clock.now() }
+        pings += 1
+        try send(.pingRequest)
     }
 
     /// Says that this is an orderly end, so that the broker does not publish the will.
@@ -165,7 +179,7 @@ package struct MQTTConnection: ~Copyable {
     }
 
     private mutating func send(bytes: [UInt8]) throws(Failure) {
-        try stream.write(bytes, within: Self.patience, until: stop)
+        try stream.write(bytes, within: patience, until: stop)
         sentAt = clock.now()
     }
 
@@ -183,7 +197,7 @@ package struct MQTTConnection: ~Copyable {
         while true {
             if isReading, let event = try nextEvent() { return event }
             let now = clock.now()
-            let due = try ping(now, isReading: isReading)
+            let due = try keepAlive(now, isReading: isReading)
             if let deadline, deadline <= now { return nil }
             var entries = [PollEntry(stop.descriptor)] + wakeups.map { PollEntry($0) }
             if isReading { entries.append(PollEntry(stream.descriptor)) }
@@ -194,21 +208,20 @@ package struct MQTTConnection: ~Copyable {
     }
 
     /// Pings if nothing was sent or received for too long; returns when to look again.
-    private mutating func ping(_ now: BootInstant, isReading: Bool) throws(Failure) -> BootInstant {
-        if !isReading {
-            // Answers are not read, so none can be missed.
-            pingedAt = nil
+    private mutating func keepAlive(_ now: BootInstant, isReading: Bool) throws(Failure)
+        -> BootInstant
+    {
+        // While answers are not read, none can be missed.
+        if !isReading { (pingedAt, receivedAt) = (now, now) }
+        // An answer may come behind many messages on a slow link.
+        let silentSince = max(pingedAt, receivedAt)
+        if isPinging, now - silentSince >= patience { throw silent() }
+        if now >= min(sentAt, receivedAt) + silenceLimit {
             receivedAt = now
+            try ping()
         }
-        if let pingedAt, now - pingedAt >= Self.patience { throw silent() }
-        let due = min(sentAt, receivedAt) + keepAlive
-        if now >= due, pingedAt == nil {
-            pingedAt = now
-            receivedAt = now
-            try send(.pingRequest)
-        }
-        let next = min(sentAt, receivedAt) + keepAlive
-        return pingedAt.map { min($0 + Self.patience, next) } ?? next
+        let due = min(sentAt, receivedAt) + silenceLimit
+        return isPinging && isReading ? min(silentSince + patience, due) : due
     }
 
     private mutating func nextEvent() throws(Failure) -> MQTTEvent? {
@@ -231,10 +244,10 @@ package struct MQTTConnection: ~Copyable {
                 unsubscribing = nil
                 return .unsubscribed
             case .pingResponse:
-                if pingedAt != nil {
-                    pingedAt = nil
-                    return .answeredPing
-                }
+                guard isPinging else { break }
+                pings -= 1
+                if !isPinging { return .answeredPing }
+                pingedAt = clock.now()
             default: throw broken("it sends a packet that only a client may send, or CONNACK twice")
             }
         }
@@ -266,7 +279,7 @@ package struct MQTTConnection: ~Copyable {
 
     private func silent() -> Failure {
         Failure(
-            "\(server): no answer for \(Self.patience); check the network and the broker",
+            "\(server): no answer for \(patience); check the network and the broker",
             code: .network
         )
     }

@@ -148,7 +148,8 @@ private struct MQTTWriter {
         let will = connect.will
         var flags: UInt8 = connect.isClean ? 0x02 : 0
         if let will { flags |= 0x04 | will.qos << 3 | (will.isRetained ? 0x20 : 0) }
-        if connect.username != nil { flags |= 0x80 }
+        // A password needs a user name, which may be empty (section 3.1.2.9).
+        if connect.username != nil || connect.password != nil { flags |= 0x80 }
         if connect.password != nil { flags |= 0x40 }
         // Protocol level 4 is version 3.1.1.
         bytes += [4, flags]
@@ -158,7 +159,7 @@ private struct MQTTWriter {
             write(text: will.topic)
             write(data: will.payload)
         }
-        if let name = connect.username { write(text: name) }
+        if flags & 0x80 != 0 { write(text: connect.username ?? "") }
         if let password = connect.password { write(data: password) }
     }
 

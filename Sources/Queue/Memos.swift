@@ -2,6 +2,16 @@
 import SQLite
 import Synchronization
 
+/// A small text to store under a name.
+package struct Memo: Sendable, Equatable {
+    package var name: String
+    package var text: String
+
+    package init(name: String, text: String) {
+        (self.name, self.text) = (name, text)
+    }
+}
+
 /// Named texts: the newest value of each, and which are not in the database yet.
 ///
 /// A memo does not cause a commit: it is written with the next one, at the latest at shutdown.
@@ -20,6 +30,14 @@ final class Memos: Sendable {
             guard content.values[name] != value else { return }
             content.values[name] = value
             content.unwritten.insert(name)
+        }
+    }
+
+    /// Records that a record's transaction stores the memo, with `text` once that is committed.
+    func isStored(_ name: String, as text: String? = nil) {
+        content.withLock { content in
+            content.unwritten.remove(name)
+            if let text { content.values[name] = text }
         }
     }
 

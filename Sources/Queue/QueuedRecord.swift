@@ -8,7 +8,9 @@ enum QueuedRecord: Sendable {
     /// A record of a plain stream.
     case row(PlainRow)
     /// Records whose sender waits until they are on disk.
-    case put([PlainRow], @Sendable ((any Error)?) -> Void)
+    ///
+    /// The memo, if any, is stored in the same transaction.
+    case put([PlainRow], Memo?, @Sendable ((any Error)?) -> Void)
     /// A fix; stored while a survey is open.
     case place(Fix)
     case begin(AudioRun)
@@ -20,7 +22,7 @@ enum QueuedRecord: Sendable {
     var count: Int {
         switch self {
         case .sighting, .row, .place, .segment: 1
-        case .put(let rows, _): rows.count
+        case .put(let rows, _, _): rows.count
         case .begin, .end: 0
         }
     }

@@ -87,7 +87,7 @@ package struct Configuration: Configurable {
             + audio.violations.map { $0.within("audio") }
             + storage.violations.map { $0.within("storage") }
             + streams.violations.map { $0.within("streams") } + sharedWireNames
-            + mqtt.violations.map { $0.within("mqtt") }
+            + mqtt.violations.map { $0.within("mqtt") } + wrongTopics
     }
 
     /// Returns the wire name of any stream, including those of users.

@@ -1,6 +1,7 @@
 // Wire names of the gateway's streams, and the streams that users declare.
 package import Configuration
 import Host
+import MQTT
 import Records
 
 /// `[streams]`: wire names of the gateway's own streams.
@@ -43,6 +44,26 @@ package struct StreamNames: Configurable {
     }
 }
 
+extension ValueFormat where Value == [String] {
+    /// The most topic filters of a stream.
+    private static let limit = 16
+
+    fileprivate static let topics: Self = {
+        var format = list(
+            "up to \(limit) topic filters, as [\"tele/+/SENSOR\"]; + is one level, # all below",
+            problem: TopicFilter.problem
+        )
+        let read = format.read
+        format.read = { literal in
+            read(literal).flatMap { filters in
+                filters.count <= limit
+                    ? .success(filters) : .failure(Mismatch("found \(filters.count) filters"))
+            }
+        }
+        return format
+    }()
+}
+
 /// `[stream.weather]`: a stream that other programs may write to (waypost-protocol(7)).
 package struct UserStream: Sendable, Equatable {
     /// The name that programs use.
@@ -53,6 +74,8 @@ package struct UserStream: Sendable, Equatable {
     package var maxRate = 100.0
     /// The size limit of a record's JSON object, without blanks between its parts.
     package var maxRecordBytes = 16_000
+    /// Topic filters of the MQTT messages that become its records.
+    package var topics: [String] = []
 
     package init(name: String) {
         self.name = name
@@ -69,6 +92,8 @@ package struct UserStream: Sendable, Equatable {
             .says("Most records per second, from all programs together.")
         Key("max_record_bytes", \.maxRecordBytes, .size(16...65_536))
             .says("Longest JSON object that is accepted, in bytes.")
+        Key("mqtt", \.topics, .topics)
+            .says("Topic filters: messages of the broker in [mqtt] become records of this stream.")
     }
 
     private static let allowedName = "1 to 32 of the characters a-z 0-9 _"
@@ -116,5 +141,40 @@ extension Configuration {
                 )
             }
         }
+    }
+}
+
+extension Configuration {
+    /// Reports topic filters without a broker, and two that are for one message.
+    ///
+    /// A broker may send a message once for each filter, and it would be stored as often.
+    var wrongTopics: [Violation] {
+        var (wrong, seen): ([Violation], [(filter: TopicFilter, path: String)]) = ([], [])
+        for stream in userStreams where !stream.topics.isEmpty {
+            let path = "stream.\(stream.name).mqtt"
+            if mqtt.url == nil {
+                wrong.append(
+                    Violation(
+                        [path],
+                        "needs a broker: mqtt.url is not set",
+                        allowed: "topic filters beside [mqtt] url = \"mqtts://…\""
+                    )
+                )
+            }
+            for filter in stream.topics.compactMap({ TopicFilter($0) }) {
+                if let other = seen.first(where: { $0.filter.overlaps(filter) }) {
+                    wrong.append(
+                        Violation(
+                            [path],
+                            "\"\(printable(filter.text))\" is for the same messages as "
+                                + "\"\(printable(other.filter.text))\" of \(other.path)",
+                            allowed: "filters of which none matches a topic of another"
+                        )
+                    )
+                }
+                seen.append((filter, path))
+            }
+        }
+        return wrong
     }
 }

@@ -15,6 +15,8 @@ package final class GatewayBoard: Sendable {
     /// Changed configuration keys that take effect at the next start.
     package let needRestart = StateBox([String]())
     package let errors = ErrorLog()
+    /// The MQTT intake; nil while no stream has a topic filter.
+    package let messagesIn = StateBox<StatusReport.MessagesIn?>(nil)
     private let known = StateBox<PersistedState?>(nil)
     private let readPast: @Sendable () -> PersistedState?
 

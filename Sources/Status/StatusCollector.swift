@@ -75,6 +75,7 @@ package struct StatusCollector: Sendable {
             outputs: outputFigures,
             storage: storageFigures(stored),
             disk: stored?.disk,
+            mqttIn: board.messagesIn.value,
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals

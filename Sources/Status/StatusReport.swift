@@ -19,6 +19,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var storage = Storage()
     /// Absent if the database is not on a disk.
     package var disk: DiskFigures?
+    /// Absent while no stream has a topic filter.
+    package var mqttIn: MessagesIn?
     package var losses: [Loss] = []
     package var recentErrors: [RecentError] = []
     /// How often each error code was seen.

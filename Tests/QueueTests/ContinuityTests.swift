@@ -50,6 +50,47 @@ import QueueSupport
         after.close()
     }
 
+    /// The memo of a `put` is stored with its records, whatever was remembered before.
+    @Test func memoOfAPut_isInItsTransaction() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        queue.declare([DeclaredStream(name: "weather", wire: "weather")])
+        queue.remember("session", "old")
+        let outcome = Locked<[Bool]>([])
+        let stamp = SystemClock().stamp()
+        let record = UserRecord(stream: "weather", stamp: stamp, members: Array("\"a\":1".utf8))
+        queue.put([record], memo: Memo(name: "session", text: "new")) { error in
+            outcome.update { $0.append(error == nil) }
+        }
+        try waitUntil("the commit") { outcome.value == [true] }
+        #expect(queue.remembered("session") == "new")
+        let copy = TemporaryFolder()
+        for suffix in ["", "-wal"] {
+            try FileManager.default.copyItem(
+                atPath: folder.database + suffix,
+                toPath: copy.database + suffix
+            )
+        }
+        let after = try copy.queue()
+        #expect(after.remembered("session") == "new")
+        after.close()
+        // Also without a record: a new session at a broker.
+        queue.put([], memo: Memo(name: "session", text: "empty")) { error in
+            outcome.update { $0.append(error == nil) }
+        }
+        try waitUntil("its commit") { outcome.value == [true, true] }
+        // A record of no stream stores nothing.
+        let other = UserRecord(stream: "wind", stamp: stamp, members: [])
+        queue.put([other], memo: Memo(name: "session", text: "lost")) { error in
+            outcome.update { $0.append(error == nil) }
+        }
+        #expect(outcome.value == [true, true, false])
+        queue.close()
+        let last = try folder.queue()
+        #expect(last.remembered("session") == "empty")
+        last.close()
+    }
+
     @Test func memo_goesIntoTheDatabaseThatFollowsADamagedOne() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()

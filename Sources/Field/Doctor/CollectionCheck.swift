@@ -19,28 +19,41 @@ package struct CollectionCheck {
 
     /// One line per problem: what is wrong with which named thing, and the remedy.
     package var problems: [String] {
-        [secretProblem, authorityProblem].compactMap { $0 } + brokerProblems + soundProblems
+        let authorities = [("upload", upload.caFile), ("mqtt", mqtt.caFile)]
+        return secretFiles.compactMap(secretProblem)
+            + authorities.compactMap { section, file in
+                file.flatMap { authorityProblem($0, "\(section).ca_file") }
+            } + soundProblems
     }
 
     /// The file that this user may not check; nil if everything was checked.
     package var remark: String? {
-        guard geteuid() != 0, let file = secretFile, access(file, R_OK) != 0, errno == EACCES else {
-            return nil
-        }
+        guard geteuid() != 0, let file = secretFiles.first(where: isClosed) else { return nil }
         return "\(file): this user may not read it; `sudo waypost config check` checks it, too"
     }
 
     private var upload: UploadSettings { configuration.upload }
 
-    private var secretFile: String? {
-        upload.destination == .s3 ? upload.credentialsFile : upload.tokenFile
+    private var mqtt: BrokerSettings { configuration.mqtt }
+
+    /// The files with secrets that are sent somewhere.
+    private var secretFiles: [String] {
+        let own = upload.destination == .s3 ? upload.credentialsFile : upload.tokenFile
+        // Without a file, the service may have a credential, which only systemd shows it.
+        let files = [upload.target == nil ? nil : own, mqtt.url == nil ? nil : mqtt.passwordFile]
+        return files.compactMap { $0 }
     }
 
-    private var secretProblem: String? {
-        // Without a file, the service may have a credential, which only systemd shows it.
-        guard upload.target != nil, let file = secretFile, remark == nil else { return nil }
+    private func isClosed(_ file: String) -> Bool { access(file, R_OK) != 0 && errno == EACCES }
+
+    private func secretProblem(_ file: String) -> String? {
+        guard geteuid() == 0 || !isClosed(file) else { return nil }
         do throws(Failure) {
-            _ = try upload.secret(environment)
+            if file == mqtt.passwordFile {
+                _ = try mqtt.password(environment)
+            } else {
+                _ = try upload.secret(environment)
+            }
         } catch {
             return error.message
         }
@@ -52,33 +65,13 @@ package struct CollectionCheck {
             + "run: chown \(owner.user):\(owner.group) \(file)"
     }
 
-    private var authorityProblem: String? {
-        guard let file = upload.caFile else { return nil }
+    private func authorityProblem(_ file: String, _ key: String) -> String? {
         do throws(Failure) {
             _ = try CertificateFile.read(file)
             return nil
         } catch {
-            return "upload.ca_file: \(error.message)"
+            return "\(key): \(error.message)"
         }
-    }
-
-    /// Problems with the files of `[mqtt]`; a password that this user may not read is not one.
-    private var brokerProblems: [String] {
-        let broker = configuration.mqtt
-        guard broker.endpoint != nil else { return [] }
-        var problems: [String] = []
-        do throws(Failure) {
-            let isHidden = broker.passwordFile.map { access($0, R_OK) != 0 && errno == EACCES }
-            if isHidden != true { _ = try broker.password(environment) }
-        } catch {
-            problems.append(error.message)
-        }
-        do throws(Failure) {
-            if let file = broker.caFile { _ = try CertificateFile.read(file) }
-        } catch {
-            problems.append("mqtt.ca_file: \(error.message)")
-        }
-        return problems
     }
 
     private var soundProblems: [String] {

@@ -134,7 +134,7 @@ final class WriterLoop {
         guard isHeld else {
             queue.unrecorded.withLock { $0.add(record.losses()) }
             if let loss = record.loss() { queue.inFlightCount.settled(loss) }
-            if case .put(_, let done) = record { done(QueueFull()) }
+            if case .put(_, _, let done) = record { done(QueueFull()) }
             return
         }
         write(record)
@@ -142,7 +142,11 @@ final class WriterLoop {
 
     /// Writes a record that the backlog already holds.
     private func write(_ record: QueuedRecord) {
-        if case .put(_, let done) = record { waiting.append(done) }
+        if case .put(_, let memo, let done) = record {
+            waiting.append(done)
+            // An older text of `remember` must not replace this one at the commit.
+            if let memo { queue.memos.isStored(memo.name) }
+        }
         if retryAt == nil { attempt { try $0.insert(record) } }
         // The WAL holds a whole transaction: if its limit is small, keep transactions short.
         guard retryAt == nil, writer?.openBytes ?? 0 > quota.limits.journal / 2 else { return }

@@ -165,7 +165,7 @@ extension WriterLoop {
         for job in jobs {
             switch job {
             case .work(let work): work.finish(QueueClosed())
-            case .record(.put(_, let done)): done(QueueClosed())
+            case .record(.put(_, _, let done)): done(QueueClosed())
             case .record, .command: break
             }
         }

@@ -124,7 +124,7 @@ package struct StatusScreen {
                 "upload    \(report.upload.state.rawValue)\(isLive ? next ?? "" : "")"
                     + ", \(spent) today"
             ),
-        ] + outputs
+        ] + outputs + (report.mqttIn.map { [fit("mqtt in   \($0.line)")] } ?? [])
     }
 
     private var outputs: [String] {

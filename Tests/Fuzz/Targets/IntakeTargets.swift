@@ -1,6 +1,7 @@
 // Fuzz targets for programs that connect to the intake socket.
 import FuzzSupport
 import Host
+import MQTT
 import Records
 
 @testable import Daemon
@@ -9,6 +10,7 @@ import Records
 enum IntakeTargets {
     static let all = [
         FuzzTarget(name: "intake", run: line), FuzzTarget(name: "intake-pieces", run: cut),
+        FuzzTarget(name: "message", run: message),
     ]
 
     /// Checks that an accepted record is valid, is one line, and parses to the same values again.
@@ -27,6 +29,17 @@ enum IntakeTargets {
         } catch {
             precondition(error.answer.count < 2000 && error.answer.allSatisfy { $0 >= 0x20 })
         }
+    }
+
+    /// Checks that any payload in UTF-8 becomes members that `waypost put` would accept, too.
+    private static func message(_ input: [UInt8]) {
+        let message = MQTTMessage(topic: "t/\"a", payload: input)
+        guard let members = try? MessageMembers(message) else {
+            return precondition(String(validating: input, as: UTF8.self) == nil)
+        }
+        let object = Array("{".utf8) + members.members + Array("}".utf8)
+        precondition((try? IntakeLine.members(of: object)) == members.members)
+        precondition(FoundationJSON.decode(Anything.self, from: object) != nil)
     }
 
     /// Any object, for Foundation's parser.

@@ -28,7 +28,7 @@ import Setup
         }
     }
 
-    private static let keys = "wire, max_rate, max_record_bytes"
+    private static let keys = "wire, max_rate, max_record_bytes, mqtt"
 
     // Not in the attribute: Swift 6.0.3 crashes on an interpolation there.
     private static let wrongTables: [(String, [String])] = [
@@ -166,11 +166,13 @@ import Setup
                 wire = "w"  # environment WAYPOST_STREAM_B_WIRE
                 max_rate = 7.0  # w.toml:2
                 max_record_bytes = "16kB"  # default
+                mqtt = []  # default
 
                 [stream.3d]
                 wire = "x-Y"  # w.toml:4
                 max_rate = 100.0  # default
                 max_record_bytes = "2KiB"  # w.toml:5
+                mqtt = []  # default
 
                 """
             )
@@ -181,5 +183,47 @@ import Setup
         #expect(Configuration.defaultText.contains("\n#[stream.weather]\n"))
         #expect(Configuration.defaultText.contains("\n#max_rate = 100.0\n"))
         #expect(try load(Configuration.defaultText).values.userStreams == [])
+    }
+
+    private static let broker = "[mqtt]\nurl = \"mqtt://h\"\n"
+
+    @Test func topics_areRead() throws {
+        let loaded = try load(
+            Self.broker
+                + "[stream.a]\nmqtt = [\"tele/+/SENSOR\", \"b/#\"]\n[stream.b]\nmqtt = [\"c\"]"
+        )
+        #expect(loaded.values.userStreams.map(\.topics) == [["tele/+/SENSOR", "b/#"], ["c"]])
+    }
+
+    @Test(arguments: ["a#", "", "$share/g/a", "a/#/b"])
+    func wrongTopic_isRefused(topic: String) {
+        let found = problems(Self.broker + "[stream.a]\nmqtt = [\"\(topic)\"]")
+        #expect(found.count == 1 && found[0].hasPrefix("w.toml:4: stream.a.mqtt: "), "\(found)")
+    }
+
+    /// A broker may send a message once per filter.
+    @Test func topicsForTheSameMessages_areRefused() {
+        let text = "[stream.a]\nmqtt = [\"tele/#\"]\n[stream.b]\nmqtt = [\"tele/+/SENSOR\"]"
+        #expect(
+            problems(Self.broker + text) == [
+                "w.toml:6: stream.b.mqtt: \"tele/+/SENSOR\" is for the same messages as \"tele/#\" of "
+                    + "stream.a.mqtt; allowed: filters of which none matches a topic of another"
+            ]
+        )
+    }
+
+    @Test func topics_needABroker() {
+        let found = problems("[stream.a]\nmqtt = [\"a\"]")
+        #expect(found.count == 1 && found[0].contains("needs a broker: mqtt.url is not set"))
+    }
+
+    /// As a token over http://: only to this machine, or if it is allowed.
+    @Test func passwordInTheOpen_isRefused() {
+        let file = "password_file = \"/p\"\n"
+        #expect(problems(Self.broker + file).count == 1)
+        #expect(problems(Self.broker + file + "allow_plaintext = true").isEmpty)
+        #expect(problems("[mqtt]\nurl = \"mqtt://127.0.0.1\"\n" + file).isEmpty)
+        #expect(problems("[mqtt]\nurl = \"mqtts://h\"\n" + file).isEmpty)
+        #expect(problems(Self.broker).isEmpty)
     }
 }

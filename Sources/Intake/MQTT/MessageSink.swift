@@ -1,0 +1,21 @@
+// The seam between the MQTT intake and the queue.
+package import Queue
+package import Records
+
+/// Stores records of messages together with the state of the session that they came in.
+package protocol MessageSink: IntakeSink {
+    /// Stores all records and the memo, or nothing; calls `done` once, on any thread.
+    func put(
+        _ records: [UserRecord],
+        memo: Memo?,
+        done: @escaping @Sendable ((any Error)?) -> Void
+    )
+
+    /// Stores a memo with the next commit that happens anyway.
+    func remember(_ name: String, _ text: String)
+
+    /// Returns the newest memo of a name.
+    func remembered(_ name: String) -> String?
+}
+
+extension Queue: MessageSink {}

@@ -1,0 +1,380 @@
+// Subscribes to the topics of the declared streams, and acknowledges messages once they are stored.
+import Host
+import HTTP
+import MQTT
+import Queue
+import Records
+import Setup
+import Status
+
+/// The settings of a subscriber; one with other settings needs another subscriber.
+struct SubscriberSettings: Sendable, Equatable {
+    var broker: BrokerSettings
+    /// The streams with topic filters.
+    var streams: [UserStream]
+    var clientID: String
+
+    /// Returns nil if there is nothing to subscribe to.
+    init?(_ configuration: Configuration, deviceID: String) {
+        streams = configuration.userStreams.filter { !$0.topics.isEmpty }
+        broker = configuration.mqtt
+        guard broker.endpoint != nil, !streams.isEmpty else { return nil }
+        clientID = "\(broker.clientID ?? deviceID)-in"
+    }
+}
+
+/// Receives messages in a persistent session; used by one thread, but for `wakeup`.
+///
+/// One batch is written at a time; messages that arrive until it is committed form the next one.
+/// They are acknowledged after their commit, in their order. While no more can be held, or a stream
+/// is beyond its `max_rate`, nothing is read, so messages wait at the broker.
+final class MessageSubscriber {
+    private let settings: SubscriberSettings
+    private let endpoint: Endpoint
+    private let sink: any MessageSink
+    private let context: SubscriberContext
+    private let report: SubscriberReporter
+    private let wakeup: Wakeup
+    private let stop: StopSignal
+    private var streams: MessageStreams
+    private var session: MessageSession
+    private var batch = MessageBatch()
+    /// The batch that is being written.
+    private var travelling: MessageBatch?
+    private let outcome = StateBox<Outcome?>(nil)
+    /// A message beyond its stream's `max_rate`, and when to try it again.
+    private var delayed: (message: MQTTMessage, until: BootInstant)?
+    /// The database does not know the session that the broker has.
+    private var isUnknown = false
+
+    private enum Outcome: Sendable {
+        case stored
+        case refused(String)
+    }
+
+    /// Time from one failed connection to the next.
+    private static let pauses = (first: Duration.seconds(1), most: Duration.seconds(60))
+    /// Time after which refused filters are tried again.
+    private static let refusedPause = Duration.seconds(300)
+    /// How long a stop waits for the batch that is being written.
+    private static let stopPatience = Duration.milliseconds(700)
+
+    init?(
+        _ settings: SubscriberSettings,
+        _ sink: any MessageSink,
+        _ context: SubscriberContext,
+        wakeup: Wakeup,
+        stop: StopSignal
+    ) {
+        guard let endpoint = settings.broker.endpoint else { return nil }
+        (self.settings, self.sink, self.context) = (settings, sink, context)
+        (self.endpoint, self.wakeup, self.stop) = (endpoint, wakeup, stop)
+        report = SubscriberReporter(context, broker: endpoint.server)
+        streams = MessageStreams(settings.streams, now: context.clock.now())
+        let name = "\(endpoint.server) \(settings.clientID)"
+        let known = MessageSession(sink.remembered(MessageSession.memo), name: name)
+        isUnknown = known == nil
+        session = known ?? MessageSession(name: name)
+    }
+
+    /// Connects again and again until `stop` is raised.
+    func run() {
+        var pause = Self.pauses.first
+        while !stop.isRaised {
+            if let why = context.whyNot() {
+                report.waits(why)
+                if rest(for: Self.pauses.most) { break }
+                continue
+            }
+            let before = report.stored
+            do throws(Failure) {
+                report.connects()
+                try serve()
+            } catch {
+                if stop.isRaised { break }
+                report.failed(error)
+            }
+            if report.stored > before { pause = Self.pauses.first }
+            if rest(for: pause) { break }
+            pause = min(pause * 2, Self.pauses.most)
+        }
+        report.ends()
+    }
+
+    /// Sleeps until it is time, or `whyNot` may have changed; returns true once stopped.
+    private func rest(for pause: Duration) -> Bool {
+        let deadline = SystemClock().now() + pause
+        let isWaiting = context.whyNot() != nil
+        while !stop.isRaised, case let left = deadline - SystemClock().now(), left > .zero {
+            var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
+            _ = stop.wait(for: &entries, timeout: left)
+            wakeup.clear()
+            if isWaiting, context.whyNot() == nil { break }
+        }
+        return stop.isRaised
+    }
+
+    // MARK: A connection
+
+    private func serve() throws(Failure) {
+        let connect = MQTTConnect(
+            clientID: settings.clientID,
+            isClean: false,
+            username: settings.broker.username,
+            password: try settings.broker.password(context.environment)
+        )
+        var connection = try MQTTConnection.connect(
+            to: endpoint,
+            caFile: settings.broker.caFile,
+            connect,
+            payloadLimit: streams.payloadLimit,
+            until: stop
+        )
+        var failure: Failure?
+        do throws(Failure) {
+            try resume(&connection)
+            while !stop.isRaised { try turn(&connection) }
+        } catch {
+            failure = error
+        }
+        finish(&connection, after: failure)
+        session.disconnected()
+        if let failure { throw failure }
+        connection.disconnect()
+    }
+
+    /// Compares the broker's session with the stored one, and subscribes to what is missing there.
+    private func resume(_ connection: inout MQTTConnection) throws(Failure) {
+        if !connection.isResumed {
+            if !session.isEmpty {
+                report.lostSession()
+                session = MessageSession(name: session.name)
+                // Before its first message: an id of the old session must not stand for one of this.
+                try store(MessageBatch())
+                try awaitOutcome()
+            }
+        } else if isUnknown {
+            report.unknownSession()
+        }
+        isUnknown = false
+        let wanted = streams.filters
+        let (new, old) = (
+            wanted.filter { !session.filters.contains($0) },
+            session.filters.filter { !wanted.contains($0) }
+        )
+        if !old.isEmpty {
+            try connection.unsubscribe(old)
+            session.filters.removeAll { old.contains($0) }
+            rememberSession()
+        }
+        if !new.isEmpty { try connection.subscribe(new) }
+        report.connected()
+    }
+
+    private func turn(_ connection: inout MQTTConnection) throws(Failure) {
+        try settle(&connection)
+        retryDelayed()
+        let isFull =
+            max(batch.ids.count, batch.records.count) >= MessageBatch.limit
+            || batch.bytes >= min(MessageBatch.byteLimit, sink.putBytes)
+        // First everything that has arrived, because a commit costs the same for one and for many.
+        let isDue = travelling == nil && !batch.isEmpty
+        if isDue, isFull || delayed != nil { return try give(&connection) }
+        let deadline =
+            isDue ? context.clock.now() : [delayed?.until, retryRefusedAt].compactMap { $0 }.min()
+        let event = try connection.receive(
+            until: deadline,
+            waking: [wakeup.descriptor],
+            isReading: !isFull && delayed == nil
+        )
+        switch event {
+        case .message(let message): handle(message)
+        case .subscribed(let refused): subscribed(refused)
+        case .answeredPing: try answered(&connection)
+        case .published, .unsubscribed: break
+        case nil:
+            wakeup.clear()
+            if isDue { try give(&connection) }
+            try retryRefused(&connection)
+        }
+    }
+
+    /// Gives the collected batch to the queue; acknowledges one that has nothing to store.
+    private func give(_ connection: inout MQTTConnection) throws(Failure) {
+        let batch = take()
+        if batch.records.isEmpty { return try acknowledge(batch, &connection) }
+        try store(batch)
+    }
+
+    private func take() -> MessageBatch {
+        defer { batch = MessageBatch() }
+        return batch
+    }
+
+    // MARK: Subscriptions
+
+    /// The filters that the broker has refused, and when to ask again.
+    private var refused: [String] = []
+    private var retryRefusedAt: BootInstant?
+
+    private func subscribed(_ refused: [String]) {
+        self.refused = refused
+        retryRefusedAt = refused.isEmpty ? nil : context.clock.now() + Self.refusedPause
+        session.filters = streams.filters.filter { !refused.contains($0) }
+        rememberSession()
+        report.refused(filters: refused)
+    }
+
+    private func retryRefused(_ connection: inout MQTTConnection) throws(Failure) {
+        guard let at = retryRefusedAt, at <= context.clock.now() else { return }
+        retryRefusedAt = nil
+        try connection.subscribe(refused)
+    }
+
+    // MARK: Messages
+
+    private func handle(_ message: MQTTMessage) {
+        if message.isRetained {
+            // Stored at the broker at an unknown time; a live one comes without this flag.
+            report.skippedRetained()
+            return batch.add(message)
+        }
+        if message.qos > 0, session.recognises(message) {
+            report.redelivered()
+            return batch.add(message)
+        }
+        store(message)
+    }
+
+    private func store(_ message: MQTTMessage) {
+        do throws(IntakeRefusal) {
+            batch.add(message, try streams.record(of: message, context.clock))
+            if message.qos > 0 { session.receive(message) }
+        } catch {
+            if let delay = error.retryAfter {
+                delayed = (message, context.clock.now() + delay)
+                return
+            }
+            report.refused(message, error.message)
+            batch.add(message)
+        }
+        report.waiting((travelling?.records.count ?? 0) + batch.records.count)
+    }
+
+    private func retryDelayed() {
+        guard let (message, until) = delayed, until <= context.clock.now() else { return }
+        delayed = nil
+        store(message)
+    }
+
+    // MARK: The disk
+
+    /// Gives a batch to the queue, with the session as it is once the batch is stored.
+    private func store(_ batch: MessageBatch) throws(Failure) {
+        let names = Set(batch.records.map(\.stream))
+        if let why = context.whyNot() ?? names.lazy.compactMap({ self.sink.refusal(of: $0) }).first
+        {
+            drop(batch)
+            throw Failure("messages are not stored: \(why)")
+        }
+        travelling = batch
+        let memo = Memo(name: MessageSession.memo, text: session.text)
+        sink.put(batch.records, memo: memo) { [outcome, wakeup] error in
+            outcome.update { $0 = error.map { .refused("\($0)") } ?? .stored }
+            wakeup.signal()
+        }
+    }
+
+    /// Handles the outcome of the batch that was being written, if it is known.
+    private func settle(_ connection: inout MQTTConnection) throws(Failure) {
+        if let batch = try settled() { try acknowledge(batch, &connection) }
+    }
+
+    private func acknowledge(
+        _ batch: MessageBatch,
+        _ connection: inout MQTTConnection
+    ) throws(Failure) {
+        guard !batch.ids.isEmpty else { return }
+        try connection.acknowledge(batch.ids)
+        session.acknowledged(batch.ids)
+        try ping(&connection)
+    }
+
+    /// Returns the batch if it has been stored; throws if it was refused.
+    private func settled() throws(Failure) -> MessageBatch? {
+        guard let batch = travelling, let outcome = outcome.replace(with: nil) else { return nil }
+        travelling = nil
+        switch outcome {
+        case .stored:
+            report.stored(batch.records.count, waiting: self.batch.records.count)
+            return batch
+        case .refused(let why):
+            drop(batch)
+            throw Failure("messages are not stored: \(why.plainWords(atMost: 300))")
+        }
+    }
+
+    /// Gives up records that were not stored; those of QoS 1 wait at the broker.
+    private func drop(_ batch: MessageBatch) {
+        for id in batch.recordIDs { session.forget(id) }
+        let lost = batch.records.count - batch.recordIDs.count
+        if lost > 0 { report.lost(lost) }
+    }
+
+    private func awaitOutcome(within limit: Duration? = nil) throws(Failure) {
+        let deadline = limit.map { SystemClock().now() + $0 }
+        while travelling != nil {
+            if try settled() != nil { return }
+            let left = deadline.map { $0 - SystemClock().now() }
+            if let left, left <= .zero { return }
+            // Also while stopping; a stop that waits has a limit.
+            var entries = [PollEntry(wakeup.descriptor)]
+            if limit == nil { entries.append(PollEntry(stop.descriptor)) }
+            _ = stop.wait(for: &entries, timeout: left)
+            wakeup.clear()
+            if stop.isRaised, limit == nil { return }
+        }
+    }
+
+    /// Stores what was received before the connection ended, and acknowledges it if it still can.
+    ///
+    /// What is being written must be known before the next connection: the broker may send it again.
+    private func finish(_ connection: inout MQTTConnection, after failure: Failure?) {
+        // Of QoS 0 it is lost; of QoS 1 it comes again.
+        if let (message, _) = delayed, message.qos == 0 { report.lost(1) }
+        delayed = nil
+        do throws(Failure) {
+            try waitForDisk(&connection, isAlive: failure == nil)
+            guard !batch.isEmpty, travelling == nil else { return }
+            try store(take())
+            try waitForDisk(&connection, isAlive: failure == nil)
+        } catch {
+            report.failed(error)
+            if !batch.isEmpty { drop(take()) }
+        }
+    }
+
+    /// Waits for the outcome of the batch that is being written.
+    private func waitForDisk(_ connection: inout MQTTConnection, isAlive: Bool) throws(Failure) {
+        guard let batch = travelling else { return }
+        try awaitOutcome(within: stop.isRaised ? Self.stopPatience : nil)
+        if isAlive, travelling == nil { try acknowledge(batch, &connection) }
+    }
+
+    // MARK: Confirmations
+
+    private func ping(_ connection: inout MQTTConnection) throws(Failure) {
+        if !connection.isPinging, session.pinged() { try connection.ping() }
+    }
+
+    private func answered(_ connection: inout MQTTConnection) throws(Failure) {
+        if session.answered() { rememberSession() }
+        try ping(&connection)
+    }
+
+    /// Stores the session with the next commit, unless a batch with a newer one is under way.
+    private func rememberSession() {
+        guard travelling == nil, batch.isEmpty, delayed == nil else { return }
+        sink.remember(MessageSession.memo, session.text)
+    }
+}

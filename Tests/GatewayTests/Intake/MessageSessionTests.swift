@@ -1,0 +1,138 @@
+import Host
+import MQTT
+import Testing
+
+@testable import Intake
+
+/// Which messages are recognised when the broker sends them again.
+@Suite struct MessageSessionTests {
+    private func message(_ id: UInt16, _ text: String, again: Bool = false) -> MQTTMessage {
+        MQTTMessage(topic: "t", payload: Array(text.utf8), qos: 1, isDuplicate: again, id: id)
+    }
+
+    private func stored(_ session: MessageSession) throws -> MessageSession {
+        try #require(MessageSession(session.text, name: session.name))
+    }
+
+    @Test func text_makesTheRound() throws {
+        var session = MessageSession(name: "mqtt://h:1 id-in")
+        session.filters = ["a/+", "b c/#"]
+        session.receive(message(1, "x"))
+        session.receive(message(65_535, "y"))
+        let again = try stored(session)
+        #expect(again == session)
+        #expect(MessageSession(session.text, name: "mqtt://h:1 other-in") == nil)
+        #expect(MessageSession(nil, name: session.name) == nil)
+        #expect(MessageSession("garbage", name: session.name) == nil)
+        let empty = MessageSession(name: "n")
+        #expect(try stored(empty) == empty)
+    }
+
+    private func recognises(_ session: MessageSession, _ message: MQTTMessage) -> Bool {
+        var session = session
+        return session.recognises(message)
+    }
+
+    /// kill -9 between the commit and PUBACK.
+    @Test func storedMessage_isRecognised_onlyAsASecondDelivery() throws {
+        var session = MessageSession(name: "n")
+        session.receive(message(5, "x"))
+        session = try stored(session)
+        // Another message with the same id, content or both; then the same one.
+        let others = [message(5, "y", again: true), message(6, "x", again: true), message(5, "x")]
+        for other in others { #expect(!recognises(session, other)) }
+        #expect(recognises(session, message(5, "x", again: true)))
+    }
+
+    /// Only an answered ping shows that the broker has an acknowledgement.
+    @Test func confirmedMessage_isForgotten() throws {
+        var session = MessageSession(name: "n")
+        session.receive(message(1, "x"))
+        session.acknowledged([1])
+        let outcome1 = session.pinged()
+        #expect(outcome1)
+        session.receive(message(2, "x"))
+        session.acknowledged([2])
+        // The ping was sent before the second acknowledgement.
+        let outcome2 = session.answered()
+        #expect(outcome2)
+        #expect(!recognises(session, message(1, "x", again: true)))
+        #expect(recognises(session, message(2, "x", again: true)))
+        let outcome3 = session.pinged()
+        #expect(outcome3)
+        let outcome4 = session.answered()
+        #expect(outcome4)
+        #expect(session.count == 0)
+        let (pinged, answered) = (session.pinged(), session.answered())
+        #expect(!pinged && !answered)
+    }
+
+    /// The link is cut before the ping is answered.
+    @Test func unconfirmedMessage_isRecognised_inTheNextConnection() {
+        var session = MessageSession(name: "n")
+        session.receive(message(1, "x"))
+        session.acknowledged([1])
+        _ = session.pinged()
+        session.disconnected()
+        let isConfirmed = session.answered()
+        #expect(!isConfirmed)
+        #expect(recognises(session, message(1, "x", again: true)))
+    }
+
+    /// What the broker has not sent again for many connections will not come.
+    @Test func session_isBounded() {
+        var session = MessageSession(name: "n")
+        for round in 0..<1000 {
+            for id in 1...20 { session.receive(message(UInt16(round * 20 + id), "x")) }
+            session.disconnected()
+        }
+        #expect(session.count < 200)
+    }
+}
+
+/// The record that a payload becomes.
+@Suite struct MessageMembersTests {
+    private static let payloads: [[String]] = [
+        [#"{"a": 1.50}"#, #""topic":"t/a","a":1.50"#],
+        ["{}", #""topic":"t/a""#],
+        [#" {"a":{"b":[1, 2]}} "#, #""topic":"t/a","a":{"b":[1,2]}"#],
+        [#"{"topic":"x"}"#, #""mqtt_topic":"t/a","topic":"x""#],
+        [#"{"Topic":"x","mqtt_topic":1}"#, #""Topic":"x","mqtt_topic":1"#],
+        [#"{"id":7,"Clock":"c"}"#, #""topic":"t/a","mqtt_id":7,"mqtt_clock":"c""#],
+        [#"{"timestamp":123}"#, #""topic":"t/a","mqtt_timestamp":123"#],
+        ["21.50", #""topic":"t/a","value":21.50"#],
+        [" -3e2\n", #""topic":"t/a","value":-3e2"#],
+        ["true", #""topic":"t/a","value":true"#],
+        ["ON", #""topic":"t/a","text":"ON""#],
+        ["", #""topic":"t/a","text":"""#],
+        ["null", #""topic":"t/a","text":"null""#],
+        ["[1]", #""topic":"t/a","text":"[1]""#],
+        ["007", #""topic":"t/a","text":"007""#],
+        ["1 2", #""topic":"t/a","text":"1 2""#],
+        [#"{"a":NaN}"#, #""topic":"t/a","text":"{\"a\":NaN}""#],
+        [#"{"a":1,"A":2}"#, #""topic":"t/a","text":"{\"a\":1,\"A\":2}""#],
+        [#"{"id":1,"mqtt_id":2}"#, #""topic":"t/a","text":"{\"id\":1,\"mqtt_id\":2}""#],
+        ["a\u{0}\n", #""topic":"t/a","text":"a\u0000\u000a""#],
+    ]
+
+    @Test(arguments: payloads) func payload_becomesMembers(pair: [String]) throws {
+        let message = MQTTMessage(topic: "t/a", payload: Array(pair[0].utf8))
+        let members = try MessageMembers(message)
+        #expect(String(decoding: members.members, as: UTF8.self) == pair[1])
+        #expect(members.given == nil)
+        let object = Array("{".utf8) + members.members + Array("}".utf8)
+        #expect(try IntakeLine.members(of: object) == members.members)
+    }
+
+    @Test func timestamp_datesTheRecord() throws {
+        let payload = #"{"timestamp":"2026-11-21T04:30:07.123Z","a":1}"#
+        let members = try MessageMembers(MQTTMessage(topic: "t", payload: Array(payload.utf8)))
+        #expect(String(decoding: members.members, as: UTF8.self) == #""topic":"t","a":1"#)
+        #expect(members.given == WallTime(rfc3339: "2026-11-21T04:30:07.123Z"))
+    }
+
+    @Test func otherThanUTF8_isRefused() {
+        let message = MQTTMessage(topic: "t", payload: [0xFF, 0xFE])
+        #expect(throws: IntakeRefusal("not UTF-8")) { try MessageMembers(message) }
+    }
+}
