@@ -58,7 +58,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-        "Daemon", "Queue", "Records",
+        "Daemon", "Queue", "Records", "Proxy",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
@@ -210,6 +210,11 @@ let package = Package(
             small: true
         ),
         module(
+            "Proxy",
+            ["Host", "StatusBoard", "Configuration", "Records", "CLinux", "CCrypto"],
+            small: true
+        ),
+        module(
             "Audio",
             [
                 "Host", "StatusBoard", "Configuration", "Records", "AudioFiles", "CALSA",
@@ -236,7 +241,7 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "CLinux",
             ],
             small: true
         ),
@@ -244,7 +249,7 @@ let package = Package(
             "Status",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -261,7 +266,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "Setup", "Status", "Intake",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "AudioFiles", "Setup", "Status",
+                "Intake",
                 "COpus", "CLinux",
             ],
             small: true
@@ -270,8 +276,8 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-                "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "Setup", "Status", "Intake",
+                "Field", "CLinux",
             ],
             small: true
         ),
@@ -366,6 +372,7 @@ let package = Package(
                 "CLinux",
             ]
         ),
+        tests("Proxy", ["Proxy", "Records", "Host", "StatusBoard", "CLinux"]),
         tests(
             "Location",
             [

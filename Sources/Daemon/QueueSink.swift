@@ -13,6 +13,7 @@ import Synchronization
 final class QueueSink: RecordSink {
     /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
+    let tap: AdvertisementTap?
     private let queue: Queue
     private let onWarning: @Sendable (String) -> Void
     private let onTime: @Sendable (Stamp) -> Void
@@ -36,11 +37,13 @@ final class QueueSink: RecordSink {
         _ queue: Queue,
         _ target: Publisher<SourceReport>,
         isOnTrial: Bool = false,
+        tap: AdvertisementTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
     ) {
         self.queue = queue
         self.target = target
+        self.tap = tap
         self.onWarning = onWarning
         self.onTime = onTime
         before = target.state.value

@@ -1,6 +1,7 @@
 // Makes a status report from the status board and the queue.
 import Glibc
 package import Host
+import Proxy
 package import Queue
 import Records
 package import Setup
@@ -69,6 +70,7 @@ package struct StatusCollector: Sendable {
             streams: streams(statistics),
             upload: uploadFigures(stored),
             storage: storageFigures(stored),
+            outputs: outputs,
             disk: stored?.disk,
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
@@ -78,6 +80,11 @@ package struct StatusCollector: Sendable {
         count(statistics, in: &report)
         (report.state, report.reasons) = HealthRules.judge(report, notes(stored, waiting))
         return report
+    }
+
+    private var outputs: [String: StatusReport.Output]? {
+        guard configuration.proxy.isEnabled else { return nil }
+        return ["proxy": StatusReport.Output(board.proxy.state, date)]
     }
 
     private var clockFigures: StatusReport.ClockFigures {

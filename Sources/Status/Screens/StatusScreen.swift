@@ -124,7 +124,22 @@ package struct StatusScreen {
                 "upload    \(report.upload.state.rawValue)\(isLive ? next ?? "" : "")"
                     + ", \(spent) today"
             ),
-        ]
+        ] + outputs
+    }
+
+    private var outputs: [String] {
+        (report.outputs ?? [:]).sorted { $0.key < $1.key }.flatMap { name, output in
+            let isRunning = output.state == .loaded
+            let figures = [
+                isRunning ? "running" : output.state.rawValue,
+                "\(output.clients) \(output.clients == 1 ? "client" : "clients")",
+                "\(output.sent) sent", "\(output.dropped) dropped",
+                output.errors > 0 ? "\(output.errors) errors" : "",
+            ]
+            let detail = output.detail.wrapped(to: Self.width - 10, breakingWords: true)
+            return [fit(name.column(10) + figures.filter { !$0.isEmpty }.joined(separator: ", "))]
+                + detail.filter { !$0.isEmpty }.map { "".column(10) + $0 }
+        }
     }
 
     private var spent: String {

@@ -5,4 +5,5 @@ extension FuzzTarget {
     static let gateway =
         BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
         + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + JSONTargets.all
+        + ProxyTargets.all
 }
