@@ -63,7 +63,7 @@ struct Reloader: Sendable {
             declare(new, life)
             changed.append("stream")
         }
-        changed += services.apply(new)
+        changed += services.apply(new, isReload: true)
         var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
         if !needRestart.isEmpty { told["needs a restart"] = needRestart.joined(separator: " ") }
         context.log.info("configuration reloaded", told)

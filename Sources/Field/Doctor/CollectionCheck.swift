@@ -3,6 +3,7 @@ import Audio
 import Configuration
 import Glibc
 import Host
+import Proxy
 package import Setup
 import Upload
 
@@ -18,15 +19,18 @@ package struct CollectionCheck {
 
     /// One line per problem: what is wrong with which named thing, and the remedy.
     package var problems: [String] {
-        [secretProblem, authorityProblem].compactMap { $0 } + soundProblems
+        [secretProblem, authorityProblem, proxyKeyProblem].compactMap { $0 } + soundProblems
     }
 
     /// The file that this user may not check; nil if everything was checked.
     package var remark: String? {
-        guard geteuid() != 0, let file = secretFile, access(file, R_OK) != 0, errno == EACCES else {
-            return nil
-        }
+        let files = [secretFile, proxyKeyFile].compactMap { $0 }
+        guard let file = files.first(where: isHidden) else { return nil }
         return "\(file): this user may not read it; `sudo waypost config check` checks it, too"
+    }
+
+    private func isHidden(_ file: String) -> Bool {
+        geteuid() != 0 && access(file, R_OK) != 0 && errno == EACCES
     }
 
     private var upload: UploadSettings { configuration.upload }
@@ -37,12 +41,30 @@ package struct CollectionCheck {
 
     private var secretProblem: String? {
         // Without a file, the service may have a credential, which only systemd shows it.
-        guard upload.target != nil, let file = secretFile, remark == nil else { return nil }
+        guard upload.target != nil, let file = secretFile, !isHidden(file) else { return nil }
         do throws(Failure) {
             _ = try upload.secret(environment)
         } catch {
             return error.message
         }
+        return ownerProblem(file)
+    }
+
+    private var proxyKeyFile: String? {
+        configuration.proxy.isEnabled ? configuration.proxy.keyFile : nil
+    }
+
+    private var proxyKeyProblem: String? {
+        guard let file = proxyKeyFile, !isHidden(file) else { return nil }
+        do throws(Failure) {
+            _ = try ProxyKey.read(file)
+        } catch {
+            return error.message
+        }
+        return ownerProblem(file)
+    }
+
+    private func ownerProblem(_ file: String) -> String? {
         // Known to root only: nobody else can read another user's secret.
         let owner = ServiceOwner(stateDirectory: configuration.stateDirectory).ids
         var figures = stat()
