@@ -1,5 +1,5 @@
 // The outputs beside the queue, in the status.
-import Host
+package import Host
 import Proxy
 import StatusBoard
 

@@ -37,7 +37,7 @@ DEVICES = """{% set found = namespace(all=[]) %}{% for one in states %}{% set id
 
 
 # It complains of these without us: its Python packages, and of the broker while the machine is busy.
-ITS_OWN = ("Skipping pip installation", "zlib_ng and isal", "libturbojpeg", "No ACK from MQTT server")
+ITS_OWN = ("Skipping pip installation", "zlib_ng and isal", "libturbojpeg", " seconds. Please create a bug report", "No ACK from MQTT server")
 
 
 class Failure(Exception):
