@@ -58,7 +58,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "MQTT", "Setup", "Status", "Intake",
-        "Field", "Daemon", "Queue", "Records",
+        "Field", "Daemon", "Queue", "Records", "Proxy",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
@@ -210,6 +210,11 @@ let package = Package(
             small: true
         ),
         module(
+            "Proxy",
+            ["Host", "StatusBoard", "Configuration", "Records", "CLinux", "CCrypto"],
+            small: true
+        ),
+        module(
             "Audio",
             [
                 "Host", "StatusBoard", "Configuration", "Records", "AudioFiles", "CALSA",
@@ -242,7 +247,7 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "MQTT", "Live", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "CLinux",
             ],
             small: true
         ),
@@ -250,7 +255,7 @@ let package = Package(
             "Status",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -267,8 +272,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup", "Status",
-                "Intake", "COpus", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup",
+                "Status", "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -276,7 +281,8 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status", "Intake",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status",
+                "Intake",
                 "Field", "CLinux",
             ],
             small: true
@@ -372,6 +378,7 @@ let package = Package(
                 "CLinux",
             ]
         ),
+        tests("Proxy", ["Proxy", "Records", "Host", "StatusBoard", "CLinux"]),
         tests(
             "Location",
             [

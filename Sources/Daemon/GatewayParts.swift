@@ -46,6 +46,12 @@ extension Gateway {
                 isVital: false
             ),
             Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
+            Supervisor.Part(
+                name: "proxy",
+                word: { services.proxy?.life.word },
+                ask: { services.proxy?.ask() },
+                isVital: false
+            ),
             // The metrics folder may be on any disk, and the gateway works without it.
             Supervisor.Part(name: "metrics", word: { aside.life.word }, isVital: false),
         ]

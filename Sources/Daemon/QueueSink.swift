@@ -14,6 +14,7 @@ import Synchronization
 final class QueueSink: RecordSink {
     /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
+    let tap: AdvertisementTap?
     private let queue: Queue
     /// What is published live; nil while nothing is.
     private let live: StateBox<LiveTap?>
@@ -40,11 +41,13 @@ final class QueueSink: RecordSink {
         _ target: Publisher<SourceReport>,
         live: StateBox<LiveTap?> = StateBox(nil),
         isOnTrial: Bool = false,
+        tap: AdvertisementTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
     ) {
         (self.queue, self.live) = (queue, live)
         self.target = target
+        self.tap = tap
         self.onWarning = onWarning
         self.onTime = onTime
         before = target.state.value

@@ -113,25 +113,28 @@ struct GatewayEntities: Sendable {
     }
 
     private typealias Figure = (
-        member: String, label: String, deviceClass: String?, unit: String?
+        member: String, label: String, deviceClass: String?, unit: String?, divisor: Int
     )
 
     private func addFigures(to device: inout HomeAssistantDevice, _ topic: String) {
         let figures: [Figure] = [
-            ("uptime_s", "Uptime", "duration", "s"),
-            ("free_bytes", "Free storage", "data_size", "B"),
-            ("database_bytes", "Database", "data_size", "B"),
-            ("cpu_temperature_c", "Processor temperature", "temperature", "°C"),
-            ("load_1m", "Load", nil, nil),
-            ("memory_available_bytes", "Available memory", "data_size", "B"),
-            ("wifi_rssi_dbm", "Wi-Fi signal", "signal_strength", "dBm"),
+            ("uptime_s", "Uptime", "duration", "s", 1),
+            ("free_bytes", "Free storage", "data_size", "GB", 1_000_000_000),
+            ("database_bytes", "Database", "data_size", "MB", 1_000_000),
+            ("cpu_temperature_c", "Processor temperature", "temperature", "°C", 1),
+            ("load_1m", "Load", nil, nil, 1),
+            ("memory_available_bytes", "Available memory", "data_size", "MB", 1_000_000),
+            ("wifi_rssi_dbm", "Wi-Fi signal", "signal_strength", "dBm", 1),
         ]
         for figure in figures where figure.member == "uptime_s" || health.contains(figure.member) {
+            let value = "value_json.\(figure.member)"
+            let scaled = "(\(value) / \(figure.divisor)) | round(2)"
+            let number = figure.divisor == 1 ? value : scaled
             device.sensor(
                 figure.member,
                 label: figure.label,
                 topic: topic,
-                template: "{{ value_json.\(figure.member) | default(none) }}",
+                template: "{{ \(number) if \(value) is defined else none }}",
                 deviceClass: figure.deviceClass,
                 unit: figure.unit,
                 stateClass: "measurement",

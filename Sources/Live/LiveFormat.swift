@@ -28,14 +28,16 @@ package struct LiveFormat: Sendable {
 
     /// Returns the topic and text of a message, and whether the broker keeps it for later readers.
     ///
-    /// Only the state of the gateway is kept: its position and health, each newer than the one
-    /// before. A beacon's value that a broker had kept would look new to whoever subscribes.
+    /// The state of the gateway is kept, its position and health, and the last record of a user
+    /// stream: each is newer than the one before. A beacon's value that a broker had kept would
+    /// look new to whoever subscribes.
     package func message(_ message: LiveMessage) -> (topic: String, text: [UInt8], isKept: Bool) {
         switch message {
         case .beacon(let key, let beacon): (self.beacon(key), text(key, beacon), false)
         case .fix(let fix): (location, text(fix), true)
         case .health(let health): (self.health, text(health), true)
-        case .record(let record): (stream(record.stream), text(record), false)
+        // One with a time of its own may be older than the one before.
+        case .record(let record): (stream(record.stream), text(record), record.given == nil)
         }
     }
 

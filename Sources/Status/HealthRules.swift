@@ -73,6 +73,10 @@ enum HealthRules {
                 degraded.append("\(name): \(why)")
             }
         }
+        for (name, output) in (report.outputs ?? [:]).sorted(by: { $0.key < $1.key })
+        where output.state == StatusReport.Source.State.error.rawValue {
+            degraded.append("\(name): \(output.reason ?? "error")")
+        }
         for (name, stream) in report.streams.sorted(by: { $0.key < $1.key }) {
             if stream.quarantined > 0 {
                 degraded.append("\(name): \(stream.quarantined) records in quarantine")

@@ -1,6 +1,7 @@
 // Makes a status report from the status board and the queue.
 import Glibc
 package import Host
+import Proxy
 package import Queue
 import Records
 package import Setup
@@ -72,8 +73,8 @@ package struct StatusCollector: Sendable {
             sources: sources(statistics),
             streams: streams(statistics),
             upload: uploadFigures(stored),
-            outputs: outputFigures,
             storage: storageFigures(stored),
+            outputs: outputFigures,
             disk: stored?.disk,
             mqttIn: board.messagesIn.value,
             losses: losses(stored),
@@ -249,20 +250,24 @@ package struct StatusCollector: Sendable {
     /// Returns a future time by the present wall clock.
     private func wall(_ moment: BootInstant) -> WallTime { clock.stamp().wall(at: moment) }
 
-    private var outputFigures: [String: StatusReport.Output] {
-        outputs().mapValues { output in
+    private var outputFigures: [String: StatusReport.Output]? {
+        var figures = outputs().mapValues { output in
             StatusReport.Output(
                 state: output.state.rawValue,
                 since: wall(output.since),
                 peer: output.peer,
                 clients: output.clients,
-                published: output.published,
+                sent: output.published,
                 dropped: output.dropped,
                 lastError: output.lastError.map {
                     .init(code: $0.failure.code, message: $0.failure.message, at: wall($0.at))
                 }
             )
         }
+        if configuration.proxy.isEnabled {
+            figures["proxy"] = StatusReport.Output(board.proxy.state, date)
+        }
+        return figures.isEmpty ? nil : figures
     }
 
     private func storageFigures(_ stored: StoredFigures?) -> StatusReport.Storage {

@@ -14,9 +14,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var sources: [String: Source]
     package var streams: [String: StreamFigures]
     package var upload = UploadFigures()
-    /// The live outputs that are configured: `mqtt`, …
-    package var outputs: [String: Output] = [:]
     package var storage = Storage()
+    /// The outputs beside the queue that are configured: `mqtt`, `proxy`; absent without any.
+    package var outputs: [String: Output]?
     /// Absent if the database is not on a disk.
     package var disk: DiskFigures?
     /// Absent while no stream has a topic filter.
@@ -129,23 +129,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var spentBytes: Int64
         /// When the next day begins.
         package var renewsAt: WallTime
-    }
-
-    /// A live output, which is best effort and beside the queue.
-    package struct Output: Codable, Sendable, Equatable {
-        /// `connected` or `connecting`.
-        package var state = ""
-        /// Since when it has been in this state.
-        @OrNull package var since: WallTime?
-        /// The server that it connects to; empty if others connect to it.
-        package var peer = ""
-        /// Connections.
-        package var clients = 0
-        /// Messages sent since the start of the gateway or the last change of its settings.
-        package var published = 0
-        /// Messages that were not sent.
-        package var dropped = 0
-        @OrNull package var lastError: ErrorAt?
     }
 
     package struct Storage: Codable, Sendable, Equatable {

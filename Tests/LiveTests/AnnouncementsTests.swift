@@ -103,7 +103,7 @@ import Testing
         let entities = try entities(all[0].text)
         #expect(field(entities["position"], "json_attr_t") == "home/site.1/location")
         #expect(field(entities["connection"], "avty_t") == nil)
-        #expect(field(entities["free_bytes"], "unit_of_meas") == "B")
+        #expect(field(entities["free_bytes"], "unit_of_meas") == "GB")
         #expect(entities["wifi_rssi_dbm"] == nil)
         // Only numbers, and only under names that are safe in a template.
         #expect(entities.keys.filter { $0.hasPrefix("weather") } == ["weather_pressure_pa"])

@@ -98,6 +98,9 @@ import Testing
             String(decoding: message.text, as: UTF8.self)
                 == #"{"timestamp":"\#(stamp.wall.rfc3339)","temperature_c":21.5}"#
         )
+        // One with a time of its own may be older than what the broker has.
+        let late = UserRecord(stream: "weather", stamp: stamp, given: stamp.wall, members: members)
+        #expect(message.isKept && !format().message(.record(late)).isKept)
     }
 
     @Test func positionAndHealth_areKeptByTheBroker_asTheyAreUploaded() {

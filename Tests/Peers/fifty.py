@@ -22,7 +22,7 @@ PERIOD, MEASURES = 2.0, 4.0
 BTHOME = (
     [(0x01, "B", 1, "battery_percent", 87), (0x02, "h", 0.01, "temperature_c", 21.53), (0x03, "H", 0.01, "humidity_percent", 48.21)],
     [(0x04, "3", 1, "pressure_pa", 100812), (0x05, "3", 0.01, "illuminance_lux", 1234.56), (0x08, "h", 0.01, "dew_point_c", -3.25)],
-    [(0x06, "H", 0.01, "mass_kg", 80.3), (0x0C, "H", 0.001, "voltage_v", 3.074), (0x09, "B", 1, "count", 96)],
+    [(0x06, "H", 0.01, "mass_kg", 80.3), (0x09, "B", 1, "count", 96), (0x0C, "H", 0.001, "voltage_v", 3.074)],
     [(0x07, "H", 0.01, "mass_lb", 74.86), (0x0A, "3", 0.001, "energy_kwh", 1346.067), (0x0B, "3", 0.01, "power_w", 69.14)],
     [(0x0D, "H", 1, "pm2_5_ug_m3", 12), (0x0E, "H", 1, "pm10_ug_m3", 27), (0x12, "H", 1, "co2_ppm", 1250), (0x13, "H", 1, "tvoc_ug_m3", 307)],
     [(0x14, "H", 0.01, "moisture_percent", 30.74), (0x3F, "h", 0.1, "rotation_degrees", 307.4), (0x40, "H", 0.001, "distance_m", 0.012)],

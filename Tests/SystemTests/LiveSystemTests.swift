@@ -85,7 +85,7 @@ struct LiveSystemTests {
         let outputs = try device.status()["outputs"] as? [String: [String: Any]]
         let output = try #require(outputs?["mqtt"])
         #expect(output["state"] as? String == "connected")
-        #expect((output["published"] as? Int ?? 0) >= 51)
+        #expect((output["sent"] as? Int ?? 0) >= 51)
         #expect(output["dropped"] as? Int == 0)
         let screen = try device.run("status").output
         #expect(screen.contains("mqtt      connected to mqtt://127.0.0.1:\(broker.port)"))
