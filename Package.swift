@@ -58,7 +58,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "MQTT", "Setup", "Status", "Intake",
-        "Field", "Daemon", "Queue", "Records",
+        "Field", "Daemon", "Queue", "Records", "Proxy",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
@@ -210,6 +210,11 @@ let package = Package(
             small: true
         ),
         module(
+            "Proxy",
+            ["Host", "StatusBoard", "Configuration", "Records", "CLinux", "CCrypto"],
+            small: true
+        ),
+        module(
             "Audio",
             [
                 "Host", "StatusBoard", "Configuration", "Records", "AudioFiles", "CALSA",
@@ -225,6 +230,11 @@ let package = Package(
         ),
         module("MQTT", ["Host", "Configuration", "HTTP"], small: true),
         module(
+            "Live",
+            ["Host", "JSON", "StatusBoard", "Configuration", "Records", "HTTP", "MQTT"],
+            small: true
+        ),
+        module(
             "Upload",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "SQLite", "Queue", "Records",
@@ -237,7 +247,7 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "MQTT", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "CLinux",
             ],
             small: true
         ),
@@ -245,7 +255,7 @@ let package = Package(
             "Status",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -262,8 +272,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup", "Status",
-                "Intake", "COpus", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup",
+                "Status", "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -271,8 +281,9 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-                "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status",
+                "Intake",
+                "Field", "CLinux",
             ],
             small: true
         ),
@@ -367,6 +378,7 @@ let package = Package(
                 "CLinux",
             ]
         ),
+        tests("Proxy", ["Proxy", "Records", "Host", "StatusBoard", "CLinux"]),
         tests(
             "Location",
             [
@@ -394,11 +406,17 @@ let package = Package(
         ),
         tests("MQTT", ["MQTT", "HTTP", "Configuration", "Host"]),
         tests(
+            "Live",
+            [
+                "Live", "MQTT", "HTTP", "Configuration", "Records", "JSON", "Host", "StatusBoard",
+            ]
+        ),
+        tests(
             "Gateway",
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
-                "HTTP", "MQTT", "QueueSupport", "Queue", "Records", "Beacons", "Location", "Audio",
-                "Host", "StatusBoard", "CLinux",
+                "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
+                "Audio", "Host", "StatusBoard", "CLinux",
             ]
         ),
         .target(

@@ -106,7 +106,9 @@ package final class Gateway: Sendable {
         self.services = services
         intake = IntakeService(
             directory: configuration.runtimeDirectory,
-            sink: EnrolledSink(queue: queue) { services.whyNotCollecting },
+            sink: EnrolledSink(queue: LiveSink(queue: queue, live: context.live)) {
+                services.whyNotCollecting
+            },
             clock: clock
         )
         subscriber = SubscriberService(
@@ -275,6 +277,7 @@ package final class Gateway: Sendable {
                 bootID: bootID,
                 started: started,
                 nextSync: { services.uploads?.nextSync },
+                outputs: { services.outputs },
                 budget: context.budget,
                 memoryTrouble: trouble
             )
@@ -292,6 +295,7 @@ package final class Gateway: Sendable {
         let files = HealthFiles(directory, errors: context.board.errors, log: context.log)
         let recorder = HealthRecorder(
             context.queue,
+            live: context.live,
             clock: context.clock,
             deviceID: context.deviceID,
             bootID: bootID,
@@ -308,8 +312,9 @@ package final class Gateway: Sendable {
             context.board.keep(report, in: context.queue)
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
-            if isEnrolled, configuration.health.isEnabled {
-                recorder.check(report, every: configuration.healthInterval)
+            if isEnrolled {
+                let interval = configuration.healthInterval
+                recorder.check(report, every: configuration.health.isEnabled ? interval : nil)
             }
             led.write(LEDPattern(report.state, isEnrolled: isEnrolled), configuration.led)
             if let metrics = configuration.metricsTextfile {

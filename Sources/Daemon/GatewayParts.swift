@@ -13,7 +13,7 @@ extension Gateway {
     ) -> Supervisor {
         let (intake, subscriber, wasEnrolled) = (intake, subscriber, signals.wasEnrolled)
         var parts = SourceName.allCases.map { services.part($0, sourceWatch) }
-        parts += [uploadPart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
+        parts += [uploadPart, livePart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
         parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
         parts.append(
             Supervisor.Part(name: "mqtt in", word: { subscriber.word }, ask: { subscriber.ask() })
@@ -46,6 +46,12 @@ extension Gateway {
                 isVital: false
             ),
             Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
+            Supervisor.Part(
+                name: "proxy",
+                word: { services.proxy?.life.word },
+                ask: { services.proxy?.ask() },
+                isVital: false
+            ),
             // The metrics folder may be on any disk, and the gateway works without it.
             Supervisor.Part(name: "metrics", word: { aside.life.word }, isVital: false),
         ]
@@ -58,6 +64,18 @@ extension Gateway {
             word: { services.uploadsWord },
             failed: { failure, _ in board.failed(failure) },
             recover: { services.replaceUploads() }
+        )
+    }
+
+    private var livePart: Supervisor.Part {
+        let services = services
+        return Supervisor.Part(
+            name: "mqtt",
+            word: { services.liveWord },
+            ask: { services.live?.ask() },
+            recover: { services.replaceLive() },
+            // The gateway works without it.
+            isVital: false
         )
     }
 

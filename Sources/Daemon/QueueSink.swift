@@ -1,5 +1,6 @@
 // Connects one run of a source to the queue and the status board, and can disconnect it.
 import Host
+import Live
 import Queue
 import Records
 import StatusBoard
@@ -13,7 +14,10 @@ import Synchronization
 final class QueueSink: RecordSink {
     /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
+    let tap: AdvertisementTap?
     private let queue: Queue
+    /// What is published live; nil while nothing is.
+    private let live: StateBox<LiveTap?>
     private let onWarning: @Sendable (String) -> Void
     private let onTime: @Sendable (Stamp) -> Void
     private let gate = Mutex(Gate())
@@ -35,12 +39,15 @@ final class QueueSink: RecordSink {
     init(
         _ queue: Queue,
         _ target: Publisher<SourceReport>,
+        live: StateBox<LiveTap?> = StateBox(nil),
         isOnTrial: Bool = false,
+        tap: AdvertisementTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
     ) {
-        self.queue = queue
+        (self.queue, self.live) = (queue, live)
         self.target = target
+        self.tap = tap
         self.onWarning = onWarning
         self.onTime = onTime
         before = target.state.value
@@ -99,8 +106,22 @@ final class QueueSink: RecordSink {
         gate.withLock { $0.isOpen ? body(&$0) : otherwise }
     }
 
-    func accept(_ sighting: Sighting) -> Bool { pass(false) { _ in queue.accept(sighting) } }
-    func accept(_ fix: Fix) -> Bool { pass(false) { _ in queue.accept(fix) } }
+    func accept(_ sighting: Sighting) -> Bool {
+        pass(false) { _ in
+            guard queue.accept(sighting) else { return false }
+            live.value?.accept(sighting)
+            return true
+        }
+    }
+
+    func accept(_ fix: Fix) -> Bool {
+        pass(false) { _ in
+            guard queue.accept(fix) else { return false }
+            live.value?.accept(fix)
+            return true
+        }
+    }
+
     func accept(_ segment: Segment) -> Bool { pass(false) { _ in queue.accept(segment) } }
     func accept(_ event: Event) { pass(()) { _ in _ = queue.accept(event) } }
     func note(_ loss: Loss) { pass(()) { _ in queue.note(loss) } }

@@ -65,7 +65,7 @@ struct Reloader: Sendable {
             changed.append("stream")
         }
         if subscribe(new, life) { changed.append("mqtt") }
-        changed += services.apply(new)
+        changed += services.apply(new, isReload: true)
         var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
         if !needRestart.isEmpty { told["needs a restart"] = needRestart.joined(separator: " ") }
         context.log.info("configuration reloaded", told)

@@ -1,5 +1,6 @@
 // The objects that the parts of a gateway share.
 import Host
+import Live
 import Queue
 import Status
 import Upload
@@ -15,4 +16,6 @@ struct ServiceContext: Sendable {
     let version: String
     let environment: [String: String]
     let log: Log
+    /// What is published live; nil while nothing is.
+    let live = StateBox<LiveTap?>(nil)
 }

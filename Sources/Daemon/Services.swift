@@ -2,6 +2,7 @@
 import Audio
 import Field
 import Host
+import Live
 import Queue
 import Records
 import Setup
@@ -20,6 +21,10 @@ final class Services: Sendable {
         var configuration: Configuration
         var sources: [SourceName: SourceRun] = [:]
         var uploads: Uploads?
+        var live: LiveRun?
+        var proxy: ProxyRun?
+        /// Made for the first proxy, and kept: a running beacon source has it.
+        var tap: AdvertisementTap?
         /// By part: the threads of earlier runs that were abandoned.
         var left: [String: [Heartbeat]] = [:]
         /// The server or bucket that has accepted this device since the start.
@@ -53,6 +58,8 @@ final class Services: Sendable {
 
     var configuration: Configuration { state.value.configuration }
     var uploads: Uploads? { state.value.uploads }
+    var live: LiveRun? { state.value.live }
+    var proxy: ProxyRun? { state.value.proxy }
     func source(_ name: SourceName) -> SourceRun? { state.value.sources[name] }
 
     /// Why nothing is collected yet; nil if collecting is allowed.
@@ -86,12 +93,16 @@ final class Services: Sendable {
 
     /// Starts, stops and restarts the parts whose settings differ; returns their names.
     ///
-    /// A part that cannot be started shows an error, and the next call retries it.
-    @discardableResult func apply(_ configuration: Configuration) -> [String] {
+    /// A part that cannot be started shows an error, and the next call retries it. `isReload`:
+    /// secrets are read again, too.
+    @discardableResult
+    func apply(_ configuration: Configuration, isReload: Bool = false) -> [String] {
         let changed: [String]? = turn.take {
             guard !state.value.isStopped else { return [] }
             state.update { $0.configuration = configuration }
-            return (changeUploads() ? ["upload"] : []) + changeSources().map(\.rawValue)
+            return (changeUploads() ? ["upload"] : []) + (changeLive() ? ["mqtt"] : [])
+                + (changeProxy(isReload) ? ["proxy"] : [])
+                + changeSources().map(\.rawValue)
         }
         return changed ?? []
     }
@@ -120,6 +131,43 @@ final class Services: Sendable {
             }
             state.update { $0.uploads = uploads }
         }
+    }
+
+    private func changeLive() -> Bool {
+        let wanted = LiveSlice(configuration)
+        guard live?.slice != wanted else { return false }
+        stopLive(by: SystemClock().now() + Self.stopLimit)
+        startLive(wanted)
+        return true
+    }
+
+    private func startLive(_ slice: LiveSlice?) {
+        let noBoard: Publisher<OutputReport>? = nil
+        guard let slice, !tooManyHang("mqtt", noBoard) else { return }
+        attempt("mqtt", noBoard) {
+            let run = try LiveRun(slice, context)
+            state.update { $0.live = run }
+        }
+    }
+
+    /// Before the sources: one that starts gets the tap.
+    private func changeProxy(_ isReload: Bool) -> Bool {
+        let (old, wanted) = (proxy, ProxySlice(state.value.configuration))
+        let isSame = old?.slice == wanted && !(isReload && old?.hasCurrentKey == false)
+        guard !isSame else { return false }
+        stopProxy(by: SystemClock().now() + Self.stopLimit)
+        guard let wanted else {
+            context.board.proxy.publish(.unknown)
+            return true
+        }
+        if tooManyHang("proxy", context.board.proxy) { return false }
+        attempt("proxy", context.board.proxy) {
+            let tap = try state.value.tap ?? AdvertisementTap()
+            state.update { $0.tap = tap }
+            let run = try ProxyRun(wanted, context, tap)
+            state.update { $0.proxy = run }
+        }
+        return proxy != nil
     }
 
     private func changeSources() -> [SourceName] {
@@ -152,7 +200,8 @@ final class Services: Sendable {
         let board = context.board.sources[slice.name]
         if tooManyHang(slice.name.rawValue, board) { return }
         attempt(slice.name.rawValue, board) {
-            let run = try SourceRun(slice, context, isOnTrial: isOnTrial)
+            let tap = slice.isTapped ? state.value.tap : nil
+            let run = try SourceRun(slice, context, tap: tap, isOnTrial: isOnTrial)
             state.update { $0.sources[slice.name] = run }
         }
     }
@@ -216,6 +265,15 @@ final class Services: Sendable {
         }
     }
 
+    /// Abandons a hung live output, and starts another.
+    func replaceLive() {
+        turn.take(within: Self.turnLimit) {
+            guard !state.value.isStopped else { return }
+            stopLive(by: SystemClock().now())
+            startLive(LiveSlice(configuration))
+        }
+    }
+
     // MARK: Stopping
 
     /// Stops everything for good; returns false if a part hangs and was abandoned.
@@ -228,6 +286,8 @@ final class Services: Sendable {
         planStop(of: Array(now.sources.keys))
         for run in now.sources.values { run.raise() }
         now.uploads?.raise()
+        now.live?.raise()
+        now.proxy?.raise()
         let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
         // The change that has the turn hangs: the sources are stopped anyway, but not in order.
         return hasEnded ?? (endAll(by: deadline) && false)
@@ -235,7 +295,9 @@ final class Services: Sendable {
 
     private func endAll(by deadline: BootInstant) -> Bool {
         let sourcesEnded = stop(SourceName.allCases, by: deadline)
-        return stopUploads(by: deadline) && sourcesEnded
+        let liveEnded = stopLive(by: deadline)
+        let proxyEnded = stopProxy(by: deadline)
+        return stopUploads(by: deadline) && liveEnded && sourcesEnded && proxyEnded
     }
 
     /// Remembers that audio is missing from now on because of a stop that was asked for.
@@ -264,7 +326,33 @@ final class Services: Sendable {
         return hasEnded
     }
 
+    @discardableResult private func stopLive(by deadline: BootInstant) -> Bool {
+        guard let live else { return true }
+        context.live.update { $0 = nil }
+        let hasEnded = live.stop(by: deadline)
+        if !hasEnded { leave("mqtt", [live.life]) }
+        state.update { $0.live = nil }
+        return hasEnded
+    }
+
+    @discardableResult private func stopProxy(by deadline: BootInstant) -> Bool {
+        guard let proxy else { return true }
+        let hasEnded = proxy.stop(by: deadline)
+        if !hasEnded { leave("proxy", [proxy.life]) }
+        state.update { $0.proxy = nil }
+        return hasEnded
+    }
+
     // MARK: Threads that hang
+
+    /// The heartbeat of the live output, or of the abandoned one that prevents a new one.
+    var liveWord: Heartbeat.Word? {
+        if let live { return live.life.word }
+        return LiveSlice(configuration) == nil ? nil : left("mqtt").last?.word
+    }
+
+    /// What the live outputs show of themselves, by name.
+    var outputs: [String: OutputReport] { live.map { ["mqtt": $0.output.report] } ?? [:] }
 
     /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.
     private func word(_ name: SourceName) -> Heartbeat.Word? {

@@ -3,27 +3,33 @@ import Audio
 import Beacons
 import Host
 import Location
+import Proxy
 import Queue
+import Records
 import Setup
 import Status
 import StatusBoard
 
 /// The settings of a source; the source restarts when they change.
 enum SourceSlice: Sendable, Equatable {
-    case beacons(BeaconSettings)
+    /// `isTapped`: each advertisement also goes to the Bluetooth proxy.
+    case beacons(BeaconSettings, isTapped: Bool)
     case location(LocationSettings)
     case audio(AudioSettings)
 
     /// Takes a source's settings from the configuration; returns nil if it is disabled.
     init?(_ name: SourceName, _ configuration: Configuration) {
         switch name {
-        case .beacons where configuration.beacons.isEnabled: self = .beacons(configuration.beacons)
+        case .beacons where configuration.beacons.isEnabled:
+            self = .beacons(configuration.beacons, isTapped: configuration.proxy.isEnabled)
         case .location where configuration.location.isEnabled:
             self = .location(configuration.location)
         case .audio where configuration.audio.isEnabled: self = .audio(configuration.audio)
         default: return nil
         }
     }
+
+    var isTapped: Bool { if case .beacons(_, true) = self { true } else { false } }
 
     var name: SourceName {
         switch self {
@@ -44,12 +50,19 @@ final class SourceRun: Sendable {
     /// Starts the source's thread.
     ///
     /// `isOnTrial`: the previous run hung, and the board shows that until this run works.
-    init(_ slice: SourceSlice, _ context: ServiceContext, isOnTrial: Bool = false) throws {
+    init(
+        _ slice: SourceSlice,
+        _ context: ServiceContext,
+        tap: AdvertisementTap?,
+        isOnTrial: Bool = false
+    ) throws {
         let name = slice.name.rawValue
         let sink = QueueSink(
             context.queue,
             context.board.sources[slice.name] ?? Publisher(),
+            live: context.live,
             isOnTrial: isOnTrial,
+            tap: tap,
             onWarning: { why in
                 context.board.errors.add(Failure(why), at: context.clock.now())
                 context.log.warning(name, ["why": why])
@@ -70,7 +83,7 @@ final class SourceRun: Sendable {
     ) throws -> any Source {
         let (board, clock) = (sink.board, context.clock)
         switch slice {
-        case .beacons(let settings):
+        case .beacons(let settings, _):
             return try BeaconAdapter(settings: settings, sink: sink, board: board, clock: clock)
         case .location(let settings):
             return try LocationAdapter(settings: settings, sink: sink, board: board, clock: clock)

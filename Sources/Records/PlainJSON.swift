@@ -8,11 +8,11 @@ package typealias Moment = (wall: WallTime, quality: ClockQuality)
 extension RecordJSON {
     /// Writes one record; `values` has one stored value per column.
     ///
-    /// `seen` is the wall clock at capture. `resolve` returns the time of a point in a boot.
+    /// `id`: nil to leave it out. `seen` is the wall clock at capture. `resolve` returns the time of a point in a boot.
     package static func write(
         _ columns: [Column],
         _ values: [ColumnValue],
-        id: String,
+        id: String?,
         at moment: Moment,
         seen: WallTime,
         to json: inout JSONWriter,
@@ -20,7 +20,7 @@ extension RecordJSON {
     ) {
         let wall = givenTime(columns, values) ?? moment.wall
         json.object {
-            $0.field("id", id)
+            if let id { $0.field("id", id) }
             $0.field("timestamp", wall)
             for (column, value) in zip(columns, values) {
                 guard let key = column.key else { continue }

@@ -15,6 +15,9 @@ package protocol RecordSink: AnyObject, Sendable {
     /// Reports a deviation from the settings to `status` and the log.
     func warn(_ message: String)
 
+    /// Takes each advertisement as received, before filter and throttle; nil if nobody wants them.
+    var tap: AdvertisementTap? { get }
+
     /// Whether a source that can wait (a replay) may continue.
     var hasRoom: Bool { get }
     /// Returns sightings stored before this start that may be heard again.
@@ -40,4 +43,5 @@ package protocol RecordSink: AnyObject, Sendable {
 
 extension RecordSink {
     package var stoppedAt: Stamp? { nil }
+    package var tap: AdvertisementTap? { nil }
 }

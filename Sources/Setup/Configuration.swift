@@ -4,8 +4,10 @@ package import Beacons
 package import Configuration
 import Glibc
 import Host
+package import Live
 package import Location
 package import MQTT
+package import Proxy
 package import Queue
 package import Records
 package import Upload
@@ -25,6 +27,9 @@ package struct Configuration: Configurable {
     package var health = HealthSettings()
     /// `[mqtt]`: the broker.
     package var mqtt = BrokerSettings()
+    /// `[mqtt]`: what is published there.
+    package var live = LiveSettings()
+    package var proxy = ProxySettings()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: the path of the metrics for Prometheus.
@@ -63,6 +68,8 @@ package struct Configuration: Configurable {
         StreamNames.keys.map { $0.within("streams", \.streams) }
         HealthSettings.keys.map { $0.within("health", \.health) }
         BrokerSettings.keys.map { $0.within("mqtt", \.mqtt) }
+        LiveSettings.keys.map { $0.within("mqtt", \.live) }
+        ProxySettings.keys.map { $0.within("proxy", \.proxy) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)
@@ -84,6 +91,18 @@ package struct Configuration: Configurable {
             + storage.violations.map { $0.within("storage") }
             + streams.violations.map { $0.within("streams") } + sharedWireNames
             + mqtt.violations.map { $0.within("mqtt") } + wrongTopics
+            + proxy.violations.map { $0.within("proxy") } + proxyWithoutBeacons
+    }
+
+    private var proxyWithoutBeacons: [Violation] {
+        guard proxy.isEnabled, !beacons.isEnabled else { return [] }
+        return [
+            Violation(
+                ["proxy.esphome", "beacons.enabled"],
+                "the proxy passes on what [beacons] hears, and beacons.enabled is false",
+                allowed: "true with beacons.enabled = true"
+            )
+        ]
     }
 
     /// Returns the wire name of any stream, including those of users.
@@ -162,6 +181,12 @@ package struct Configuration: Configurable {
         }
     }
 
+    /// Returns the valid parts of a file, which may be invalid or unreadable.
+    package static func validParts(path: String, environment: [String: String]) -> Self {
+        let file = try? SmallFile.read(inForce(path), limit: KeyTable<Self>.largestFile, wait: true)
+        return table.rightParts(of: file?.bytes ?? [], environment: environment)
+    }
+
     /// Returns the valid parts of an invalid or unreadable file, enough to find a running gateway.
     ///
     /// nil if none runs.
@@ -169,8 +194,7 @@ package struct Configuration: Configurable {
         path: String,
         environment: [String: String]
     ) -> Self? {
-        let file = try? SmallFile.read(inForce(path), limit: KeyTable<Self>.largestFile, wait: true)
-        let parts = table.rightParts(of: file?.bytes ?? [], environment: environment)
+        let parts = validParts(path: path, environment: environment)
         guard case .running = DaemonPresence(stateDirectory: parts.stateDirectory) else {
             return nil
         }

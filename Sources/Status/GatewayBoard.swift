@@ -1,5 +1,6 @@
 // The status board of a gateway: its present state.
 package import Host
+package import Proxy
 package import Queue
 package import StatusBoard
 package import Upload
@@ -8,6 +9,7 @@ package import Upload
 package final class GatewayBoard: Sendable {
     package let sources: [SourceName: Publisher<SourceReport>]
     package let upload = Publisher<UploadReport>()
+    package let proxy = Publisher<ProxyReport>()
     /// Why a source does not run: `disabled`, `waiting for enrolment`.
     package let resting = StateBox([SourceName: String]())
     /// Why nothing is collected at all (the device is not enrolled); nil if collecting is allowed.

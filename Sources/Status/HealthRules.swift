@@ -23,6 +23,8 @@ enum HealthRules {
         var setAside: [SetAside] = []
         /// Changed configuration keys that take effect at the next start.
         var needRestart: [String] = []
+        /// Live outputs that have not been connected for long.
+        var outputs: [String] = []
     }
 
     /// Returns the advice for a person about the file of a quarantined database.
@@ -71,6 +73,10 @@ enum HealthRules {
                 degraded.append("\(name): \(why)")
             }
         }
+        for (name, output) in (report.outputs ?? [:]).sorted(by: { $0.key < $1.key })
+        where output.state == StatusReport.Source.State.error.rawValue {
+            degraded.append("\(name): \(output.reason ?? "error")")
+        }
         for (name, stream) in report.streams.sorted(by: { $0.key < $1.key }) {
             if stream.quarantined > 0 {
                 degraded.append("\(name): \(stream.quarantined) records in quarantine")
@@ -84,6 +90,7 @@ enum HealthRules {
         if let contradiction = report.clock.contradiction {
             degraded.append("clock: \(contradiction)")
         }
+        degraded += notes.outputs
         if !notes.needRestart.isEmpty {
             degraded.append("restart waypost for \(notes.needRestart.joined(separator: ", "))")
         }

@@ -1,10 +1,11 @@
 // Makes a status report from the status board and the queue.
 import Glibc
 package import Host
+import Proxy
 package import Queue
 import Records
 package import Setup
-import StatusBoard
+package import StatusBoard
 package import Upload
 
 /// Collects a status report from the board and the queue.
@@ -20,6 +21,8 @@ package struct StatusCollector: Sendable {
     let started: BootInstant
     /// The next tick of the upload timer.
     let nextSync: @Sendable () -> BootInstant?
+    /// The live outputs, by name.
+    let outputs: @Sendable () -> [String: OutputReport]
     /// nil if nothing is uploaded.
     var budget: DayBudget?
     /// Why a power cut would lose all pending records, if it would.
@@ -36,12 +39,14 @@ package struct StatusCollector: Sendable {
         bootID: String,
         started: BootInstant,
         nextSync: @escaping @Sendable () -> BootInstant?,
+        outputs: @escaping @Sendable () -> [String: OutputReport] = { [:] },
         budget: DayBudget? = nil,
         memoryTrouble: String? = nil
     ) {
         (self.board, self.queue, self.clock, self.clockState) = (board, queue, clock, clockState)
         (self.configuration, self.deviceID, self.version) = (configuration, deviceID, version)
         (self.bootID, self.started, self.nextSync) = (bootID, started, nextSync)
+        self.outputs = outputs
         (self.budget, self.memoryTrouble) = (budget, memoryTrouble)
     }
 
@@ -69,6 +74,7 @@ package struct StatusCollector: Sendable {
             streams: streams(statistics),
             upload: uploadFigures(stored),
             storage: storageFigures(stored),
+            outputs: outputFigures,
             disk: stored?.disk,
             mqttIn: board.messagesIn.value,
             losses: losses(stored),
@@ -244,6 +250,26 @@ package struct StatusCollector: Sendable {
     /// Returns a future time by the present wall clock.
     private func wall(_ moment: BootInstant) -> WallTime { clock.stamp().wall(at: moment) }
 
+    private var outputFigures: [String: StatusReport.Output]? {
+        var figures = outputs().mapValues { output in
+            StatusReport.Output(
+                state: output.state.rawValue,
+                since: wall(output.since),
+                peer: output.peer,
+                clients: output.clients,
+                sent: output.published,
+                dropped: output.dropped,
+                lastError: output.lastError.map {
+                    .init(code: $0.failure.code, message: $0.failure.message, at: wall($0.at))
+                }
+            )
+        }
+        if configuration.proxy.isEnabled {
+            figures["proxy"] = StatusReport.Output(board.proxy.state, date)
+        }
+        return figures.isEmpty ? nil : figures
+    }
+
     private func storageFigures(_ stored: StoredFigures?) -> StatusReport.Storage {
         let state = queue.storage.state
         var storage = stored?.storage ?? StatusReport.Storage()
@@ -277,6 +303,10 @@ package struct StatusCollector: Sendable {
         }
         if case .error(let failure, _) = board.upload.state { notes.upload = failure.description }
         notes.needRestart = board.needRestart.value
+        notes.outputs = outputs().compactMap { name, output in
+            guard let failure = output.trouble(at: clock.now()) else { return nil }
+            return "\(name): \(failure.message)"
+        }.sorted()
         if let waiting, waiting >= Self.patience {
             let age = stored.map { "\((clock.now() - $0.at).milliseconds / 1000) s old" } ?? ""
             notes.stale =

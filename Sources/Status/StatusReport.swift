@@ -15,6 +15,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var streams: [String: StreamFigures]
     package var upload = UploadFigures()
     package var storage = Storage()
+    /// The outputs beside the queue that are configured: `mqtt`, `proxy`; absent without any.
+    package var outputs: [String: Output]?
     /// Absent if the database is not on a disk.
     package var disk: DiskFigures?
     /// Absent while no stream has a topic filter.

@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Daemon
 import Field
+import Host
 import Setup
 
 struct Config: ParsableCommand {
@@ -11,9 +12,10 @@ struct Config: ParsableCommand {
         discussion: examples(
             "waypost config check",
             "waypost config show",
-            "waypost config default >all-keys.toml"
+            "waypost config default >all-keys.toml",
+            "sudo waypost config proxy-key"
         ),
-        subcommands: [Check.self, Show.self, Default.self, Manual.self]
+        subcommands: [Check.self, Show.self, Default.self, ProxyKeyCommand.self, Manual.self]
     )
 
     struct Check: ParsableCommand {
@@ -52,6 +54,45 @@ struct Config: ParsableCommand {
 
         mutating func run() throws {
             Output.write(try options.load().shown)
+        }
+    }
+
+    struct ProxyKeyCommand: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "proxy-key",
+            abstract: "Make the key of the Bluetooth proxy, or show it.",
+            discussion: """
+                Makes the file that proxy.key_file names, else proxy.key beside the configuration, for the \
+                service alone; a file that is there stays as it is. Prints the key that Home Assistant asks for.
+
+                Exit status: 0 done, 2 failed.
+                """ + examples("sudo waypost config proxy-key")
+        )
+
+        @Flag(help: "Replace the key; each Home Assistant then asks for the new one.")
+        var replace = false
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            let file = ProxyKeyFile(configuration: options.config, environment: Environment.all)
+            do {
+                let (key, isNew) = try file.key(replaces: replace)
+                Output.write(
+                    """
+                    key file: \(file.path)\(isNew ? "" : " (was there already)")
+                    encryption key for Home Assistant: \(key.base64)
+
+                    waypost.toml needs these lines; then `sudo systemctl reload waypost`:
+                    [proxy]
+                    esphome = true
+                    key_file = "\(file.path)"
+
+                    """
+                )
+            } catch {
+                Output.error("config proxy-key: \(error.message)")
+                throw ExitCode(2)
+            }
         }
     }
 

@@ -88,6 +88,11 @@ package final class Mosquitto {
 
     package func kill() { process?.killAndWait() }
 
+    /// Sends it a signal, such as SIGSTOP: it then reads nothing.
+    package func signal(_ number: Int32) {
+        if let process { Foundation.kill(process.processIdentifier, number) }
+    }
+
     /// Publishes one message per line with QoS 1.
     package func publish(_ topic: String, _ lines: [String], _ arguments: [String] = []) throws {
         let done = try Process.run(

@@ -14,6 +14,8 @@ lake=(duckdb==2.0.0 boto3==1.44.5)
 spark=(pyspark==4.1.4)
 # Other implementations of the decoders, to compare ours with.
 decoders=(bthome-ble==3.25.0 ruuvitag-sensor==4.1.0 ibeacon-ble==1.2.0)
+# Home Assistant's client of the Bluetooth proxy.
+proxying=(aioesphomeapi==46.23.0)
 # Deque's axe-core 4.12.1 (MPL-2.0) as a package; nothing else of it is used.
 axe="axe-playwright-python==0.1.8"
 
@@ -46,6 +48,9 @@ install_modules() {
 install_store() { install_modules 'moto.server, flask_cors, boto3, duckdb, pyarrow' "${store[@]}"; }
 install_reading() {
     install_modules 'schemathesis, pandas, requests' "${reading[@]}" || say "not installable here; their tests are skipped"
+}
+install_proxying() {
+    install_modules 'aioesphomeapi' "${proxying[@]}" || say "not installable here; its test is skipped"
 }
 install_decoders() { install_modules 'bthome_ble, ruuvitag_sensor.decoder, ibeacon_ble' "${decoders[@]}"; }
 

@@ -43,6 +43,15 @@ static inline int waypost_hci_adapters(int socket, uint16_t *numbers, int limit)
     return count;
 }
 
+/// Returns the address of an adapter; 0 if it has none.
+static inline uint64_t waypost_hci_address(int socket, uint16_t adapter) {
+    struct hci_dev_info info = {.dev_id = adapter};
+    uint64_t address = 0;
+    if (ioctl(socket, HCIGETDEVINFO, &info) < 0) return 0;
+    for (int i = 5; i >= 0; i--) address = address << 8 | info.bdaddr.b[i];
+    return address;
+}
+
 /// Returns the number of connections of an adapter, or -1.
 static inline int waypost_hci_connections(int socket, uint16_t adapter) {
     struct {

@@ -1,4 +1,5 @@
-// OpenSSL's libcrypto: AES-CCM and SHA-256 through EVP. libcurl loads the library anyway.
+// OpenSSL's libcrypto: AES-CCM, ChaCha20-Poly1305, X25519, SHA-256 and HMAC. libcurl loads the library anyway.
 #pragma once
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>

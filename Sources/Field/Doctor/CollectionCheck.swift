@@ -4,6 +4,7 @@ import Configuration
 import Glibc
 import Host
 import MQTT
+import Proxy
 package import Setup
 import Upload
 
@@ -23,12 +24,13 @@ package struct CollectionCheck {
         return secretFiles.compactMap(secretProblem)
             + authorities.compactMap { section, file in
                 file.flatMap { authorityProblem($0, "\(section).ca_file") }
-            } + soundProblems
+            } + [proxyKeyProblem].compactMap { $0 } + soundProblems
     }
 
     /// The file that this user may not check; nil if everything was checked.
     package var remark: String? {
-        guard geteuid() != 0, let file = secretFiles.first(where: isClosed) else { return nil }
+        let files = secretFiles + [proxyKeyFile].compactMap { $0 }
+        guard let file = files.first(where: isHidden) else { return nil }
         return "\(file): this user may not read it; `sudo waypost config check` checks it, too"
     }
 
@@ -44,10 +46,12 @@ package struct CollectionCheck {
         return files.compactMap { $0 }
     }
 
-    private func isClosed(_ file: String) -> Bool { access(file, R_OK) != 0 && errno == EACCES }
+    private func isHidden(_ file: String) -> Bool {
+        geteuid() != 0 && access(file, R_OK) != 0 && errno == EACCES
+    }
 
     private func secretProblem(_ file: String) -> String? {
-        guard geteuid() == 0 || !isClosed(file) else { return nil }
+        guard !isHidden(file) else { return nil }
         do throws(Failure) {
             if file == mqtt.passwordFile {
                 _ = try mqtt.password(environment)
@@ -57,6 +61,24 @@ package struct CollectionCheck {
         } catch {
             return error.message
         }
+        return ownerProblem(file)
+    }
+
+    private var proxyKeyFile: String? {
+        configuration.proxy.isEnabled ? configuration.proxy.keyFile : nil
+    }
+
+    private var proxyKeyProblem: String? {
+        guard let file = proxyKeyFile, !isHidden(file) else { return nil }
+        do throws(Failure) {
+            _ = try ProxyKey.read(file)
+        } catch {
+            return error.message
+        }
+        return ownerProblem(file)
+    }
+
+    private func ownerProblem(_ file: String) -> String? {
         // Known to root only: nobody else can read another user's secret.
         let owner = ServiceOwner(stateDirectory: configuration.stateDirectory).ids
         var figures = stat()

@@ -40,6 +40,7 @@ package struct SmallFile {
         _ name: String,
         in directory: String,
         _ bytes: [UInt8],
+        mode: mode_t = 0o644,
         owner: FileOwner? = nil
     ) throws(SystemError) -> Bool {
         let path = "\(directory)/\(name)"
@@ -47,7 +48,7 @@ package struct SmallFile {
         let temporary = temporaryName(name)
         unlinkat(folder.number, temporary, 0)
         defer { unlinkat(folder.number, temporary, 0) }
-        let file = try make(temporary, in: folder, mode: 0o644, for: path)
+        let file = try make(temporary, in: folder, mode: mode, for: path)
         try file.write(whole: bytes, path)
         if let owner { try file.give(to: owner, path) }
         try file.sync(path)

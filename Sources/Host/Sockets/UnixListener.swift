@@ -56,17 +56,9 @@ package struct UnixListener: ~Copyable, Sendable {
         _ = fcntl(socket.number, F_SETFD, FD_CLOEXEC)
     }
 
-    /// Accepts the waiting clients, at most 64.
-    ///
-    /// Returns false if one cannot be accepted now: the process is out of descriptors (EMFILE) or
-    /// similar.
+    /// Accepts the waiting clients as `acceptWaiting` does.
     package func acceptAll(_ welcome: (Int32) -> Void) -> Bool {
-        for _ in 0..<64 {
-            let number = waypost_accept(socket.number)
-            guard number >= 0 else { return [EAGAIN, EINTR, ECONNABORTED].contains(-number) }
-            welcome(number)
-        }
-        return true
+        acceptWaiting(socket.number, welcome)
     }
 
     /// Deletes the socket's file.

@@ -124,7 +124,27 @@ package struct StatusScreen {
                 "upload    \(report.upload.state.rawValue)\(isLive ? next ?? "" : "")"
                     + ", \(spent) today"
             ),
-        ] + (report.mqttIn.map { [fit("mqtt in   \($0.line)")] } ?? [])
+        ] + outputs + (report.mqttIn.map { [fit("mqtt in   \($0.line)")] } ?? [])
+    }
+
+    private var outputs: [String] {
+        (report.outputs ?? [:]).sorted { $0.key < $1.key }.flatMap { name, output in
+            let detail = output.detail.wrapped(to: Self.width - 10, breakingWords: true)
+            return [fit(name.column(10) + summary(of: output))]
+                + detail.filter { !$0.isEmpty }.map { "".column(10) + $0 }
+        }
+    }
+
+    private func summary(of output: StatusReport.Output) -> String {
+        let figures = "\(output.sent) sent, \(output.dropped) dropped"
+        if !output.peer.isEmpty {
+            let failure = output.lastError.map { ", \(Failure($0.message, code: $0.code))" } ?? ""
+            return "\(output.state) to \(output.peer): \(figures)\(failure)"
+        }
+        let state = output.state == "loaded" ? "running" : output.state
+        let clients = "\(output.clients) \(output.clients == 1 ? "client" : "clients")"
+        let errors = output.errors > 0 ? ", \(output.errors) errors" : ""
+        return "\(state), \(clients), \(figures)\(errors)"
     }
 
     private var spent: String {

@@ -5,5 +5,5 @@ extension FuzzTarget {
     static let gateway =
         BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
         + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + JSONTargets.all
-        + MQTTTargets.all
+        + MQTTTargets.all + ProxyTargets.all
 }

@@ -1,6 +1,7 @@
 // Health records: their members, when they are made, and what they agree with.
 import Foundation
 import Host
+import Live
 import Queue
 import QueueSupport
 import Records
@@ -32,9 +33,10 @@ private final class HealthBench {
         try temporary.write(text, to: path)
     }
 
-    func recorder(settling: Duration = .zero) -> HealthRecorder {
+    func recorder(settling: Duration = .zero, live: LiveTap? = nil) -> HealthRecorder {
         HealthRecorder(
             queue,
+            live: StateBox(live),
             clock: clock,
             deviceID: "device",
             bootID: "boot",
@@ -144,6 +146,23 @@ private final class HealthBench {
             let lead = uploads.next(after: time) - time
             #expect(lead > .seconds(20) && lead <= .seconds(30), "\(lead) before the upload")
         }
+    }
+
+    @Test func liveOutput_getsItEachMinute_andAtEachChangeOfState() throws {
+        let bench = try HealthBench()
+        let tap = try LiveTap(interval: .seconds(10))
+        let recorder = bench.recorder(live: tap)
+        var report = bench.report()
+        var published: [Int] = []
+        for second in stride(from: 0, to: 200, by: 5) {
+            report.state = (80..<110).contains(second) ? .degraded : .healthy
+            // Nothing is recorded with `health.enabled = false`.
+            recorder.check(report, every: nil)
+            if !tap.take(at: bench.clock.now()).messages.isEmpty { published.append(second) }
+            bench.clock.advance(by: .seconds(5))
+        }
+        #expect(published == [0, 60, 80, 110, 170])
+        #expect(try bench.records().isEmpty)
     }
 
     @Test func timesAreCorrected_withTheClock() throws {

@@ -9,6 +9,7 @@ final class Reception {
     private let sink: any RecordSink
     private var parser = ReportParser()
     private var intake: SightingIntake
+    private let tap: AdvertisementTap?
     var meter: SourceMeter
     /// Losses of the current link that are already counted.
     private var linkLosses = 0
@@ -25,6 +26,7 @@ final class Reception {
         self.meter = meter
         self.clock = clock
         intake = SightingIntake(settings, sink)
+        tap = sink.tap
     }
 
     /// Reports that the controller cut short.
@@ -42,6 +44,9 @@ final class Reception {
         } else if parser.malformed > malformed {
             let failure = unreadable
             meter.unusable(failure, at: stamp.boot)
+        }
+        if let tap, tap.isOpen {
+            for report in reports { tap.pass(report.raw) }
         }
         for report in reports {
             intake.take(report, at: stamp) { sighting in

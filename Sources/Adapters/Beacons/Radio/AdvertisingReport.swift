@@ -9,6 +9,16 @@ struct AdvertisingReport: Equatable {
     /// dBm; nil if the controller could not measure it.
     var rssi: Int?
     var data: ArraySlice<UInt8>
+
+    /// The same for other programs, with its own copy of the data.
+    var raw: RawAdvertisement {
+        RawAdvertisement(
+            address: address,
+            isRandomAddress: addressType != .public,
+            rssi: rssi,
+            data: Array(data)
+        )
+    }
 }
 
 /// Parses advertising report events and reassembles fragmented reports.

@@ -1,0 +1,97 @@
+// The live output of one configuration, and what feeds it.
+import Host
+import Intake
+import Live
+import MQTT
+import Queue
+import Records
+import Setup
+import StatusBoard
+
+/// The settings of the live output; it restarts when they change.
+struct LiveSlice: Sendable, Equatable {
+    var live: LiveSettings
+    var broker: BrokerSettings
+
+    /// nil if nothing is published.
+    init?(_ configuration: Configuration) {
+        guard configuration.mqtt.endpoint != nil, configuration.live.publishes else { return nil }
+        (live, broker) = (configuration.live, configuration.mqtt)
+    }
+}
+
+/// The live output from its start to its stop.
+final class LiveRun: Sendable {
+    let slice: LiveSlice
+    let output: LiveOutput
+    private let thread: StoppableThread
+
+    /// Starts the thread; returns nil if nothing is published.
+    init?(_ slice: LiveSlice, _ context: ServiceContext) throws {
+        let (queue, clock) = (context.queue, context.clock)
+        let output = try LiveOutput(
+            slice.live,
+            slice.broker,
+            environment: context.environment,
+            device: LiveDevice(id: context.deviceID, version: context.version),
+            clock: clock,
+            date: { stamp in
+                guard let right = queue.rightTime(at: stamp) else { return (stamp.wall, .unsynced) }
+                return (right, right == stamp.wall ? .synced : .corrected)
+            },
+            rest: { stop, limit in Self.rest(until: stop, limit, clock) }
+        )
+        guard let output else { return nil }
+        (self.slice, self.output) = (slice, output)
+        thread = try StoppableThread("mqtt") { output.run(until: $0) }
+        context.live.update { $0 = output.tap }
+    }
+
+    /// Waits until `limit` is over, the network has changed or `stop` is raised.
+    private static func rest(until stop: StopSignal, _ limit: Duration, _ clock: any HostClock) {
+        let over = clock.now() + limit
+        // Without it, the limit alone ends the wait.
+        let network = try? NetworkSocket(stop.life)
+        var change = Debounce()
+        while !stop.isRaised, clock.now() < over {
+            let due = change.due.map { BootInstant(nanoseconds: $0 * 1_000_000) } ?? over
+            var entries = [PollEntry(stop.descriptor), PollEntry(network?.descriptor ?? -1)]
+            _ = stop.wait(for: &entries, timeout: max(.zero, min(due, over) - clock.now()))
+            if entries[1].isReady, network?.readNews(stop.life) == true {
+                change.changed(at: clock.now().milliseconds)
+            }
+            if change.isOver(at: clock.now().milliseconds) { return }
+        }
+    }
+
+    var life: Heartbeat { thread.life }
+
+    /// Wakes the thread once, so that it gives a heartbeat.
+    func ask() {
+        thread.life.asked()
+        output.tap.wakeup.signal()
+    }
+
+    func raise() { thread.raise() }
+
+    /// Stops the thread; returns false if it hangs and was abandoned.
+    func stop(by deadline: BootInstant) -> Bool { thread.stop(by: deadline) }
+}
+
+/// An intake sink that also publishes the records of other programs, once they are on disk.
+struct LiveSink: IntakeSink {
+    let queue: any IntakeSink
+    let live: StateBox<LiveTap?>
+
+    var putBytes: Int { queue.putBytes }
+
+    func refusal(of stream: String) -> String? { queue.refusal(of: stream) }
+
+    func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
+        guard let tap = live.value else { return queue.put(records, done: done) }
+        queue.put(records) { error in
+            if error == nil { tap.accept(records) }
+            done(error)
+        }
+    }
+}
