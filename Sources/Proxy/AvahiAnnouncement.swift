@@ -53,24 +53,26 @@ package struct AvahiAnnouncement {
     /// Reads what the bus has sent.
     mutating func receive() {
         guard let socket else { return }
-        guard socket.receive() else {
-            self.socket = nil
-            return fail("the connection to D-Bus has ended")
-        }
+        guard socket.receive() else { return drop("the connection to D-Bus has ended") }
         if !isAuthenticated {
-            guard let line = socket.nextLine() else { return }
+            guard let line = socket.nextLine() else {
+                if socket.isMalformed { drop("D-Bus does not answer as it should") }
+                return
+            }
             guard line.starts(with: "OK ".utf8) else {
-                self.socket = nil
-                return fail("D-Bus does not accept this user")
+                return drop("D-Bus does not accept this user")
             }
             isAuthenticated = true
             introduce(socket)
         }
         while let message = socket.nextMessage() { handle(message, socket) }
-        if socket.isMalformed {
-            self.socket = nil
-            fail("D-Bus has sent something else than messages")
-        }
+        if socket.isMalformed { drop("D-Bus does not answer as it should") }
+    }
+
+    /// Ends the connection; `check` makes another one.
+    private mutating func drop(_ why: String) {
+        socket = nil
+        fail(why)
     }
 
     private func introduce(_ socket: DBusSocket) {
@@ -226,7 +228,10 @@ private final class DBusSocket {
 
     /// Returns the next line of the authentication.
     func nextLine() -> [UInt8]? {
-        guard let end = input.firstIndex(of: 10) else { return nil }
+        guard let end = input.firstIndex(of: 10) else {
+            isMalformed = input.count > 1024
+            return nil
+        }
         defer { input.removeFirst(end + 1) }
         return Array(input[..<end])
     }

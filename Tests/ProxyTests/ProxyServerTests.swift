@@ -13,7 +13,7 @@ import Testing
 final class TestProxy {
     static let key = [UInt8](repeating: 7, count: 32)
 
-    let port = freePort()
+    let port: UInt16
     let tap: AdvertisementTap
     let board = Publisher<ProxyReport>()
     let scanner = StateBox(ScannerState(.running, isActive: false))
@@ -24,20 +24,27 @@ final class TestProxy {
         tap = try AdvertisementTap()
         let identity = ProxyIdentity(name: nil, area: nil, deviceID: "device", version: "1")
         let scanner = scanner
-        let server = try ProxyServer(
-            ProxyFacts(
-                identity,
-                key: Self.key,
-                adapter: { BluetoothAddress(value: 0xA1_B2C3_D4E5F6) },
-                scanner: { scanner.value }
-            ),
-            listen: HostPort(host: "::", port: port),
-            bus: bus,
-            tap: tap,
-            board: board,
-            clock: SystemClock(),
-            limits: limits
+        let facts = ProxyFacts(
+            identity,
+            key: Self.key,
+            adapter: { BluetoothAddress(value: 0xA1_B2C3_D4E5F6) },
+            scanner: { scanner.value }
         )
+        let (tap, board) = (tap, board)
+        // Another test may take the port first.
+        let found = (0..<20).lazy.compactMap { _ in
+            try? ProxyServer(
+                facts,
+                listen: HostPort(host: "::", port: freePort()),
+                bus: bus,
+                tap: tap,
+                board: board,
+                clock: SystemClock(),
+                limits: limits
+            )
+        }.first
+        let server = try #require(found)
+        port = server.port
         self.server = server
         thread = try StoppableThread("proxy") { server.run(until: $0) }
     }
