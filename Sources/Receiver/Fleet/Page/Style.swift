@@ -51,7 +51,8 @@ enum Style {
         th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line); }
         tbody tr:last-child > * { border-bottom: 0; }
         thead th { font-size: .85rem; font-weight: 600; color: var(--soft); white-space: nowrap; }
-        tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 12rem; }
+        tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 8rem; }
+        tbody td + th { min-width: 12rem; }
         td { overflow-wrap: anywhere; }
         td[data-label=Source] { min-width: 6rem; }
         td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
