@@ -74,7 +74,6 @@ final class ProxyClient {
             if count < 0, code != EAGAIN, code != EINTR { isOver = true }
         }
         guard session.stage == .leaving else { return }
-        leaves = leaves ?? now + limits.farewell
         // The client reads to the end and closes; a close of ours could destroy what it has not
         // read yet.
         if session.outgoing.isEmpty { shutdown(socket.number, Int32(SHUT_WR)) }
@@ -90,6 +89,8 @@ final class ProxyClient {
     /// Acts on a deadline that has passed; returns why the client is disconnected, if it is for a
     /// fault.
     func check(now: BootInstant) -> String? {
+        // From here on the other deadlines no longer count.
+        if session.stage == .leaving, leaves == nil { leaves = now + limits.farewell }
         guard deadline <= now else { return nil }
         if leaves == nil, session.isTrusted, !hasPinged {
             hasPinged = true

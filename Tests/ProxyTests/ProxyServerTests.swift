@@ -196,6 +196,21 @@ private func number(_ data: [UInt8]) -> Int {
         #expect(proxy.report.lastFault?.failure.message == "127.0.0.1: a client did not answer")
     }
 
+    /// The ping shows that the time for a handshake is over.
+    @Test func clientThatLeavesInOrder_isNoError() throws {
+        var limits = ProxyLimits()
+        (limits.handshake, limits.idle) = (.milliseconds(200), .milliseconds(400))
+        let proxy = try TestProxy(limits)
+        let client = try proxy.client()
+        _ = try client.message(MessageType.ping)
+        try client.send(MessageType.pingAnswer)
+        try client.send(MessageType.disconnect)
+        _ = try client.message(MessageType.disconnectAnswer)
+        #expect(client.isClosed())
+        #expect(eventually { proxy.report.clients == 0 })
+        #expect(proxy.report.faults == 0)
+    }
+
     @Test func wrongKey_andPlainText_getTheirAnswers() throws {
         let proxy = try TestProxy()
         let wrong = try TestClient(port: proxy.port)

@@ -13,13 +13,14 @@ import Testing
 
     init() throws { device = try Device() }
 
+    /// The filter denies every beacon: the proxy comes before it.
     private func configure(_ keys: String = "") throws {
         try device.configure(
             """
             [beacons]
             source = "h4:127.0.0.1:\(controller)"
-            unknown = true
-            max_rate = 1000
+            deny = ["*"]
+            max_rate = 0.001
             [proxy]
             esphome = true
             key_file = "\(device.folder)/proxy.key"
