@@ -104,7 +104,8 @@ package final class LiveOutput: Sendable {
         } catch {
             // Some brokers end the connection when they do not allow a publication.
             let mayBeDenied = presence.echoBy != nil && !stop.isRaised
-            throw mayBeDenied ? Failure("\(error.message); \(accessAdvice)", code: error.code) : error
+            throw mayBeDenied
+                ? Failure("\(error.message); \(accessAdvice)", code: error.code) : error
         }
         try connection.publish(format.presence, LiveFormat.offline, retain: true)
         connection.disconnect()
