@@ -343,7 +343,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "SimulatedDisk", "Configuration", "Upload", "HTTP", "Queue", "Records",
+                "SimulatedDisk", "Live", "Configuration", "Upload", "HTTP", "Queue", "Records",
                 "SQLite", "Host", "StatusBoard",
             ],
             path: "Tests/Simulation/World",

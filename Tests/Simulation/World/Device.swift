@@ -1,5 +1,6 @@
 // One simulated device: disk, clocks, the gateway's queue, and its sources.
 internal import Host
+internal import Live
 internal import Queue
 internal import Records
 internal import SimulatedDisk
@@ -50,6 +51,10 @@ final class Device: AccountHolder {
     var sound: SoundSource?
     var syncer: Syncer?
     var storage = StorageAudit()
+    /// A live output that hangs: it takes nothing of what it gets, and nothing else may change.
+    ///
+    /// Half of the devices have one, by their seed, so that no other draw changes.
+    let live: LiveTap?
     private(set) var starts = 0
     /// Something has not arrived at the server, or not on the disk.
     var isBusy: Bool {
@@ -61,6 +66,8 @@ final class Device: AccountHolder {
         self.number = number
         self.disk = disk
         random = RandomBox(seed)
+        live = seed % 2 == 0 ? try? LiveTap(interval: .seconds(10)) : nil
+        live?.open(at: BootInstant(nanoseconds: 0))
     }
 
     /// Boots the machine, with an arbitrary wall clock.

@@ -1,5 +1,6 @@
 // Carries out the steps of a history.
 internal import Host
+internal import Live
 internal import Queue
 internal import Records
 internal import SimulatedDisk
@@ -146,14 +147,13 @@ extension World {
             record.beacon = chance.number(max(0, newest - plan.beacons)...(newest - 1))
             let serial = truth.add(record)
             device.account.take(serial, Stream.beacons.number)
-            queue.accept(
-                Sighting(
-                    identity: truth.identities[record.beacon],
-                    rssi: -40 - serial % 50,
-                    data: Serial.bytes(serial, padding: chance.scale(0...plan.padding)),
-                    stamp: stamp
-                )
+            let sighting = Sighting(
+                identity: truth.identities[record.beacon],
+                rssi: -40 - serial % 50,
+                data: Serial.bytes(serial, padding: chance.scale(0...plan.padding)),
+                stamp: stamp
             )
+            if queue.accept(sighting) { device.live?.accept(sighting) }
         case .fixes:
             let serial = truth.add(known(.location, device))
             device.account.take(serial, Stream.location.number)
@@ -164,12 +164,13 @@ extension World {
                 longitude: Double(serial * 2) / 1e7
             )
             queue.note(place: fix)
-            queue.accept(fix)
+            if queue.accept(fix) { device.live?.accept(fix) }
         // One in four of the program's own records is one of its health.
         case _ where truth.records.count % 4 == 0:
             let serial = truth.add(known(.health, device))
             device.account.take(serial, Stream.health.number)
-            queue.accept(DeviceHealth(serial: serial, stamp: stamp))
+            let health = DeviceHealth(serial: serial, stamp: stamp)
+            if queue.accept(health) { device.live?.accept(health) }
         default:
             let serial = truth.add(known(.events, device))
             device.account.take(serial, Stream.events.number)
@@ -208,7 +209,10 @@ extension World {
             )
         }
         let box = device.promise(serials, stream.number)
-        queue.put(records) { box.answer($0) }
+        queue.put(records) { [records, live = device.live] error in
+            if error == nil { live?.accept(records) }
+            box.answer(error)
+        }
     }
 
     // MARK: Surveys
