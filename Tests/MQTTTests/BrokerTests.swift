@@ -73,7 +73,7 @@ import Testing
         ["485454502f312e3120343030", "does not speak MQTT 3.1.1: it sends"],
         ["d000", "its first packet is not CONNACK"],
         ["20ffffffffff", "a packet whose length has more than four bytes"],
-        ["20ffffff7f", "a packet of type 2 with 268435455 bytes"],
+        ["20ffffff7f", "a packet that begins with 0x20 and has 268435455 bytes"],
     ]
 
     @Test(arguments: hostile) func answerToConnect_isExplained(pair: [String]) throws {
