@@ -41,9 +41,8 @@ struct MQTTReader: Sendable {
         guard let (first, length, start) = try header() else { return nil }
         let kind = first >> 4
         if kind == 3 { return try publish(flags: first & 0x0F, length, start) }
-        guard length <= Self.otherLimit else {
-            throw MQTTFault(message: "a packet of type \(kind) with \(length) bytes")
-        }
+        // Before the rest arrives: something else than MQTT may never send it.
+        guard Self.isPossible(first, length) else { throw Self.unknown(first, length) }
         guard buffer.count - start >= length else { return nil }
         let body = buffer[start..<start + length]
         at = start + length
@@ -80,8 +79,20 @@ struct MQTTReader: Sendable {
         case (0xD0, 0): return .pingResponse
         default: break
         }
+        throw unknown(first, bytes.count)
+    }
+
+    private static func isPossible(_ first: UInt8, _ length: Int) -> Bool {
+        switch first {
+        case 0x20, 0x40, 0xB0: length == 2
+        case 0x90: (3...otherLimit).contains(length)
+        default: first == 0xD0 && length == 0
+        }
+    }
+
+    private static func unknown(_ first: UInt8, _ length: Int) -> MQTTFault {
         let shown = "0x\(String(first, radix: 16))"
-        throw MQTTFault(message: "a packet that begins with \(shown) and has \(bytes.count) bytes")
+        return MQTTFault(message: "a packet that begins with \(shown) and has \(length) bytes")
     }
 
     // MARK: PUBLISH

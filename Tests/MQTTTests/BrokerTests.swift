@@ -73,7 +73,7 @@ import Testing
         ["485454502f312e3120343030", "does not speak MQTT 3.1.1: it sends"],
         ["d000", "its first packet is not CONNACK"],
         ["20ffffffffff", "a packet whose length has more than four bytes"],
-        ["20ffffff7f", "a packet of type 2 with 268435455 bytes"],
+        ["20ffffff7f", "a packet that begins with 0x20 and has 268435455 bytes"],
     ]
 
     @Test(arguments: hostile) func answerToConnect_isExplained(pair: [String]) throws {
@@ -153,6 +153,7 @@ import Testing
 
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func messages_makeTheRound() throws {
         let broker = try Mosquitto()
+        defer { broker.kill() }
         var connection = try connect("mqtt://127.0.0.1:\(broker.port)")
         try connection.subscribe(["t/+"])
         #expect(try connection.receive() == .subscribed(refused: []))
@@ -174,6 +175,7 @@ import Testing
 
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func wrongPassword_isExplained() throws {
         let broker = try Mosquitto(password: "right")
+        defer { broker.kill() }
         let url = "mqtt://127.0.0.1:\(broker.port)"
         #expect(failure { _ = try connect(url, username: "user", password: "right") } == "")
         for (name, password) in [("user", "wrong"), ("other", "right"), (nil, nil)] {
@@ -185,7 +187,9 @@ import Testing
     @Test(.enabled(if: Tree.hasTool("mosquitto") && Tree.hasTool("openssl")))
     func tls_isVerified() throws {
         let broker = try Mosquitto(isEncrypted: true)
+        defer { broker.kill() }
         let other = try Mosquitto(isEncrypted: true)
+        defer { other.kill() }
         let url = "mqtts://localhost:\(broker.port)"
         var connection = try connect(url, caFile: broker.caFile)
         try connection.subscribe(["big"])
@@ -212,6 +216,7 @@ import Testing
         }
         #expect(!wrongName.isEmpty)
         let plain = try Mosquitto()
+        defer { plain.kill() }
         let why = failure { _ = try connect("mqtts://localhost:\(plain.port)") }
         #expect(!why.isEmpty)
     }

@@ -86,6 +86,7 @@ package final class Mosquitto {
         process?.waitUntilExit()
     }
 
+    /// Kills it; called at the end of the test, which keeps a reference until then.
     package func kill() { process?.killAndWait() }
 
     /// Sends it a signal, such as SIGSTOP: it then reads nothing.

@@ -175,6 +175,7 @@ import Testing
     /// Every kind of payload, and what becomes of it.
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func payloads_becomeRecords() throws {
         let (bench, broker) = (try Bench(), try Mosquitto())
+        defer { broker.kill() }
         try bench.configure(
             port: "\(broker.port)",
             endpoint: bench.startReceiver(),
@@ -222,6 +223,7 @@ import Testing
         throws
     {
         let (bench, broker) = (try Bench(), try Mosquitto())
+        defer { broker.kill() }
         try bench.configure(port: "\(broker.port)", endpoint: bench.startReceiver())
         try bench.start()
         try waitUntil("a connection") { try bench.messagesIn()["state"] as? String == "connected" }
@@ -264,6 +266,7 @@ import Testing
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func wrongPassword_andAccess_areShown() throws {
         let bench = try Bench()
         let broker = try Mosquitto(password: "right")
+        defer { broker.kill() }
         try bench.write("wrong\n", "password", mode: 0o600)
         let keys = "username = \"user\"\npassword_file = \"\(bench.folder)/password\""
         try bench.configure(port: "\(broker.port)", mqtt: keys)
@@ -279,6 +282,7 @@ import Testing
     /// Other filters after a reload: the session is told, and goes on.
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func reload_changesTheFilters() throws {
         let (bench, broker) = (try Bench(), try Mosquitto())
+        defer { broker.kill() }
         try bench.configure(port: "\(broker.port)")
         try bench.start()
         try waitUntil("a connection") { try bench.messagesIn()["state"] as? String == "connected" }

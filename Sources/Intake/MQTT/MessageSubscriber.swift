@@ -174,6 +174,8 @@ final class MessageSubscriber {
     }
 
     private func turn(_ connection: inout MQTTConnection) throws(Failure) {
+        // Messages may come without a pause in which the thread would wait.
+        stop.life.returns()
         try settle(&connection)
         retryDelayed()
         let isFull =
