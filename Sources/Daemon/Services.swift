@@ -152,9 +152,9 @@ final class Services: Sendable {
 
     /// Before the sources: one that starts gets the tap.
     private func changeProxy(_ isReload: Bool) -> Bool {
-        let (old, wanted) = (proxy, ProxySlice(state.value.configuration))
-        let isSame = old?.slice == wanted && !(isReload && old?.hasCurrentKey == false)
-        guard !isSame else { return false }
+        let wanted = ProxySlice(state.value.configuration)
+        // The old one is not held here: it listens until its last reference is gone.
+        if proxy?.slice == wanted, !isReload || proxy?.hasCurrentKey != false { return false }
         stopProxy(by: SystemClock().now() + Self.stopLimit)
         guard let wanted else {
             context.board.proxy.publish(.unknown)

@@ -125,7 +125,7 @@ package final class LiveOutput: Sendable {
             case .message(let message):
                 try flood.count(at: clock.now(), from: endpoint)
                 take(message, &presence, &announcements)
-            case .subscribed(let refused) where !refused.isEmpty: note(isRefused(refused))
+            case .subscribed(let refused, _) where !refused.isEmpty: note(isRefused(refused))
             case nil: tap.wakeup.clear()
             default: break
             }

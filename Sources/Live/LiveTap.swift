@@ -184,6 +184,11 @@ struct LiveValues {
             beacons[key]?.clear()
             dropped += 1
         }
+        // Home Assistant would take what happened in an outage for something of now.
+        let old = records.prefix { isLate($0.stamp.boot, at: now) }
+        bytes -= old.reduce(0) { $0 + $1.members.count }
+        dropped += old.count
+        records.removeFirst(old.count)
     }
 
     mutating func take(at now: BootInstant) -> (messages: [LiveMessage], next: BootInstant?) {

@@ -36,7 +36,10 @@ package struct BrokerSettings: Configurable {
             .says("User name at the broker.")
         Key("password_file", optional: \.passwordFile, .path(), example: "/etc/waypost/mqtt")
             .says("File of mode 0600 with the password for the broker.")
-            .onCard("take the line out, and set it in /etc/waypost/waypost.toml on the device")
+            .onCard(
+                "take the line out; on the device, sudo systemctl edit waypost, and set "
+                    + "Environment=WAYPOST_MQTT_PASSWORD_FILE=/etc/waypost/mqtt there"
+            )
         Key("ca_file", optional: \.caFile, .path(), example: "/etc/waypost/ca.pem")
             .says("Extra certificate authorities to trust, in PEM.")
             .onCard(

@@ -8,8 +8,9 @@ package enum MQTTEvent: Sendable, Equatable {
     case message(MQTTMessage)
     /// The broker has acknowledged a message that was published with QoS 1.
     case published(id: UInt16)
-    /// The broker has answered `subscribe`; the filters that it refused.
-    case subscribed(refused: [String])
+    /// The broker has answered `subscribe`: the filters that it refused, and those for which it
+    /// grants a lower QoS than was asked for.
+    case subscribed(refused: [String], limited: [String] = [])
     case unsubscribed
     /// The broker has answered all pings, and so has received everything sent before the last one.
     case answeredPing
@@ -36,7 +37,7 @@ package struct MQTTConnection: ~Copyable {
     private var lastID: UInt16 = 0
     /// Messages published with QoS 1 that the broker has not acknowledged.
     private var unacknowledged: Set<UInt16> = []
-    private var subscribing: (id: UInt16, filters: [String])?
+    private var subscribing: (id: UInt16, filters: [String], qos: UInt8)?
     private var unsubscribing: UInt16?
 
     /// Bytes that are read at once.
@@ -140,7 +141,7 @@ package struct MQTTConnection: ~Copyable {
     /// Asks for messages; the answer is `MQTTEvent.subscribed`, and messages may come before it.
     package mutating func subscribe(_ filters: [String], qos: UInt8 = 1) throws(Failure) {
         let id = nextID()
-        subscribing = (id, filters)
+        subscribing = (id, filters, qos)
         try send(.subscribe(id: id, filters: filters, qos: qos))
     }
 
@@ -234,8 +235,10 @@ package struct MQTTConnection: ~Copyable {
                 guard let asked = subscribing, asked.id == id, asked.filters.count == grants.count
                 else { throw broken("it answers a subscription that was not made (SUBACK)") }
                 subscribing = nil
+                let pairs = zip(asked.filters, grants)
                 return .subscribed(
-                    refused: zip(asked.filters, grants).filter { $1 == 0x80 }.map(\.0)
+                    refused: pairs.filter { $1 == 0x80 }.map(\.0),
+                    limited: pairs.filter { $1 < asked.qos }.map(\.0)
                 )
             case .unsubscribeAck(let id):
                 guard unsubscribing == id else {

@@ -66,8 +66,10 @@ final class APISession {
         (self.facts, self.hasRoom) = (facts, hasRoom)
     }
 
-    /// True after the handshake: the client has the key.
-    var isTrusted: Bool { ciphers != nil && stage != .leaving }
+    /// True after its Hello: the client has the key.
+    ///
+    /// Not already after the handshake, whose first message may be a recorded one.
+    var isTrusted: Bool { stage == .ready }
 
     // MARK: Receiving
 
@@ -193,6 +195,7 @@ final class APISession {
     }
 
     private func introduce(_ body: ArraySlice<UInt8>) {
+        guard stage == .ready || hasRoom() else { return end("one client too many") }
         var reader = ProtobufReader(body)
         do throws(ProtobufReader.Malformed) {
             while let (field, value) = try reader.next() {

@@ -37,13 +37,15 @@ final class ProxyClient {
     }
 
     private var isFull: Bool { session.outgoing.count >= Self.outgoingLimit }
+    /// A client that takes nothing gets no answers either; a slow one goes on being read.
+    private var isStuffed: Bool { session.outgoing.count >= 3 * Self.outgoingLimit }
 
     /// Whether advertisements can be added for it now.
     var wantsAdvertisements: Bool { next != nil && session.stage == .ready && !isFull && !isOver }
 
     var entry: PollEntry {
         let writes = session.outgoing.isEmpty ? 0 : PollEntry.writable
-        return PollEntry(socket.number, (isFull ? 0 : PollEntry.readable) | writes)
+        return PollEntry(socket.number, (isStuffed ? 0 : PollEntry.readable) | writes)
     }
 
     /// Reads once, if there is something to read; `tap` gives the number of the next advertisement.

@@ -95,7 +95,7 @@ final class ProxyLoop {
             client.receive(entry, server.tap, now: now)
         }
         if entries[3].isReady { accept(now) }
-        server.tap.set(open: clients.contains { $0.next != nil })
+        server.tap.set(open: clients.contains { $0.next != nil && !$0.isOver })
         for client in clients { settle(client, now) }
         // After the flush: a client that this leaves waiting has bytes for its socket, or is up to
         // date.

@@ -9,6 +9,7 @@ order      publishes five messages; logs with each PUBACK how many records the d
 again      ignores the acknowledgements of its first connection and sends the messages again
 burst:N    publishes N messages of QoS 1 at once, then answers pings
 lost       forgets the session at each connection
+silent     loses the session, makes it anew for a connection that it closes, and then has it
 refuse     does not allow the first filter of a subscription
 """
 import socket
@@ -140,6 +141,13 @@ def run(client, turn):
     elif scenario == "refuse":
         if client.greet(0):
             client.serve([publish(b"t/a", b"1", 1)])
+    elif scenario == "silent":
+        if turn == 1:
+            client.read()
+            tell("connect without an answer")
+            client.connection.shutdown(socket.SHUT_RDWR)
+        elif client.greet(1 if turn else 0):
+            client.serve([publish(b"t/a", b'{"n": %d}' % turn, 1)])
     elif scenario == "lost":
         if client.greet(0):
             client.serve([publish(b"t/a", b'{"n": %d}' % turn, 1)])

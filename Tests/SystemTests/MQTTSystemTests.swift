@@ -24,6 +24,7 @@ import Testing
                 interval = "1h"
                 [mqtt]
                 url = "mqtt://127.0.0.1:\(port)"
+                publish = false
                 \(mqtt)
                 \(streams)
                 """
@@ -110,8 +111,8 @@ import Testing
         let records = try bench.uploaded()
         #expect(records.compactMap { $0["n"] as? Int }.sorted() == [7, 7, 9, 10])
         #expect(records.compactMap { $0["text"] as? String } == ["eight"])
-        // The session had its filters already.
-        #expect(stub.lines("subscribe").count == 1)
+        // Each connection subscribes.
+        #expect(stub.lines("subscribe").count == 2)
         let ids = stub.lines("puback").dropFirst(2).compactMap {
             $0.split(separator: " ").dropFirst().first
         }
@@ -147,6 +148,20 @@ import Testing
             messages.contains { $0.contains("has lost the session of this gateway") },
             "\(messages)"
         )
+    }
+
+    /// The broker has made its session anew for a connection whose answer was lost.
+    @Test func sessionMadeWithoutAnAnswer_isSubscribed() throws {
+        let bench = try Bench()
+        let stub = try Stub("silent")
+        try bench.configure(port: stub.port)
+        try bench.start()
+        try bench.await("messages", 1)
+        try waitUntil("its commit") { try bench.stream("tele")["pending"] as? Int == 1 }
+        bench.killDaemon()
+        try bench.start()
+        try waitUntil("the second message") { try bench.stream("tele")["pending"] as? Int == 2 }
+        #expect(stub.lines("connect").count == 3)
     }
 
     /// A refused filter is shown, and the others work.

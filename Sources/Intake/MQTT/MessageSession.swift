@@ -31,7 +31,7 @@ struct MessageSession: Sendable, Equatable {
 
     /// Broker and client id; a session of another one is unknown.
     let name: String
-    /// The filters that the broker has subscribed.
+    /// The filters that the broker may have subscribed.
     var filters: [String] = []
     private var entries: [UInt16: Entry] = [:]
 
@@ -112,10 +112,12 @@ struct MessageSession: Sendable, Equatable {
     }
 
     /// Records that the connection has ended: what was not confirmed by then may come again.
-    mutating func disconnected() {
+    ///
+    /// `wasHeard`: the broker sent something in it. In any other, nothing could come again.
+    mutating func disconnected(wasHeard: Bool) {
         for id in entries.keys {
             entries[id]?.stage = .received
-            entries[id]?.connections += 1
+            if wasHeard { entries[id]?.connections += 1 }
         }
         entries = entries.filter { $0.value.connections < Self.connectionLimit }
     }

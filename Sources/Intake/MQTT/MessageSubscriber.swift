@@ -46,6 +46,8 @@ final class MessageSubscriber {
     private var delayed: (message: MQTTMessage, until: BootInstant)?
     /// The database does not know the session that the broker has.
     private var isUnknown = false
+    /// When the broker accepted the present connection, and whether it sent anything since.
+    private var connection = (since: BootInstant?.none, wasHeard: false)
 
     private enum Outcome: Sendable {
         case stored
@@ -54,6 +56,8 @@ final class MessageSubscriber {
 
     /// Time from one failed connection to the next.
     private static let pauses = (first: Duration.seconds(1), most: Duration.seconds(60))
+    /// A connection that lasted so long has worked.
+    private static let steady = Duration.seconds(60)
     /// Time after which refused filters are tried again.
     private static let refusedPause = Duration.seconds(300)
     /// How long a stop waits for the batch that is being written.
@@ -71,36 +75,75 @@ final class MessageSubscriber {
         (self.endpoint, self.wakeup, self.stop) = (endpoint, wakeup, stop)
         report = SubscriberReporter(context, broker: endpoint.server)
         streams = MessageStreams(settings.streams, now: context.clock.now())
-        let name = "\(endpoint.server) \(settings.clientID)"
-        let known = MessageSession(sink.remembered(MessageSession.memo), name: name)
+        session = MessageSession(name: "\(endpoint.server) \(settings.clientID)")
+    }
+
+    /// Reads the stored session, once the queue has dealt with every batch given to it before.
+    ///
+    /// A subscriber with other settings may have been stopped while its last batch was being
+    /// written; without the ids of that batch its messages would be stored twice.
+    private func readSession() {
+        var isWritten = false
+        while !isWritten {
+            sink.put([], memo: nil) { [outcome, wakeup] error in
+                outcome.update { $0 = error.map { .refused("\($0)") } ?? .stored }
+                wakeup.signal()
+            }
+            while outcome.value == nil, !stop.isRaised {
+                var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
+                _ = stop.wait(for: &entries, timeout: nil)
+                wakeup.clear()
+            }
+            if case .stored? = outcome.replace(with: nil) { isWritten = true }
+            if stop.isRaised || !isWritten && rest(for: Self.pauses.first) { return }
+        }
+        let known = MessageSession(sink.remembered(MessageSession.memo), name: session.name)
         isUnknown = known == nil
-        session = known ?? MessageSession(name: name)
-        // The end of the program was the end of its connection.
-        session.disconnected()
+        session = known ?? session
     }
 
     /// Connects again and again until `stop` is raised.
     func run() {
+        readSession()
         var pause = Self.pauses.first
+        // Connections in a row that the broker accepted and that ended soon.
+        var brief = 0
         while !stop.isRaised {
             if let why = context.whyNot() {
                 report.waits(why)
                 if rest(for: Self.pauses.most) { break }
                 continue
             }
-            let before = report.stored
+            connection = (nil, false)
             do throws(Failure) {
                 report.connects()
                 try serve()
             } catch {
                 if stop.isRaised { break }
-                report.failed(error)
+                brief = connection.since == nil ? 0 : brief + 1
+                if isSteady {
+                    (brief, pause) = (0, Self.pauses.first)
+                    report.worked()
+                }
+                report.failed(brief < 3 ? error : hinted(error))
             }
-            if report.stored > before { pause = Self.pauses.first }
             if rest(for: pause) { break }
             pause = min(pause * 2, Self.pauses.most)
         }
         report.ends()
+    }
+
+    private var isSteady: Bool {
+        connection.since.map { SystemClock().now() - $0 >= Self.steady } ?? false
+    }
+
+    /// Adds the usual cause of connections that end soon after the broker accepted them.
+    private func hinted(_ failure: Failure) -> Failure {
+        Failure(
+            failure.message + "; another client may use the client id \(settings.clientID): check "
+                + "mqtt.client_id and device_id",
+            code: failure.code
+        )
     }
 
     /// Sleeps until it is time, or `whyNot` may have changed; returns true once stopped.
@@ -140,12 +183,12 @@ final class MessageSubscriber {
             failure = error
         }
         finish(&connection, after: failure)
-        session.disconnected()
+        session.disconnected(wasHeard: self.connection.wasHeard)
         if let failure { throw failure }
         connection.disconnect()
     }
 
-    /// Compares the broker's session with the stored one, and subscribes to what is missing there.
+    /// Compares the broker's session with the stored one, and subscribes.
     private func resume(_ connection: inout MQTTConnection) throws(Failure) {
         if !connection.isResumed {
             if !session.isEmpty {
@@ -159,17 +202,14 @@ final class MessageSubscriber {
             report.unknownSession()
         }
         isUnknown = false
-        let wanted = streams.filters
-        let (new, old) = (
-            wanted.filter { !session.filters.contains($0) },
-            session.filters.filter { !wanted.contains($0) }
-        )
-        if !old.isEmpty {
-            try connection.unsubscribe(old)
-            session.filters.removeAll { old.contains($0) }
-            rememberSession()
-        }
-        if !new.isEmpty { try connection.subscribe(new) }
+        let old = session.filters.filter { !streams.filters.contains($0) }
+        session.filters = old + streams.filters
+        rememberSession()
+        if !old.isEmpty { try connection.unsubscribe(old) }
+        // Each time, also in a session of before: the broker may have made that one for a connection
+        // whose answer was lost, and would send nothing.
+        try connection.subscribe(streams.filters)
+        self.connection.since = SystemClock().now()
         report.connected()
     }
 
@@ -191,11 +231,15 @@ final class MessageSubscriber {
             waking: [wakeup.descriptor],
             isReading: !isFull && delayed == nil
         )
+        if event != nil { self.connection.wasHeard = true }
         switch event {
         case .message(let message): handle(message)
-        case .subscribed(let refused): subscribed(refused)
+        case .subscribed(let refused, let limited): subscribed(refused, limited)
         case .answeredPing: try answered(&connection)
-        case .published, .unsubscribed: break
+        case .unsubscribed:
+            session.filters = streams.filters
+            rememberSession()
+        case .published: break
         case nil:
             wakeup.clear()
             if isDue { try give(&connection) }
@@ -221,12 +265,10 @@ final class MessageSubscriber {
     private var refused: [String] = []
     private var retryRefusedAt: BootInstant?
 
-    private func subscribed(_ refused: [String]) {
+    private func subscribed(_ refused: [String], _ limited: [String]) {
         self.refused = refused
         retryRefusedAt = refused.isEmpty ? nil : context.clock.now() + Self.refusedPause
-        session.filters = streams.filters.filter { !refused.contains($0) }
-        rememberSession()
-        report.refused(filters: refused)
+        report.subscribed(refused: refused, limited: limited)
     }
 
     private func retryRefused(_ connection: inout MQTTConnection) throws(Failure) {

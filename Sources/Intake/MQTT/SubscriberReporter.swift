@@ -47,9 +47,6 @@ final class SubscriberReporter {
         context.board.messagesIn.update { [figures] in $0 = figures }
     }
 
-    /// Messages stored as records.
-    var stored: Int { figures.messages }
-
     // MARK: The connection
 
     func waits(_ why: String) {
@@ -63,9 +60,11 @@ final class SubscriberReporter {
 
     func connected() {
         (figures.state, figures.reason, figures.code) = (.connected, nil, nil)
-        lastFailure = nil
         context.log.info("mqtt in", ["connected to": figures.broker])
     }
+
+    /// The connection worked for a while, so its end is news.
+    func worked() { lastFailure = nil }
 
     func failed(_ failure: Failure) {
         (figures.state, figures.reason, figures.code) = (.error, failure.message, failure.code)
@@ -79,13 +78,17 @@ final class SubscriberReporter {
 
     func ends() { figures.waiting = 0 }
 
-    /// Reports filters that the broker does not allow; the others work.
-    func refused(filters: [String]) {
-        guard !filters.isEmpty else { return }
+    /// Reports filters that the broker does not allow, or only in part; the others work.
+    func subscribed(refused: [String], limited: [String]) {
+        let filters = refused.isEmpty ? limited : refused
+        guard !filters.isEmpty else { return (figures.reason, figures.code) = (nil, nil) }
         let shown = filters.prefix(5).map { printable($0) }.joined(separator: ", ")
         let message =
-            "\(figures.broker) refuses the subscription to \(shown); check its access list for "
-            + "mqtt.username and mqtt.client_id"
+            refused.isEmpty
+            ? "\(figures.broker) grants only QoS 0 for \(shown): messages are lost while the gateway "
+                + "is away; check its limits (mosquitto: max_qos)"
+            : "\(figures.broker) refuses the subscription to \(shown); check its access list for "
+                + "mqtt.username and mqtt.client_id"
         (figures.reason, figures.code) = (message, .server)
         context.log.error("mqtt in", ["why": message])
         add(message, .server)
