@@ -7,22 +7,6 @@ import Records
 import Setup
 import Status
 
-/// The settings of a subscriber; one with other settings needs another subscriber.
-struct SubscriberSettings: Sendable, Equatable {
-    var broker: BrokerSettings
-    /// The streams with topic filters.
-    var streams: [UserStream]
-    var clientID: String
-
-    /// Returns nil if there is nothing to subscribe to.
-    init?(_ configuration: Configuration, deviceID: String) {
-        streams = configuration.userStreams.filter { !$0.topics.isEmpty }
-        broker = configuration.mqtt
-        guard broker.endpoint != nil, !streams.isEmpty else { return nil }
-        clientID = "\(broker.clientID ?? deviceID)-in"
-    }
-}
-
 /// Receives messages in a persistent session; used by one thread, but for `wakeup`.
 ///
 /// One batch is written at a time; messages that arrive until it is committed form the next one.
@@ -73,7 +57,7 @@ final class MessageSubscriber {
         guard let endpoint = settings.broker.endpoint else { return nil }
         (self.settings, self.sink, self.context) = (settings, sink, context)
         (self.endpoint, self.wakeup, self.stop) = (endpoint, wakeup, stop)
-        report = SubscriberReporter(context, broker: endpoint.server)
+        report = SubscriberReporter(context, broker: endpoint.server, client: settings.clientID)
         streams = MessageStreams(settings.streams, now: context.clock.now())
         session = MessageSession(name: "\(endpoint.server) \(settings.clientID)")
     }
@@ -83,20 +67,16 @@ final class MessageSubscriber {
     /// A subscriber with other settings may have been stopped while its last batch was being
     /// written; without the ids of that batch its messages would be stored twice.
     private func readSession() {
-        var isWritten = false
-        while !isWritten {
-            sink.put([], memo: nil) { [outcome, wakeup] error in
-                outcome.update { $0 = error.map { .refused("\($0)") } ?? .stored }
-                wakeup.signal()
+        repeat {
+            put(MessageBatch(), nil)
+            do throws(Failure) {
+                try awaitOutcome()
+                break
+            } catch {
+                report.failed(error)
             }
-            while outcome.value == nil, !stop.isRaised {
-                var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
-                _ = stop.wait(for: &entries, timeout: nil)
-                wakeup.clear()
-            }
-            if case .stored? = outcome.replace(with: nil) { isWritten = true }
-            if stop.isRaised || !isWritten && rest(for: Self.pauses.first) { return }
-        }
+        } while !rest(for: Self.pauses.first)
+        guard !stop.isRaised else { return }
         let known = MessageSession(sink.remembered(MessageSession.memo), name: session.name)
         isUnknown = known == nil
         session = known ?? session
@@ -125,7 +105,7 @@ final class MessageSubscriber {
                     (brief, pause) = (0, Self.pauses.first)
                     report.worked()
                 }
-                report.failed(brief < 3 ? error : hinted(error))
+                report.failed(error, isTakenOver: brief >= 3)
             }
             if rest(for: pause) { break }
             pause = min(pause * 2, Self.pauses.most)
@@ -135,15 +115,6 @@ final class MessageSubscriber {
 
     private var isSteady: Bool {
         connection.since.map { SystemClock().now() - $0 >= Self.steady } ?? false
-    }
-
-    /// Adds the usual cause of connections that end soon after the broker accepted them.
-    private func hinted(_ failure: Failure) -> Failure {
-        Failure(
-            failure.message + "; another client may use the client id \(settings.clientID): check "
-                + "mqtt.client_id and device_id",
-            code: failure.code
-        )
     }
 
     /// Sleeps until it is time, or `whyNot` may have changed; returns true once stopped.
@@ -323,8 +294,11 @@ final class MessageSubscriber {
             drop(batch)
             throw Failure("messages are not stored: \(why)")
         }
+        put(batch, Memo(name: MessageSession.memo, text: session.text))
+    }
+
+    private func put(_ batch: MessageBatch, _ memo: Memo?) {
         travelling = batch
-        let memo = Memo(name: MessageSession.memo, text: session.text)
         sink.put(batch.records, memo: memo) { [outcome, wakeup] error in
             outcome.update { $0 = error.map { .refused("\($0)") } ?? .stored }
             wakeup.signal()

@@ -38,8 +38,10 @@ final class SubscriberReporter {
     /// Refused messages are reported at most this often.
     private static let reportPause = Duration.seconds(60)
 
-    init(_ context: SubscriberContext, broker: String) {
-        self.context = context
+    private let client: String
+
+    init(_ context: SubscriberContext, broker: String, client: String) {
+        (self.context, self.client) = (context, client)
         // The counts go on from those of the subscriber before it, which had other settings.
         figures = context.board.messagesIn.value ?? StatusReport.MessagesIn(broker: broker)
         (figures.broker, figures.state, figures.waiting) = (broker, .connecting, 0)
@@ -66,7 +68,12 @@ final class SubscriberReporter {
     /// The connection worked for a while, so its end is news.
     func worked() { lastFailure = nil }
 
-    func failed(_ failure: Failure) {
+    /// `isTakenOver`: several connections in a row ended soon after the broker accepted them.
+    func failed(_ failure: Failure, isTakenOver: Bool = false) {
+        let hint =
+            "; another client may use the client id \(client): check mqtt.client_id and device_id"
+        let failure =
+            isTakenOver ? Failure(failure.message + hint, code: failure.code) : failure
         (figures.state, figures.reason, figures.code) = (.error, failure.message, failure.code)
         figures.waiting = 0
         // One line per outage, not per attempt.
