@@ -7,7 +7,8 @@ import Status
 
 /// Makes one health record per `health.interval`, at ticks of the health timer.
 ///
-/// The live output gets the health each minute, and at once when the state has changed. Used by the timer's thread. A record and what it needs after a restart go with the next commit.
+/// The live output gets the health each minute, and at once when the state has changed. Used by the
+/// timer's thread. A record and what it needs after a restart go with the next commit.
 final class HealthRecorder: Sendable {
     /// The time before an upload at which a record becomes due, so that the upload takes it along.
     private static let lead = Duration.seconds(30)

@@ -40,7 +40,7 @@ extension ValueFormat where Value == String {
     fileprivate static func topic(placeholder: String?) -> Self {
         let hint = placeholder.map { "; may hold \($0)" } ?? ""
         return .text(
-            "a topic of 1 to 200 bytes without + # and blanks, no / at its ends, no $ first\(hint)",
+            "1 to 200 bytes, no + # or blank, no / at an end, no $ first\(hint)",
             parse: { text in
                 let isSafe = text.unicodeScalars.allSatisfy {
                     $0.value > 32 && !(127...159).contains($0.value) && $0 != "+" && $0 != "#"

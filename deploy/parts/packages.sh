@@ -18,11 +18,11 @@ tool_packages=(
 )
 # Programs whose packages start services. They are unpacked into .build/servers, not installed.
 demo_servers=(gpsd)
-test_servers=(gpsd gpsdctl gpsfake nginx caddy mosquitto mosquitto_passwd mosquitto_pub)
+test_servers=(gpsd gpsdctl gpsfake nginx caddy mosquitto mosquitto_passwd mosquitto_pub mosquitto_sub)
 # The package of each; with ! it is unpacked without what it depends on (gpsfake does not need GTK).
 declare -A package_of=(
     [gpsd]=gpsd [gpsdctl]=gpsd [gpsfake]="gpsd-clients! python3-gps" [nginx]=nginx [caddy]=caddy [influxd]=influxdb
-    [mosquitto]=mosquitto [mosquitto_passwd]=mosquitto [mosquitto_pub]=mosquitto-clients
+    [mosquitto]=mosquitto [mosquitto_passwd]=mosquitto [mosquitto_pub]=mosquitto-clients [mosquitto_sub]=mosquitto-clients
 )
 # Packages for a kernel in QEMU, and for tests of its Bluetooth and sound.
 emulator_packages=(
