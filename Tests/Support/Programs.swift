@@ -28,6 +28,11 @@ extension Process {
         process.standardOutput = output
         process.standardError = error
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        // The test's thread blocks signals, and a program that inherits that ignores SIGTERM.
+        var (none, blocked) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &blocked)
+        defer { pthread_sigmask(SIG_SETMASK, &blocked, nil) }
         try process.run()
         return process
     }
