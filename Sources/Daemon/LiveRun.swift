@@ -1,4 +1,5 @@
 // The live output of one configuration, and what feeds it.
+import HTTP
 import Host
 import Intake
 import Live
@@ -12,11 +13,14 @@ import StatusBoard
 struct LiveSlice: Sendable, Equatable {
     var live: LiveSettings
     var broker: BrokerSettings
+    var endpoint: Endpoint
 
     /// nil if nothing is published.
     init?(_ configuration: Configuration) {
-        guard configuration.mqtt.endpoint != nil, configuration.live.publishes else { return nil }
-        (live, broker) = (configuration.live, configuration.mqtt)
+        guard configuration.live.publishes, let endpoint = configuration.mqtt.endpoint else {
+            return nil
+        }
+        (live, broker, self.endpoint) = (configuration.live, configuration.mqtt, endpoint)
     }
 }
 
@@ -26,12 +30,13 @@ final class LiveRun: Sendable {
     let output: LiveOutput
     private let thread: StoppableThread
 
-    /// Starts the thread; returns nil if nothing is published.
-    init?(_ slice: LiveSlice, _ context: ServiceContext) throws {
+    /// Starts the thread.
+    init(_ slice: LiveSlice, _ context: ServiceContext) throws {
         let (queue, clock) = (context.queue, context.clock)
         let output = try LiveOutput(
             slice.live,
             slice.broker,
+            at: slice.endpoint,
             environment: context.environment,
             device: LiveDevice(id: context.deviceID, version: context.version),
             clock: clock,
@@ -41,7 +46,6 @@ final class LiveRun: Sendable {
             },
             rest: { stop, limit in Self.rest(until: stop, limit, clock) }
         )
-        guard let output else { return nil }
         (self.slice, self.output) = (slice, output)
         thread = try StoppableThread("mqtt") { output.run(until: $0) }
         context.live.update { $0 = output.tap }

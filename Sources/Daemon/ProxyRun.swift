@@ -7,7 +7,7 @@ import Setup
 import Status
 import StatusBoard
 
-/// What the proxy depends on; it restarts when this changes.
+/// The settings that the proxy depends on; it restarts when they change.
 struct ProxySlice: Sendable, Equatable {
     var settings: ProxySettings
     var source: BeaconOrigin

@@ -16,7 +16,7 @@ final class QueueSink: RecordSink {
     let board = Publisher<SourceReport>()
     let tap: AdvertisementTap?
     private let queue: Queue
-    /// What is published live; nil while nothing is.
+    /// The values to be published live; nil while nothing is.
     private let live: StateBox<LiveTap?>
     private let onWarning: @Sendable (String) -> Void
     private let onTime: @Sendable (Stamp) -> Void

@@ -16,6 +16,6 @@ struct ServiceContext: Sendable {
     let version: String
     let environment: [String: String]
     let log: Log
-    /// What is published live; nil while nothing is.
+    /// The values to be published live; nil while nothing is.
     let live = StateBox<LiveTap?>(nil)
 }

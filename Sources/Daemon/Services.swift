@@ -351,7 +351,7 @@ final class Services: Sendable {
         return LiveSlice(configuration) == nil ? nil : left("mqtt").last?.word
     }
 
-    /// What the live outputs show of themselves, by name.
+    /// The reports of the live outputs, by name.
     var outputs: [String: OutputReport] { live.map { ["mqtt": $0.output.report] } ?? [:] }
 
     /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.

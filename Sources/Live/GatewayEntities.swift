@@ -3,7 +3,7 @@ import Host
 import JSON
 import Records
 
-/// The values that the gateway has reported so far, each of which has an entity.
+/// The values that the gateway has reported so far; each has an entity.
 struct GatewayEntities: Sendable {
     /// More numbers of user streams get no entity.
     static let numberLimit = 64
@@ -18,7 +18,7 @@ struct GatewayEntities: Sendable {
     private var hasPosition = false
     private(set) var numbers: [Number] = []
 
-    // MARK: What is reported; each returns whether it is new
+    // MARK: Reported values; each function returns whether one is new
 
     mutating func sawPosition() -> Bool {
         defer { hasPosition = true }
@@ -60,7 +60,7 @@ struct GatewayEntities: Sendable {
     private static func isName(_ name: String) -> Bool {
         (1...64).contains(name.utf8.count)
             && name.utf8.allSatisfy {
-                $0.isDigit || (65...90).contains($0) || (97...122).contains($0) || $0 == 95
+                $0.isDigit || $0.isLetter || $0 == 95
             }
     }
 

@@ -33,10 +33,8 @@ package enum LiveBeaconKey: Hashable, Sendable {
             address.description.replacing(text: ":", with: "")
         case .id(let id):
             String(
-                decoding: id.utf8.prefix(64).map { byte -> UInt8 in
-                    let isSafe =
-                        byte.isDigit || (65...90).contains(byte) || (97...122).contains(byte)
-                    return isSafe ? byte : UInt8(ascii: "-")
+                decoding: id.utf8.prefix(64).map {
+                    $0.isDigit || $0.isLetter ? $0 : UInt8(ascii: "-")
                 },
                 as: UTF8.self
             )

@@ -1,14 +1,14 @@
 // The thread that publishes: connects to the broker, sends what is due, and connects again.
 package import Host
-import HTTP
+package import HTTP
 package import MQTT
 package import Records
 package import StatusBoard
 
 /// Publishes what a `LiveTap` holds to an MQTT broker, best effort.
 ///
-/// Runs on one thread, which wakes up when something is due or the broker sends something. Whatever
-/// the broker does costs its messages and nothing else.
+/// Runs on one thread, which wakes up when something is due or the broker sends something. A broker
+/// that misbehaves costs its messages and nothing else.
 package final class LiveOutput: Sendable {
     /// After a connection that lasted so long, the next one is tried at once.
     private static let steady = Duration.seconds(60)
@@ -30,20 +30,20 @@ package final class LiveOutput: Sendable {
     private let clock: any HostClock
     private let rest: @Sendable (StopSignal, Duration) -> Void
 
-    /// Returns nil if no broker is configured or nothing is to be published.
+    /// Nothing is connected before `run`.
     ///
-    /// `rest` waits before the next attempt to connect, at most for the duration that it gets; a
-    /// change of the network may end it.
-    package init?(
+    /// `endpoint` is where `broker` listens. `rest` waits before the next attempt to connect, at most for the duration that it
+    /// gets; a change of the network may end it.
+    package init(
         _ settings: LiveSettings,
         _ broker: BrokerSettings,
+        at endpoint: Endpoint,
         environment: [String: String],
         device: LiveDevice,
         clock: any HostClock,
         date: @escaping @Sendable (Stamp) -> Moment,
         rest: @escaping @Sendable (StopSignal, Duration) -> Void
     ) throws {
-        guard settings.publishes, let endpoint = broker.endpoint else { return nil }
         (self.settings, self.broker, self.endpoint) = (settings, broker, endpoint)
         (self.environment, self.device, self.clock) = (environment, device, clock)
         self.rest = rest
@@ -230,7 +230,7 @@ package final class LiveOutput: Sendable {
         }
     }
 
-    // MARK: What status shows
+    // MARK: Status
 
     /// Its present state, for `status`.
     package var report: OutputReport {

@@ -49,7 +49,7 @@ package struct TopicFilter: Sendable, Equatable {
     /// Returns whether some topic matches both filters.
     package func overlaps(_ other: Self) -> Bool { Self.agree(levels, other.levels) }
 
-    /// Walks two lists of levels, of which either may hold wildcards.
+    /// Walks two lists of levels; either may hold wildcards.
     private static func agree(_ one: [Substring], _ two: [Substring]) -> Bool {
         for index in 0..<max(one.count, two.count) {
             let first = index < one.count ? one[index] : nil

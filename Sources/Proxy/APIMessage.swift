@@ -30,7 +30,7 @@ enum MessageType {
     static let setScannerMode: UInt16 = 127
 }
 
-/// What a gateway says about itself to its clients.
+/// The facts that a gateway states about itself to its clients.
 package struct ProxyIdentity: Sendable, Equatable {
     /// Also its name in mDNS.
     package var name: String

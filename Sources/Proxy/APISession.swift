@@ -34,7 +34,7 @@ final class APISession {
         /// The client has the key; its first message must be Hello.
         case introduction
         case ready
-        /// What is in `outgoing` is sent, and then the connection ends.
+        /// The rest of `outgoing` is sent, and then the connection ends.
         case leaving
     }
 

@@ -16,7 +16,20 @@ package struct AvahiAnnouncement {
     private static let avahi = "org.freedesktop.Avahi"
     private static let driver = "org.freedesktop.DBus"
 
-    private enum Call: UInt32 { case hello = 1, match, newGroup, addService, commit }
+    /// A call, which its number identifies in the answer.
+    private enum Call: UInt32 {
+        case hello = 1, match, newGroup, addService, commit
+
+        var member: String {
+            switch self {
+            case .hello: "Hello"
+            case .match: "AddMatch"
+            case .newGroup: "EntryGroupNew"
+            case .addService: "AddService"
+            case .commit: "Commit"
+            }
+        }
+    }
 
     private let identity: ProxyIdentity
     private let port: UInt16
@@ -46,8 +59,7 @@ package struct AvahiAnnouncement {
         guard let socket = DBusSocket(path) else { return fail("D-Bus is not running") }
         self.socket = socket
         // Authentication by the user id that the kernel tells the bus ("Authentication Protocol").
-        let user = String(geteuid()).utf8.map { hex([$0]) }.joined()
-        socket.send([0] + "AUTH EXTERNAL \(user)\r\n".utf8)
+        socket.send([0] + "AUTH EXTERNAL \(hex(String(geteuid()).utf8))\r\n".utf8)
     }
 
     /// Reads what the bus has sent.
@@ -77,13 +89,13 @@ package struct AvahiAnnouncement {
 
     private func introduce(_ socket: DBusSocket) {
         socket.send("BEGIN\r\n".utf8)
-        socket.send(Self.busCall(.hello, "Hello"))
+        socket.send(Self.message(.hello))
         var rule = DBusWriter()
         rule.add(
             "type='signal',sender='\(Self.driver)',member='NameOwnerChanged',arg0='\(Self.avahi)'"
         )
-        socket.send(Self.busCall(.match, "AddMatch", "s", rule.bytes))
-        socket.send(newGroup)
+        socket.send(Self.message(.match, "s", rule.bytes))
+        socket.send(Self.message(.newGroup))
     }
 
     private mutating func handle(_ message: DBusMessage, _ socket: DBusSocket) {
@@ -92,7 +104,7 @@ package struct AvahiAnnouncement {
         case (.answer, .newGroup):
             guard let group = body.text() else { return }
             socket.send(addService(group))
-            socket.send(groupCall(group, .commit, "Commit"))
+            socket.send(Self.message(.commit, of: group))
         case (.answer, .commit): problem = nil
         case (.error, .newGroup): fail("Avahi is not running")
         case (.error, let call?):
@@ -100,7 +112,7 @@ package struct AvahiAnnouncement {
         case (.signal, _) where message.member == "NameOwnerChanged":
             _ = (body.text(), body.text())
             if body.text()?.isEmpty == false {
-                socket.send(newGroup)
+                socket.send(Self.message(.newGroup))
             } else {
                 fail("Avahi is not running")
             }
@@ -119,46 +131,25 @@ package struct AvahiAnnouncement {
 
     // MARK: Calls
 
-    private static func busCall(
+    /// Returns a call to the bus, to Avahi's server, or to the entry group `group`.
+    private static func message(
         _ call: Call,
-        _ member: String,
+        of group: String = "",
         _ signature: String = "",
         _ body: [UInt8] = []
     ) -> [UInt8] {
-        DBusMessage.call(
+        let (name, path, interface) =
+            switch call {
+            case .hello, .match: (driver, "/org/freedesktop/DBus", driver)
+            case .newGroup: (avahi, "/", "\(avahi).Server")
+            case .addService, .commit: (avahi, group, "\(avahi).EntryGroup")
+            }
+        return DBusMessage.call(
             call.rawValue,
-            driver,
-            "/org/freedesktop/DBus",
-            member,
-            interface: driver,
-            signature: signature,
-            body: body
-        )
-    }
-
-    private var newGroup: [UInt8] {
-        DBusMessage.call(
-            Call.newGroup.rawValue,
-            Self.avahi,
-            "/",
-            "EntryGroupNew",
-            interface: "\(Self.avahi).Server"
-        )
-    }
-
-    private func groupCall(
-        _ group: String,
-        _ call: Call,
-        _ member: String,
-        _ signature: String = "",
-        _ body: [UInt8] = []
-    ) -> [UInt8] {
-        DBusMessage.call(
-            call.rawValue,
-            Self.avahi,
-            group,
-            member,
-            interface: "\(Self.avahi).EntryGroup",
+            name,
+            path,
+            call.member,
+            interface: interface,
             signature: signature,
             body: body
         )
@@ -173,7 +164,7 @@ package struct AvahiAnnouncement {
         for text in [identity.name, "_esphomelib._tcp", "", ""] { body.add(text) }
         body.add(port)
         body.add(list: records)
-        return groupCall(group, .addService, "AddService", "iiussssqaay", body.bytes)
+        return Self.message(.addService, of: group, "iiussssqaay", body.bytes)
     }
 
     /// The TXT records that Home Assistant reads, as an ESPHome device has them.

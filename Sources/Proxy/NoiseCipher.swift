@@ -89,9 +89,18 @@ final class NoiseCipher {
     }
 }
 
-/// The only owner of a key of libcrypto.
-private struct PublicKeyHandle: ~Copyable {
+/// The only owner of a key of libcrypto on Curve25519.
+private struct KeyHandle: ~Copyable {
+    /// nil if the bytes are not such a key.
     let pointer: OpaquePointer?
+
+    init(private bytes: [UInt8]) {
+        pointer = EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nil, bytes, bytes.count)
+    }
+
+    init(public bytes: [UInt8]) {
+        pointer = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, bytes, bytes.count)
+    }
 
     deinit { EVP_PKEY_free(pointer) }
 }
@@ -115,14 +124,7 @@ enum X25519 {
 
     /// Returns the public key of a private one; nil if that is not 32 bytes long.
     static func publicKey(of privateKey: [UInt8]) -> [UInt8]? {
-        let own = PublicKeyHandle(
-            pointer: EVP_PKEY_new_raw_private_key(
-                EVP_PKEY_X25519,
-                nil,
-                privateKey,
-                privateKey.count
-            )
-        )
+        let own = KeyHandle(private: privateKey)
         var (key, count) = ([UInt8](repeating: 0, count: length), length)
         guard own.pointer != nil, EVP_PKEY_get_raw_public_key(own.pointer, &key, &count) == 1,
             count == length
@@ -133,17 +135,8 @@ enum X25519 {
     /// Returns the secret that both sides can compute; nil for a public key of low order, with
     /// which anybody could.
     static func sharedSecret(_ privateKey: [UInt8], _ publicKey: [UInt8]) -> [UInt8]? {
-        let own = PublicKeyHandle(
-            pointer: EVP_PKEY_new_raw_private_key(
-                EVP_PKEY_X25519,
-                nil,
-                privateKey,
-                privateKey.count
-            )
-        )
-        let other = PublicKeyHandle(
-            pointer: EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, publicKey, publicKey.count)
-        )
+        let own = KeyHandle(private: privateKey)
+        let other = KeyHandle(public: publicKey)
         guard own.pointer != nil, other.pointer != nil else { return nil }
         let agreement = AgreementHandle(pointer: EVP_PKEY_CTX_new(own.pointer, nil))
         var (secret, count) = ([UInt8](repeating: 0, count: length), length)

@@ -9,7 +9,7 @@ final class ProxyClient {
     /// Above this nothing is read or added: what a client does not take waits in the tap, where it
     /// is dropped in time.
     private static let outgoingLimit = 32 << 10
-    /// What the kernel buffers for a client, which it doubles; by default it would be megabytes.
+    /// Bytes that the kernel buffers for a client, doubled by it; by default it would be megabytes.
     private static let kernelBuffer: Int32 = 64 << 10
 
     let session: APISession

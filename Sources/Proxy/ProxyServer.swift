@@ -126,7 +126,7 @@ final class ProxyLoop {
                 clients.count(where: \.session.isTrusted) < ProxyServer.clientLimit
             }
             clients.append(ProxyClient(number, session, server.limits, now: now))
-            // Whoever does not finish its handshake cannot keep others out.
+            // Clients that do not finish their handshake cannot keep others out.
             let visitors = clients.indices.filter { !clients[$0].session.isTrusted }
             if visitors.count > ProxyServer.visitorLimit {
                 clients.remove(at: visitors[0])

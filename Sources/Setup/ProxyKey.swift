@@ -45,21 +45,11 @@ package struct ProxyKey: Equatable, Sendable {
         guard line.count == 44, digits.dropFirst(44).allSatisfy({ blanks.contains($0) }) else {
             return nil
         }
-        var (bits, bytes): (UInt32, [UInt8]) = (0, [])
-        for (place, digit) in line.dropLast().enumerated() {
-            guard let value = Self.alphabet.firstIndex(of: digit) else { return nil }
-            bits = bits << 6 | UInt32(value)
-            // Three bytes are in four digits; the last group has two bytes in three digits.
-            if place % 4 > 0 { bytes.append(UInt8(bits >> (6 - 2 * UInt32(place % 4)) & 255)) }
-        }
-        self.init(bytes: bytes)
+        guard let bytes = base64Decoded(Array(line)) else { return nil }
+        self.init(bytes: Array(bytes.prefix(Self.length)))
         // Also refuses a missing `=` and bits that no byte holds: other programs do.
-        guard bytes.count == Self.length, Array(base64.utf8) == Array(line) else { return nil }
+        guard Array(base64.utf8) == Array(line) else { return nil }
     }
-
-    private static let alphabet = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
-    )
 
     /// The text that Home Assistant asks for.
     package var base64: String {

@@ -12,7 +12,7 @@ extension StatusReport {
 
         package var broker: String
         package var state = State.connecting
-        /// What is wrong, also of a connection that works in part.
+        /// The problem, also of a connection that works in part.
         @OrNull package var reason: String?
         @OrNull package var code: ErrorCode?
         /// Messages stored as records.

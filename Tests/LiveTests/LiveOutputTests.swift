@@ -159,13 +159,14 @@ struct LiveOutputTests {
         let output = try LiveOutput(
             LiveSettings(),
             broker,
+            at: #require(broker.endpoint),
             environment: [:],
             device: LiveDevice(id: "site-1", version: "1.0"),
             clock: SystemClock(),
             date: { ($0.wall, .synced) },
             rest: { stop, limit in _ = stop.sleep(for: min(limit, .milliseconds(100))) }
         )
-        return try RunningOutput(#require(output))
+        return try RunningOutput(output)
     }
 }
 

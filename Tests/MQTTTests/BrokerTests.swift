@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// What a broker answers, and what the error says.
+    /// Answers of a broker, and the error for each.
     private static let hostile: [[String]] = [
         ["20020005", "not authorised; check mqtt.username"],
         ["20020004", "wrong user name or password; check mqtt.username"],

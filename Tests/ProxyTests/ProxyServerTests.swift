@@ -1,4 +1,4 @@
-// The proxy's server with real sockets: limits, slow and silent clients, and what they are told.
+// The proxy's server with real sockets: limits, slow and silent clients, and the answers that they get.
 import CLinux
 import Foundation
 import Host

@@ -43,6 +43,15 @@ import Testing
             #expect(try self.count(name) == count)
         }
 
+        /// Starts, and is killed and started again once the first message is on disk.
+        func restartAfterFirstMessage() throws {
+            try start()
+            try self.await("messages", 1)
+            try waitUntil("its commit") { try stream("tele")["pending"] as? Int == 1 }
+            killDaemon()
+            try start()
+        }
+
         /// Uploads everything; returns the records that arrived.
         func uploaded(_ wire: String = "tele") throws -> [[String: Any]] {
             #expect(try run("sync").status == 0)
@@ -136,11 +145,7 @@ import Testing
         let bench = try Bench()
         let stub = try Stub("lost")
         try bench.configure(port: stub.port)
-        try bench.start()
-        try bench.await("messages", 1)
-        try waitUntil("its commit") { try bench.stream("tele")["pending"] as? Int == 1 }
-        bench.killDaemon()
-        try bench.start()
+        try bench.restartAfterFirstMessage()
         try bench.await("messages", 1)
         let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
         let messages = errors.compactMap { $0["message"] as? String }
@@ -150,16 +155,12 @@ import Testing
         )
     }
 
-    /// The broker has made its session anew for a connection whose answer was lost.
+    /// The broker has made a new session for a connection whose answer was lost.
     @Test func sessionMadeWithoutAnAnswer_isSubscribed() throws {
         let bench = try Bench()
         let stub = try Stub("silent")
         try bench.configure(port: stub.port)
-        try bench.start()
-        try bench.await("messages", 1)
-        try waitUntil("its commit") { try bench.stream("tele")["pending"] as? Int == 1 }
-        bench.killDaemon()
-        try bench.start()
+        try bench.restartAfterFirstMessage()
         try waitUntil("the second message") { try bench.stream("tele")["pending"] as? Int == 2 }
         #expect(stub.lines("connect").count == 3)
     }

@@ -123,10 +123,11 @@ import Testing
         }
     }
 
-    @Test(.disabled("failed alone on 2026-11-26, in_flight is 0: not understood yet, issue 39"))
-    func silentNameServer_blocksNeitherStatusNorStop() throws {
+    @Test func silentNameServer_blocksNeitherStatusNorStop() throws {
         let bench = try Bench()
         try """
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
         #include <unistd.h>
         #include <sys/types.h>
         #include <sys/socket.h>
@@ -134,7 +135,11 @@ import Testing
         #include <fcntl.h>
         #include <stdlib.h>
         int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **result) {
-            (void)name; (void)service; (void)hints; (void)result;
+            // A numeric address is no question to a name server.
+            if (hints && hints->ai_flags & AI_NUMERICHOST) {
+                int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");
+                return real(name, service, hints, result);
+            }
             close(open(getenv("ASKED"), O_CREAT | O_WRONLY, 0600));
             for (;;) pause();
         }

@@ -1,4 +1,4 @@
-// Encodes base64 (RFC 4648, section 4) directly into the JSON being built.
+// Base64 (RFC 4648, section 4): encodes directly into the JSON being built; decodes short texts.
 import CCrypto
 
 /// Encodes pieces of any length into one base64 text.
@@ -33,4 +33,12 @@ package struct Base64Encoder {
         }
         text.removeLast()
     }
+}
+
+/// Decodes whole groups of four; nil if they are not base64.
+///
+/// The padding gives zero bytes at the end.
+package func base64Decoded(_ text: [UInt8]) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: text.count / 4 * 3)
+    return EVP_DecodeBlock(&bytes, text, Int32(text.count)) == bytes.count ? bytes : nil
 }

@@ -31,8 +31,7 @@ final class NameLookup: Sendable {
         within limit: Duration,
         until stop: StopSignal
     ) throws -> [SocketAddress] {
-        // A numeric address needs no name server.
-        if case .success(let found) = resolve(host, port, AI_NUMERICHOST) { return found }
+        if let numeric = numeric(host, port) { return [numeric] }
         let lookup = try join(host, port)
         var entries = [PollEntry(lookup.over.descriptor), PollEntry(stop.descriptor)]
         _ = stop.wait(for: &entries, timeout: limit)
@@ -43,6 +42,11 @@ final class NameLookup: Sendable {
             reason: "the name server has not answered for \(seconds) s",
             isOfName: true
         )
+    }
+
+    /// Returns the address that a host is by itself, without a name server; nil for a name.
+    static func numeric(_ host: String, _ port: UInt16) -> SocketAddress? {
+        try? resolve(host, port, AI_NUMERICHOST).get().first
     }
 
     private static func join(_ host: String, _ port: UInt16) throws -> NameLookup {

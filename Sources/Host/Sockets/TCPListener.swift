@@ -37,11 +37,11 @@ package struct TCPListener: ~Copyable, Sendable {
         _ waiting: Int32
     ) throws(SystemError) -> Descriptor {
         let place = "\(address)"
-        guard let (family, bytes) = numeric(address) else {
+        guard let numeric = NameLookup.numeric(address.host, address.port) else {
             throw SystemError("bind", on: place, code: EADDRNOTAVAIL)
         }
         let flags = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-        let number = waypost_socket(family, Int32(flags), 0)
+        let number = waypost_socket(numeric.family, Int32(flags), 0)
         guard number >= 0 else { throw SystemError.last("socket", on: place) }
         let socket = Descriptor(owning: number)
         var (on, off): (Int32, Int32) = (1, 0)
@@ -49,7 +49,7 @@ package struct TCPListener: ~Copyable, Sendable {
         // Connections of an earlier run may still be in TIME_WAIT.
         setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, size)
         setsockopt(number, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)
-        let code = bytes.withUnsafeBytes {
+        let code = numeric.bytes.withUnsafeBytes {
             bind(
                 number,
                 $0.assumingMemoryBound(to: sockaddr.self).baseAddress,
@@ -62,25 +62,10 @@ package struct TCPListener: ~Copyable, Sendable {
         return socket
     }
 
-    /// Returns the family and the `sockaddr` of a numeric address; nil for a name.
-    private static func numeric(_ address: HostPort) -> (family: Int32, bytes: [UInt8])? {
-        var hints = addrinfo()
-        hints.ai_flags = AI_NUMERICHOST
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(address.host, String(address.port), &hints, &list) == 0, let list else {
-            return nil
-        }
-        defer { freeaddrinfo(list) }
-        let found = list.pointee
-        return (
-            found.ai_family,
-            Array(UnsafeRawBufferPointer(start: found.ai_addr, count: Int(found.ai_addrlen)))
-        )
-    }
-
     /// Whether an address is numeric, so that it can be listened on.
-    package static func isNumeric(_ address: HostPort) -> Bool { numeric(address) != nil }
+    package static func isNumeric(_ address: HostPort) -> Bool {
+        NameLookup.numeric(address.host, address.port) != nil
+    }
 
     /// Accepts the waiting clients as `UnixListener.acceptAll` does.
     package func acceptAll(_ welcome: (Int32) -> Void) -> Bool {

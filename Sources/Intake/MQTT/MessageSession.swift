@@ -1,4 +1,4 @@
-// What is stored about the session at the broker, to recognise messages that it sends again.
+// The session at the broker as it is stored, to recognise messages that are sent again.
 import Host
 import MQTT
 import Queue

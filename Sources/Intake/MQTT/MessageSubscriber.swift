@@ -14,7 +14,6 @@ import Status
 /// is beyond its `max_rate`, nothing is read, so messages wait at the broker.
 final class MessageSubscriber {
     private let settings: SubscriberSettings
-    private let endpoint: Endpoint
     private let sink: any MessageSink
     private let context: SubscriberContext
     private let report: SubscriberReporter
@@ -38,8 +37,8 @@ final class MessageSubscriber {
         case refused(String)
     }
 
-    /// Time from one failed connection to the next.
-    private static let pauses = (first: Duration.seconds(1), most: Duration.seconds(60))
+    /// How long an outage of the queue, or a wait for the enrolment, lasts before the next look.
+    private static let pauses = (queue: Duration.seconds(1), enrolment: Duration.seconds(60))
     /// A connection that lasted so long has worked.
     private static let steady = Duration.seconds(60)
     /// Time after which refused filters are tried again.
@@ -47,19 +46,19 @@ final class MessageSubscriber {
     /// How long a stop waits for the batch that is being written.
     private static let stopPatience = Duration.milliseconds(700)
 
-    init?(
+    init(
         _ settings: SubscriberSettings,
         _ sink: any MessageSink,
         _ context: SubscriberContext,
         wakeup: Wakeup,
         stop: StopSignal
     ) {
-        guard let endpoint = settings.broker.endpoint else { return nil }
         (self.settings, self.sink, self.context) = (settings, sink, context)
-        (self.endpoint, self.wakeup, self.stop) = (endpoint, wakeup, stop)
-        report = SubscriberReporter(context, broker: endpoint.server, client: settings.clientID)
+        (self.wakeup, self.stop) = (wakeup, stop)
+        let server = settings.endpoint.server
+        report = SubscriberReporter(context, broker: server, client: settings.clientID)
         streams = MessageStreams(settings.streams, now: context.clock.now())
-        session = MessageSession(name: "\(endpoint.server) \(settings.clientID)")
+        session = MessageSession(name: "\(server) \(settings.clientID)")
     }
 
     /// Reads the stored session, once the queue has dealt with every batch given to it before.
@@ -75,7 +74,7 @@ final class MessageSubscriber {
             } catch {
                 report.failed(error)
             }
-        } while !rest(for: Self.pauses.first)
+        } while !rest(for: Self.pauses.queue)
         guard !stop.isRaised else { return }
         let known = MessageSession(sink.remembered(MessageSession.memo), name: session.name)
         isUnknown = known == nil
@@ -85,13 +84,13 @@ final class MessageSubscriber {
     /// Connects again and again until `stop` is raised.
     func run() {
         readSession()
-        var pause = Self.pauses.first
+        var retry = Retry([1, 2, 4, 8, 16, 32, 60].map { .seconds($0) })
         // Connections in a row that the broker accepted and that ended soon.
         var brief = 0
         while !stop.isRaised {
             if let why = context.whyNot() {
                 report.waits(why)
-                if rest(for: Self.pauses.most) { break }
+                if rest(for: Self.pauses.enrolment) { break }
                 continue
             }
             connection = (nil, false)
@@ -102,13 +101,13 @@ final class MessageSubscriber {
                 if stop.isRaised { break }
                 brief = connection.since == nil ? 0 : brief + 1
                 if isSteady {
-                    (brief, pause) = (0, Self.pauses.first)
+                    brief = 0
+                    retry.succeeded()
                     report.worked()
                 }
                 report.failed(error, isTakenOver: brief >= 3)
             }
-            if rest(for: pause) { break }
-            pause = min(pause * 2, Self.pauses.most)
+            if rest(for: retry.next()) { break }
         }
         report.ends()
     }
@@ -140,7 +139,7 @@ final class MessageSubscriber {
             password: try settings.broker.password(context.environment)
         )
         var connection = try MQTTConnection.connect(
-            to: endpoint,
+            to: settings.endpoint,
             caFile: settings.broker.caFile,
             connect,
             payloadLimit: streams.payloadLimit,
@@ -358,7 +357,7 @@ final class MessageSubscriber {
 
     /// Stores what was received before the connection ended, and acknowledges it if it still can.
     ///
-    /// What is being written must be known before the next connection: the broker may send it again.
+    /// The outcome of a batch must be known before the next connection, which may bring it again.
     private func finish(_ connection: inout MQTTConnection, after failure: Failure?) {
         // Of QoS 0 it is lost; of QoS 1 it comes again.
         if let (message, _) = delayed, message.qos == 0 { report.lost(1) }

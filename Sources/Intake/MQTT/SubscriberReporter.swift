@@ -3,7 +3,7 @@ package import Host
 import MQTT
 package import Status
 
-/// What a subscriber shares with the rest of the gateway.
+/// The parts of the gateway that a subscriber uses.
 package struct SubscriberContext: Sendable {
     let board: GatewayBoard
     let clock: any HostClock

@@ -46,7 +46,7 @@ package final class SubscriberService: Sendable {
         }
         let (sink, context, wakeup) = (sink, context, try Wakeup())
         let thread = try StoppableThread("mqtt-in") { stop in
-            MessageSubscriber(settings, sink, context, wakeup: wakeup, stop: stop)?.run()
+            MessageSubscriber(settings, sink, context, wakeup: wakeup, stop: stop).run()
         }
         running.update { $0 = Running(settings: settings, thread: thread, wakeup: wakeup) }
         return true

@@ -1,4 +1,5 @@
-// What a subscriber takes from the configuration.
+// The part of the configuration that a subscriber needs.
+import HTTP
 import MQTT
 import Records
 import Setup
@@ -6,6 +7,7 @@ import Setup
 /// The settings of a subscriber; one with other settings needs another subscriber.
 struct SubscriberSettings: Sendable, Equatable {
     var broker: BrokerSettings
+    var endpoint: Endpoint
     /// The streams with topic filters.
     var streams: [UserStream]
     var clientID: String
@@ -14,7 +16,8 @@ struct SubscriberSettings: Sendable, Equatable {
     init?(_ configuration: Configuration, deviceID: String) {
         streams = configuration.userStreams.filter { !$0.topics.isEmpty }
         broker = configuration.mqtt
-        guard broker.endpoint != nil, !streams.isEmpty else { return nil }
+        guard let endpoint = broker.endpoint, !streams.isEmpty else { return nil }
+        self.endpoint = endpoint
         clientID = "\(broker.clientID ?? deviceID)-in"
     }
 }

@@ -80,7 +80,7 @@ import Testing
         #expect(recognises(session, message(1, "x", again: true)))
     }
 
-    /// What the broker has not sent again for many connections will not come.
+    /// A message that the broker has not sent again for many connections will not come.
     @Test func session_isBounded() {
         var session = MessageSession(name: "n")
         for round in 0..<1000 {

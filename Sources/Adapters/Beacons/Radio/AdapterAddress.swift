@@ -3,7 +3,7 @@ import CBlueZ
 import Host
 package import Records
 
-/// Returns the address of `hciN`; nil if there is no such adapter, or it has no address.
+/// Returns the address of `hciN`; nil if it is not there, or has none yet.
 package func bluetoothAddress(ofAdapter number: Int) -> BluetoothAddress? {
     guard let socket = try? KernelSocket.open(for: "hci\(number)") else { return nil }
     let value = waypost_hci_address(socket.number, UInt16(truncatingIfNeeded: number))
