@@ -1,6 +1,7 @@
 // The objects that the parts of a gateway share.
 import Host
 import Queue
+import Records
 import Status
 import Upload
 
@@ -15,4 +16,23 @@ struct ServiceContext: Sendable {
     let version: String
     let environment: [String: String]
     let log: Log
+    /// Whether the effort accounts are kept.
+    var keepsEffort = true
+
+    /// Notes in its effort account what a source does from `stamp` on (default: now).
+    func note(_ effort: SourceEffort, of name: SourceName, at stamp: Stamp? = nil) {
+        guard keepsEffort else { return }
+        queue.note(effort, of: name.stream, at: stamp)
+    }
+}
+
+extension SourceName {
+    /// The stream of its records.
+    fileprivate var stream: Records.Stream {
+        switch self {
+        case .beacons: .beacons
+        case .location: .location
+        case .audio: .audio
+        }
+    }
 }

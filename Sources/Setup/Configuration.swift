@@ -22,6 +22,7 @@ package struct Configuration: Configurable {
     package var storage = StorageSettings()
     package var streams = StreamNames()
     package var health = HealthSettings()
+    package var effort = EffortSettings()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: the path of the metrics for Prometheus.
@@ -59,6 +60,7 @@ package struct Configuration: Configurable {
         StorageSettings.keys.map { $0.within("storage", \.storage) }
         StreamNames.keys.map { $0.within("streams", \.streams) }
         HealthSettings.keys.map { $0.within("health", \.health) }
+        EffortSettings.keys.map { $0.within("effort", \.effort) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)

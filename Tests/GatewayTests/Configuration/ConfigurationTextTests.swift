@@ -68,8 +68,10 @@ import Setup
         ("streams.events", "\"waypost_events\""),
         ("streams.surveys", "\"waypost_surveys\""),
         ("streams.health", "\"waypost_health\""),
+        ("streams.effort", "\"waypost_effort\""),
         ("health.enabled", "true"),
         ("health.interval", nil),
+        ("effort.enabled", "true"),
         ("metrics.textfile", nil),
         ("led.name", "\"auto\""),
         ("import.stick", "true"),
@@ -186,9 +188,12 @@ import Setup
         events = "d-1_X"
         surveys = "e"
         health = "h"
+        effort = "o"
         [health]
         enabled = false
         interval = "7m"
+        [effort]
+        enabled = false
         [metrics]
         textfile = "/m.prom"
         [led]
