@@ -294,7 +294,7 @@ import Testing
 
     // MARK: The memo
 
-    private static let wall: (EffortTime) -> Int64 = { $0.stamp.wall.milliseconds }
+    private static let wall: @Sendable (EffortTime) -> Int64 = { $0.stamp.wall.milliseconds }
 
     private func reloaded(_ book: EffortBook, end: EffortTime?, sound: EffortTime?) -> EffortBook {
         var (book, again) = (book, EffortBook())
