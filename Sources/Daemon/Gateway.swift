@@ -100,8 +100,10 @@ package final class Gateway: Sendable {
             deviceID: deviceID,
             version: settings.version,
             environment: settings.environment,
-            log: settings.log
+            log: settings.log,
+            keepsEffort: configuration.effort.isEnabled
         )
+        if !configuration.effort.isEnabled { queue.forgetEffort() }
         let services = try Services(context, configuration) { signals.wasEnrolled.signal() }
         self.services = services
         intake = IntakeService(

@@ -29,6 +29,9 @@ final class QueueSink: RecordSink {
     private let before: SourceReport?
     /// How the last run of the audio source ended.
     private let audioMemo: AudioMemo?
+    private let onEffort: @Sendable (SourceEffort) -> Void
+    /// What the run does, as last noted in the effort account.
+    private let effort = Mutex<SourceEffort?>(nil)
 
     private struct Gate {
         var isOpen = true
@@ -43,13 +46,15 @@ final class QueueSink: RecordSink {
         isOnTrial: Bool = false,
         tap: AdvertisementTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
-        onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
+        onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
+        onEffort: @escaping @Sendable (SourceEffort) -> Void = { _ in }
     ) {
         (self.queue, self.live) = (queue, live)
         self.target = target
         self.tap = tap
         self.onWarning = onWarning
         self.onTime = onTime
+        self.onEffort = onEffort
         before = target.state.value
         audioMemo = AudioMemo(queue)
         self.isOnTrial = Atomic(isOnTrial)
@@ -59,6 +64,7 @@ final class QueueSink: RecordSink {
     }
 
     private func forward(_ state: BoardState<SourceReport>) {
+        noteEffort(state)
         let isTried = isOnTrial.load(ordering: .acquiring)
         switch state {
         case .unknown: break
@@ -70,6 +76,29 @@ final class QueueSink: RecordSink {
         case .error(let failure, let previous):
             target.publish(.error(failure, previous: sum(previous)))
         }
+    }
+
+    /// Notes each change in the effort account, also of a run on trial.
+    private func noteEffort(_ state: BoardState<SourceReport>) {
+        let isChange = effort.withLock { last in
+            let next: SourceEffort? =
+                switch state {
+                case .unknown: nil
+                case .loading: last == .listening ? .starting : last ?? .starting
+                case .loaded: .listening
+                case .error(let failure, _): .failed(failure.cause)
+                }
+            defer { last = next ?? last }
+            return next != last
+        }
+        guard isChange, let next = effort.withLock({ $0 }) else { return }
+        onEffort(next)
+    }
+
+    /// Notes in the effort account what the run does now; a hang may have been noted in between.
+    func noteEffortAgain() {
+        effort.withLock { $0 = nil }
+        noteEffort(board.state)
     }
 
     private func sum(_ report: SourceReport?) -> SourceReport? {
@@ -155,6 +184,11 @@ final class QueueSink: RecordSink {
     var stoppedAt: Stamp? {
         if case .stopped(let stamp) = audioMemo { stamp } else { nil }
     }
+}
+
+extension Failure {
+    /// Why a source does not record, for its effort account.
+    fileprivate var cause: String { code == .storageFull ? "space: \(message)" : message }
 }
 
 /// A memo in the queue about the audio source.

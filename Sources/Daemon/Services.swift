@@ -83,9 +83,15 @@ final class Services: Sendable {
             failed: { failure, since in
                 self.context.board.sources[name]?.failed(failure)
                 watch.isAway(name, since: since)
+                let now = self.context.clock.stamp()
+                let stamp = now.advanced(by: since - now.boot)
+                self.context.note(.failed(failure.message), of: name, at: stamp)
             },
             recover: { self.replace(name) },
-            isBack: { self.source(name)?.sink.endTrial() }
+            isBack: {
+                self.source(name)?.sink.endTrial()
+                self.source(name)?.sink.noteEffortAgain()
+            }
         )
     }
 
@@ -186,7 +192,9 @@ final class Services: Sendable {
         }
         let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
         planStop(of: Array(leaving.keys))
-        stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
+        let deadline = SystemClock().now() + Self.stopLimit
+        stop(Array(leaving.keys), by: deadline) { resting[$0] ?? "stopped for other settings" }
+        for (name, why) in resting { context.note(.off(why), of: name) }
         context.board.resting.update { [resting] in $0 = resting }
         // While audio is switched off, missing sound is not a gap.
         if !now.configuration.audio.isEnabled { AudioMemo.off.keep(in: context.queue) }
@@ -250,7 +258,8 @@ final class Services: Sendable {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped, let run = source(name) else { return false }
             if !isOnTrial { planStop(of: [name]) }
-            stop([name], by: SystemClock().now() + limit)
+            let why = isOnTrial ? nil : "stopped and started again"
+            stop([name], by: SystemClock().now() + limit) { _ in why }
             start(run.slice, isOnTrial: isOnTrial)
             return source(name) != nil
         }
@@ -294,7 +303,9 @@ final class Services: Sendable {
     }
 
     private func endAll(by deadline: BootInstant) -> Bool {
-        let sourcesEnded = stop(SourceName.allCases, by: deadline)
+        let sourcesEnded = stop(SourceName.allCases, by: deadline) { _ in
+            "the gateway was stopped"
+        }
         let liveEnded = stopLive(by: deadline)
         let proxyEnded = stopProxy(by: deadline)
         return stopUploads(by: deadline) && liveEnded && sourcesEnded && proxyEnded
@@ -306,12 +317,18 @@ final class Services: Sendable {
         AudioMemo.stopped(context.clock.stamp()).keep(in: context.queue)
     }
 
-    @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
+    /// Stops sources; `why` says in their effort accounts why they are off, nil that they hang.
+    @discardableResult private func stop(
+        _ names: [SourceName],
+        by deadline: BootInstant,
+        _ why: (SourceName) -> String?
+    ) -> Bool {
         let runs = names.compactMap { source($0) }
         for run in runs { run.raise() }
         let ended = runs.map { run in
             let hasEnded = run.stop(by: deadline)
             if !hasEnded { leave(run.slice.name.rawValue, [run.life]) }
+            if let why = why(run.slice.name) { context.note(.off(why), of: run.slice.name) }
             return hasEnded
         }
         state.update { state in for name in names { state.sources[name] = nil } }

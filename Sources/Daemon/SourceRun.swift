@@ -67,7 +67,8 @@ final class SourceRun: Sendable {
                 context.board.errors.add(Failure(why), at: context.clock.now())
                 context.log.warning(name, ["why": why])
             },
-            onTime: { context.clockWatch.receiver(said: $0) }
+            onTime: { context.clockWatch.receiver(said: $0) },
+            onEffort: { context.note($0, of: slice.name) }
         )
         let source = try Self.source(slice, sink, context)
         self.slice = slice

@@ -14,6 +14,10 @@ extension Writer {
     /// Imports the bookkeeping of a database, and of those that it was draining.
     func adopt(_ inheritance: Inheritance, name: String) throws {
         try begin()
+        // The accounts of a marked one went on in the next database, unless nothing was stored there.
+        if let effort = inheritance.effort, !inheritance.isMarked || memory.files.isEmpty {
+            memory.effort.inherited.append(effort)
+        }
         let id = try insertDatabase(name, .adopted)
         try insert(olderBoots: inheritance.boots)
         let notes = try inheritance.clock.map { entry in

@@ -108,6 +108,7 @@ extension WriterLoop {
         files.database = settings.disk.identity(settings.path)
         files.journal = settings.disk.identity(settings.path + "-wal")
         let generation = queue.opened(database.writer)
+        continueEffort(database.writer)
         if !database.isChecked { queue.maintenance.inspect(generation: generation) }
         queue.maintenance.salvage()
         retryAt = nil

@@ -130,6 +130,7 @@ struct Presence {
         case .location: "CASE WHEN longitude_e7=2*latitude_e7 AND mode=3 THEN latitude_e7 END"
         case .events: "detail"
         case .surveys, .health: "report"
+        case .effort: "source || state || ifnull(reason, '')"
         default: "data"
         }
     }
@@ -237,6 +238,8 @@ struct Presence {
         case .events: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .surveys: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .health: return WireJSON(Array(row.text(0).utf8))?["pending"]?["n"]?.integer
+        // The program's own.
+        case .effort: return nil
         default:
             let members = row.isText(0) ? Array(row.text(0).utf8) : row.data(0)
             return WireJSON(Array("{".utf8) + members + Array("}".utf8))?["n"]?.integer
