@@ -23,8 +23,10 @@ struct EffortAccount: Sendable, Equatable {
     /// Audio is recorded where segments are stored; other sources record while they listen.
     let isSound: Bool
     private(set) var spans: [EffortSpan] = []
-    /// When it began, if nothing is known of the time before; nil once that is known.
+    /// When it began; nothing is known of the time before.
     private(set) var origin: EffortTime?
+    /// Tells accounts apart that began without knowledge of each other; survives databases.
+    private(set) var lineage = ""
     /// A UTC day, and the intervals sealed on it.
     private(set) var day: Int64 = 0
     private(set) var sealedToday = 0
@@ -38,11 +40,12 @@ struct EffortAccount: Sendable, Equatable {
         isSound: Bool,
         spans: [EffortSpan],
         origin: EffortTime?,
+        lineage: String,
         day: Int64,
         sealedToday: Int
     ) {
         self.init(isSound: isSound)
-        (self.spans, self.origin) = (spans, origin)
+        (self.spans, self.origin, self.lineage) = (spans, origin, lineage)
         (self.day, self.sealedToday) = (day, sealedToday)
     }
 
@@ -65,7 +68,10 @@ struct EffortAccount: Sendable, Equatable {
         }
         guard let last = spans.last else {
             // The account begins when the source is first used.
-            if span.state != .off { (spans, origin) = ([span], time) }
+            if span.state != .off {
+                (spans, origin) = ([span], time)
+                lineage = "\(time.boot):\(time.stamp.boot.nanoseconds)"
+            }
             return
         }
         if last.state == span.state || last.isOn && span.isOn {
@@ -109,19 +115,23 @@ struct EffortAccount: Sendable, Equatable {
 
     /// Puts the time that another account knows before this one.
     ///
-    /// Its open span ended with the last sign of life, unless it was off; then nobody knows.
+    /// Its open span ended with the last sign of life, unless it was off; then nobody knows. A sign
+    /// of life of an earlier boot says nothing about it.
     mutating func follow(_ before: Self, end: EffortTime?) {
         var past = before
         if let last = past.spans.last, last.state != .off, last.state != .unknown {
-            let end = end.flatMap { $0.isAfter(last.from) ? $0 : nil } ?? last.from
+            let isLater = end?.milliseconds(since: last.from).map { $0 > 0 } ?? false
+            let end = isLater ? end ?? last.from : last.from
             past.append(EffortSpan(from: end, state: .unknown, reason: Self.ended))
         }
         for span in spans { past.append(span) }
         self = past
     }
 
-    /// Forgets that nothing is known of the time before `origin`, as far as `before` knows it.
-    mutating func isPreceded(by before: Self) { origin = before.origin }
+    /// Begins where `before` began, whose intervals end at `origin`.
+    mutating func isPreceded(by before: Self) {
+        (origin, lineage) = (before.origin, before.lineage)
+    }
 
     /// Handles another database: it counts records anew, and does not have the last audio.
     mutating func move() {
@@ -288,9 +298,9 @@ struct EffortAccount: Sendable, Equatable {
             let before = index > 0 ? spans[index - 1] : nil
             let length = next.from.milliseconds(since: span.from) ?? .max
             let isShort = length <= Self.slowestStart
-            if before == nil, next.state == .recorded {
+            if before == nil, origin == span.from, next.state == .recorded {
                 // The account begins with the first sample.
-                if origin != nil { origin = next.from }
+                origin = next.from
                 spans.remove(at: index)
             } else if next.state == .failed || isShort && next.state != .recorded {
                 spans[index + 1].from = span.from

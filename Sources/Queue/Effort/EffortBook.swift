@@ -105,8 +105,8 @@ struct EffortBook: Sendable, Equatable {
         for (source, account) in Self.accounts(before.text, wall) {
             var past = EffortAccount(isSound: account.isSound).following(account, before)
             past.move()
-            if let own = accounts[source] {
-                guard let origin = own.origin, account.origin != origin else { continue }
+            if let own = accounts[source], !own.spans.isEmpty {
+                guard let origin = own.origin, account.lineage != own.lineage else { continue }
                 sealed += past.close(at: origin, wall: wall).map { (source, $0) }
                 accounts[source]?.isPreceded(by: account)
             } else {
@@ -136,7 +136,8 @@ struct EffortBook: Sendable, Equatable {
         for source in Self.sources {
             guard let account = accounts[source], !account.spans.isEmpty else { continue }
             let origin = account.origin.map { Self.words($0) } ?? "- 0 0"
-            lines.append("\(source.name) \(origin) \(account.day) \(account.sealedToday)")
+            let counts = "\(account.day) \(account.sealedToday)"
+            lines.append("\(source.name) \(origin) \(counts) \(account.lineage)")
             for span in account.stable {
                 let number = span.number.map { "\($0)" } ?? "-"
                 let words = "\(Self.words(span.from)) \(span.state.rawValue) \(number)"
@@ -178,7 +179,7 @@ struct EffortBook: Sendable, Equatable {
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ", maxSplits: 5)
             if let source = sources.first(where: { $0.name == words.first ?? "" }) {
-                found.append((source, words, []))
+                found.append((source, line.split(separator: " "), []))
             } else if words.count >= 5, !found.isEmpty, let from = dated(words[...]),
                 let state = EffortSpan.State(rawValue: String(words[3]))
             {
@@ -195,6 +196,7 @@ struct EffortBook: Sendable, Equatable {
                 isSound: source == .audio,
                 spans: spans,
                 origin: dated(words.dropFirst()),
+                lineage: words.count > 6 ? String(words[6]) : "",
                 day: counts.first ?? 0,
                 sealedToday: Int(truncatingIfNeeded: counts.dropFirst().first ?? 0)
             )
@@ -214,7 +216,8 @@ extension EffortAccount {
     fileprivate func following(_ before: Self, _ its: InheritedEffort) -> Self {
         var account = self
         let isRecording = isSound && before.spans.last?.isOn == true
-        account.follow(before, end: isRecording ? its.endOfSound : its.end)
+        // It listened in the millisecond of its newest record.
+        account.follow(before, end: isRecording ? its.endOfSound : its.end?.advanced(by: 1))
         return account
     }
 }

@@ -21,6 +21,17 @@ extension Writer {
         return clockMap.resolve(time.stamp, boot: row).wall.milliseconds
     }
 
+    /// Inserts the boots of intervals that this database does not know, before all others.
+    ///
+    /// It may be new, and the clock map forgets boots without records.
+    func insert(bootsOf intervals: [EffortInterval]) throws {
+        let names = intervals.flatMap { [$0.from.boot, $0.to.boot] }
+            .filter { $0 != settings.bootID }
+        guard !names.isEmpty else { return }
+        let boots = names.enumerated().map { (Int64($0), $1) }
+        try insert(olderBoots: Dictionary(uniqueKeysWithValues: boots))
+    }
+
     func insert(_ interval: EffortInterval, of source: Stream) throws {
         func time(_ time: EffortTime) throws -> BootStamp {
             BootStamp(

@@ -24,19 +24,23 @@ extension WriterLoop {
         self.effort.note(effort, of: source, at: time, number: number)
     }
 
-    /// Continues the accounts of the process before, or those of the database before.
-    func continueEffort(_ writer: Writer) {
-        if hasEffort { return effort.moved() }
+    /// Continues the accounts of the process before, once; a disk error is retried.
+    ///
+    /// Must happen before anything is stored: what is newest tells when that process ended. If the
+    /// database is damaged, the next one has no accounts, and salvage brings these.
+    func continueEffort(_ writer: Writer) throws {
+        guard !hasEffort else { return }
+        if let before = try writer.effortBefore() {
+            effort.follow(before, wall: writer.storedWall)
+        }
         hasEffort = true
-        // If this cannot be read, the database is about to be quarantined, and salvage reads it.
-        guard let before = try? writer.effortBefore() else { return }
-        effort.follow(before, wall: writer.storedWall)
     }
 
     /// Adds to the open transaction what it changes in the accounts: sealed intervals and the memo.
     ///
     /// Returns the accounts to keep once it is committed.
     func writeEffort(_ writer: Writer) throws -> EffortBook {
+        try continueEffort(writer)
         var book = effort
         let notes = writer.memory.effort
         writer.memory.effort = EffortNotes()
@@ -52,6 +56,7 @@ extension WriterLoop {
                 wall: writer.wall
             )
         }
+        try writer.insert(bootsOf: sealed.map(\.interval))
         for (source, interval) in sealed { try writer.insert(interval, of: source) }
         if let text = book.takeText() { queue.memos.set(EffortBook.memo, text) }
         return book

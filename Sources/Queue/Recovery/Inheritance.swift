@@ -43,8 +43,6 @@ struct Inheritance: Sendable {
     var survey: OpenSurvey?
     /// The effort accounts in it.
     var effort: InheritedEffort?
-    /// The process that quarantined it went on with them in the next database.
-    var isMarked = false
 
     /// Reads the database; throws disk errors while `patience` waits.
     init(_ path: String, _ settings: QueueSettings, _ patience: Patience) throws {
@@ -70,7 +68,6 @@ struct Inheritance: Sendable {
         traffic = try patience.read { try file.traffic() } ?? []
         survey = try patience.read(file.survey) ?? nil
         effort = try file.inheritedEffort(patience)
-        isMarked = mark != nil
         let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
         losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
         // Losses of a commit that failed but reached the disk were recorded again since; records

@@ -317,6 +317,7 @@ final class WriterLoop {
             try writer.connection.execute("UPDATE database SET generation=generation")
             // Streams declared during the outage, or by the call that failed.
             try writer.declare(user: userStreams)
+            try continueEffort(writer)
         }
         if isBack { insertBacklog() }
     }

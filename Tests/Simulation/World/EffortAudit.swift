@@ -17,6 +17,8 @@ struct EffortAudit {
             (left.boot, left.boottime) < (right.boot, right.boottime)
         }
 
+        var next: Self { Self(boot: boot, boottime: boottime + 1) }
+
         var description: String { "\(boot):\(boottime)" }
     }
 
@@ -33,18 +35,24 @@ struct EffortAudit {
     private(set) var intervals: [String: [Interval]] = [:]
     /// The rows read so far, by the seed of their database's ids and their number.
     private var known: Set<String> = []
+    /// The quarantined databases read so far.
+    var older: Set<String> = []
 
     /// The number of intervals of all sources.
     var count: Int { known.count }
 
-    /// Reads the new rows.
-    mutating func read(_ live: borrowing Connection, _ truth: Truth) throws {
-        let rows = try live.prepare(
+    /// Reads the new rows below `end`.
+    mutating func read(
+        _ database: borrowing Connection,
+        _ truth: Truth,
+        before end: Int64 = .max
+    ) throws {
+        let rows = try database.prepare(
             """
             SELECT e.id, (SELECT hex(seed) FROM id_seeds WHERE stream=\(Stream.effort.number)
             AND first<=e.id ORDER BY first DESC LIMIT 1), e.source, e.state, f.boot_id, e.from_boottime, t.boot_id,
             e.to_boottime FROM effort e LEFT JOIN boots f ON f.id=e.from_boot
-            LEFT JOIN boots t ON t.id=e.to_boot ORDER BY e.id
+            LEFT JOIN boots t ON t.id=e.to_boot WHERE e.id<\(end) ORDER BY e.id
             """
         )
         while try rows.step() {
@@ -110,6 +118,7 @@ extension World {
             !device.account.isDamaged,
             device.effortSeen != [Int64(queue.generation), queue.newest(.effort)]
         else { return }
+        readOlderEffort(device)
         let truth = truth
         var effort = device.effort
         do {
@@ -119,6 +128,17 @@ extension World {
         }
         device.effort.update(effort)
         device.effortSeen = [Int64(queue.generation), queue.newest(.effort)]
+    }
+
+    /// Reads the intervals that only a quarantined database has.
+    private func readOlderEffort(_ device: Device) {
+        for path in Presence.olderPaths(device.disk)
+        where device.effort.older.insert(path).inserted {
+            let copy = device.disk.copy(seed: 1)
+            guard let database = try? OpenDatabase(path, on: copy) else { continue }
+            let end = Mark(of: path, copy)?.next[Stream.effort.name]
+            try? device.effort.read(database.connection, truth, before: end ?? .max)
+        }
     }
 
     /// Checks the whole account of a device after the final phase.
@@ -160,11 +180,12 @@ extension World {
             let interval = device.effort.interval(stream.name, at: time)
             let state = interval?.state
             let isHere = server.serials.contains(serial)
-            // It may be of the millisecond in which the source ended.
+            // In the millisecond in which an interval begins or ends, both may be.
+            let isEdge = interval?.from == time || interval?.to == time.next
             let fits =
                 isHere
-                ? ["recorded", "failed", nil].contains(state) || interval?.from == time
-                : state != "recorded" || isRemoved
+                ? ["recorded", "failed", nil].contains(state) || isEdge
+                : state != "recorded" || isRemoved || isEdge
             guard fits else {
                 let words = "\(stream) \(serial) at \(time), \(isHere ? "arrived" : "lost"): "
                 throw Violation("effort", words + "\(state ?? "no interval")")
