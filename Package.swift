@@ -189,6 +189,7 @@ let package = Package(
         module("JSON", ["Host"]),
         module("StatusBoard", ["Host"], path: "Status/Board", exclude: [], small: true),
         module("Configuration", ["Host", "CTOML"], small: true),
+        module("Schedule", ["Host", "Configuration"], small: true),
         module("SQLite", ["CSQLite"]),
         module("Records", ["Host", "JSON"]),
         module(
@@ -236,7 +237,7 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "Schedule", "CLinux",
             ],
             small: true
         ),
@@ -244,7 +245,7 @@ let package = Package(
             "Status",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "Schedule", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -261,8 +262,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "Setup", "Status", "Intake",
-                "COpus", "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "Schedule", "Setup", "Status",
+                "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -270,8 +271,8 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Upload", "HTTP", "Setup", "Status", "Intake", "Field",
-                "CLinux",
+                "Location", "Audio", "Upload", "HTTP", "Schedule", "Setup", "Status", "Intake",
+                "Field", "CLinux",
             ],
             small: true
         ),
@@ -286,7 +287,7 @@ let package = Package(
             name: "waypost",
             dependencies: [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Upload", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
+                "Schedule", "Upload", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"],
@@ -351,6 +352,7 @@ let package = Package(
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host", "JSON"]),
         tests("StatusBoard", ["StatusBoard", "Host"]),
+        tests("Schedule", ["Schedule", "Configuration", "Host"]),
         tests(
             "Queue",
             [
@@ -396,7 +398,7 @@ let package = Package(
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
                 "HTTP", "QueueSupport", "Queue", "Records", "Beacons", "Location", "Audio", "Host",
-                "StatusBoard", "CLinux",
+                "Schedule", "StatusBoard", "CLinux",
             ]
         ),
         .target(
