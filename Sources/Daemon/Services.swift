@@ -1,5 +1,6 @@
 // Starts, stops and restarts the sources and the uploader as the configuration says.
 import Audio
+import CLinux
 import Field
 import Host
 import Queue
@@ -90,7 +91,9 @@ final class Services: Sendable {
     @discardableResult func apply(_ configuration: Configuration) -> [String] {
         let changed: [String]? = turn.take {
             guard !state.value.isStopped else { return [] }
+            let before = state.value.configuration.schedules
             state.update { $0.configuration = configuration }
+            if configuration.schedules != before { context.schedule.hasChanged.signal() }
             return (changeUploads() ? ["upload"] : []) + changeSources().map(\.rawValue)
         }
         return changed ?? []
@@ -122,38 +125,75 @@ final class Services: Sendable {
         }
     }
 
+    /// Reads from the disk whether collecting is allowed, and starts and stops sources.
     private func changeSources() -> [SourceName] {
-        let now = state.value
-        let why = Self.readWhyNotCollecting(now)
+        let why = Self.readWhyNotCollecting(state.value)
         state.update { $0.whyNot = why }
         context.board.whyNotCollecting.update { $0 = why }
-        var wanted: [SourceName: SourceSlice] = [:]
+        return adaptSources()
+    }
+
+    /// Starts and stops sources as configuration, enrolment and schedules say.
+    private func adaptSources() -> [SourceName] {
+        let now = state.value
+        let orders = context.schedule.look(now.configuration)
+        var wanted: [SourceName: SourceOrder] = [:]
         var resting: [SourceName: String] = [:]
         for name in SourceName.allCases {
-            if let slice = SourceSlice(name, now.configuration) {
-                if let why { resting[name] = why } else { wanted[name] = slice }
-            } else {
+            guard let slice = SourceSlice(name, now.configuration) else {
                 resting[name] = "disabled in the configuration"
+                continue
+            }
+            if let why = now.whyNot {
+                resting[name] = why
+            } else {
+                wanted[name] = SourceOrder(slice, orders[name], after: now.sources[name])
             }
         }
-        let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
+        for (name, run) in now.sources where resting[name] == nil {
+            run.obey(orders[name], context)
+        }
+        let leaving = now.sources.filter { $0.value.differs(from: wanted[$0.key]) }
         planStop(of: Array(leaving.keys))
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
         context.board.resting.update { [resting] in $0 = resting }
         // While audio is switched off, missing sound is not a gap.
-        if !now.configuration.audio.isEnabled { AudioMemo.off.keep(in: context.queue) }
+        if !now.configuration.audio.isEnabled { AudioMemo(.off).keep(in: context.queue) }
         let coming = wanted.keys.filter { source($0) == nil }
         for name in coming { start(wanted[name]) }
         return SourceName.allCases.filter { leaving.keys.contains($0) || coming.contains($0) }
     }
 
-    private func start(_ slice: SourceSlice?, isOnTrial: Bool = false) {
-        guard let slice else { return }
-        let board = context.board.sources[slice.name]
-        if tooManyHang(slice.name.rawValue, board) { return }
-        attempt(slice.name.rawValue, board) {
-            let run = try SourceRun(slice, context, isOnTrial: isOnTrial)
-            state.update { $0.sources[slice.name] = run }
+    /// Starts and stops sources at each change of their schedules; blocks until `stop`.
+    func followSchedules(until stop: StopSignal) {
+        let timer = Descriptor(owning: waypost_boottime_timer())
+        let schedule = context.schedule
+        while !stop.isRaised {
+            schedule.hasChanged.clear()
+            // Sources and other changes have heartbeats of their own.
+            stop.life.rests()
+            let changed: [SourceName]? = turn.take(within: Self.turnLimit) {
+                state.value.isStopped ? [] : adaptSources()
+            }
+            // Another change hangs: try again soon.
+            let wake = changed == nil ? context.clock.now() + .seconds(1) : schedule.wake
+            waypost_arm_timer(timer.number, wake?.nanoseconds ?? 0)
+            var entries = [
+                PollEntry(timer.number), PollEntry(schedule.hasChanged.descriptor),
+                PollEntry(stop.descriptor),
+            ]
+            _ = stop.wait(for: &entries)
+        }
+    }
+
+    private func start(_ order: SourceOrder?, isOnTrial: Bool = false) {
+        guard let order else { return }
+        let name = order.slice.name
+        let board = context.board.sources[name]
+        if tooManyHang(name.rawValue, board) { return }
+        attempt(name.rawValue, board) {
+            let run = try SourceRun(order, context, isOnTrial: isOnTrial)
+            state.update { $0.sources[name] = run }
         }
     }
 
@@ -183,7 +223,8 @@ final class Services: Sendable {
     ///
     /// Waits at most `stopLimit` for the source to release its device.
     func restart(_ name: SourceName) -> String? {
-        if let why = context.board.resting.value[name] {
+        let off = context.board.schedule.state.value?.off[name]
+        if let why = context.board.resting.value[name] ?? off {
             return "\(name.rawValue) is not running: \(why)"
         }
         let isDone = restart(name, within: Self.stopLimit, isOnTrial: false)
@@ -202,7 +243,7 @@ final class Services: Sendable {
             guard !state.value.isStopped, let run = source(name) else { return false }
             if !isOnTrial { planStop(of: [name]) }
             stop([name], by: SystemClock().now() + limit)
-            start(run.slice, isOnTrial: isOnTrial)
+            start(run.order, isOnTrial: isOnTrial)
             return source(name) != nil
         }
     }
@@ -240,8 +281,11 @@ final class Services: Sendable {
 
     /// Remembers that audio is missing from now on because of a stop that was asked for.
     private func planStop(of names: [SourceName]) {
-        guard names.contains(.audio), source(.audio) != nil else { return }
-        AudioMemo.stopped(context.clock.stamp()).keep(in: context.queue)
+        guard names.contains(.audio), let run = source(.audio), !run.hasClosed else { return }
+        let now = context.clock.stamp()
+        // A device that was opened for a later window has not recorded anything yet.
+        guard run.window.opens.boot <= now.boot else { return }
+        AudioMemo(.stopped(now), due: run.due).keep(in: context.queue)
     }
 
     @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
@@ -269,7 +313,9 @@ final class Services: Sendable {
     /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.
     private func word(_ name: SourceName) -> Heartbeat.Word? {
         if let run = source(name) { return run.life.word }
-        return context.board.resting.value[name] == nil ? left(name.rawValue).last?.word : nil
+        let isOff = context.board.schedule.state.value?.off[name] != nil
+        if isOff || context.board.resting.value[name] != nil { return nil }
+        return left(name.rawValue).last?.word
     }
 
     /// The heartbeat of the uploader, or of the abandoned one that prevents a new one.

@@ -7,6 +7,7 @@ import Host
 package import Location
 package import Queue
 package import Records
+package import Schedule
 package import Upload
 
 /// All settings, one property per section of the file (waypost.toml(5)).
@@ -19,6 +20,7 @@ package struct Configuration: Configurable {
     package var beacons = BeaconSettings()
     package var location = LocationSettings()
     package var audio = AudioSettings()
+    package var schedules = ScheduleSettings()
     package var storage = StorageSettings()
     package var streams = StreamNames()
     package var health = HealthSettings()
@@ -52,10 +54,21 @@ package struct Configuration: Configurable {
         Key("runtime_directory", \.runtimeDirectory, .path(limit: 90))
             .fixed(orBy: "RUNTIME_DIRECTORY")
             .says("Control socket; systemd's $RUNTIME_DIRECTORY wins over it.")
+        Key("schedule_offset", \.schedules.offset, .utcOffset)
+            .says("What the times of day in schedules are ahead of UTC; it has no summer time.")
         UploadSettings.keys.map { $0.within("upload", \.upload) }
         BeaconSettings.keys.map { $0.within("beacons", \.beacons) }
+        Key("beacons.schedule", \.schedules.beaconWindows, .windows)
+            .says("When to listen for beacons.")
         LocationSettings.keys.map { $0.within("location", \.location) }
+        Key("location.fixed", optional: \.schedules.fixed, .position, example: .example)
+            .says(
+                "The site's position, for the sun and for files, where no GNSS receiver gives one."
+            )
         AudioSettings.keys.map { $0.within("audio", \.audio) }
+        Key("audio.schedule", \.schedules.audioWindows, .windows).says("When to record sound.")
+        Key("audio.duty", optional: \.schedules.audioDuty, .duty, example: .example)
+            .says("The first part of each period, inside the windows, on a grid from midnight UTC.")
         StorageSettings.keys.map { $0.within("storage", \.storage) }
         StreamNames.keys.map { $0.within("streams", \.streams) }
         HealthSettings.keys.map { $0.within("health", \.health) }

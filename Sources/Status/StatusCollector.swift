@@ -3,6 +3,7 @@ import Glibc
 package import Host
 package import Queue
 import Records
+import Schedule
 package import Setup
 import StatusBoard
 package import Upload
@@ -70,6 +71,9 @@ package struct StatusCollector: Sendable {
             upload: uploadFigures(stored),
             storage: storageFigures(stored),
             disk: stored?.disk,
+            schedule: board.schedule.state.value?.position.map {
+                .init(latitude: $0.latitude, longitude: $0.longitude)
+            },
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals
@@ -99,6 +103,11 @@ package struct StatusCollector: Sendable {
                 source.state = .disabled
                 source.reason = reason
                 source.ratePerS = 0
+            } else if let off = board.schedule.state.value?.off[name] {
+                (source.state, source.reason, source.code) = (.scheduledOff, off, nil)
+                source.ratePerS = 0
+            } else if source.state == .loaded {
+                source.reason = source.reason ?? board.schedule.state.value?.remarks[name]
             }
             // An audio record is a chunk, which only the queue can count.
             if name == .audio {

@@ -3,6 +3,7 @@ import Audio
 import Configuration
 import Glibc
 import Host
+import Schedule
 package import Setup
 import Upload
 
@@ -18,7 +19,7 @@ package struct CollectionCheck {
 
     /// One line per problem: what is wrong with which named thing, and the remedy.
     package var problems: [String] {
-        [secretProblem, authorityProblem].compactMap { $0 } + soundProblems
+        [secretProblem, authorityProblem].compactMap { $0 } + soundProblems + scheduleProblems
     }
 
     /// The file that this user may not check; nil if everything was checked.
@@ -58,6 +59,36 @@ package struct CollectionCheck {
             return nil
         } catch {
             return "upload.ca_file: \(error.message)"
+        }
+    }
+
+    private var scheduleProblems: [String] {
+        let schedules = configuration.schedules
+        return problems(
+            of: schedules.audio,
+            "audio",
+            configuration.audio.isEnabled
+        ) + problems(of: schedules.beacons, "beacons", configuration.beacons.isEnabled)
+    }
+
+    private func problems(of schedule: Schedule, _ source: String, _ isEnabled: Bool) -> [String] {
+        guard isEnabled, !schedule.isAlways else { return [] }
+        let position = configuration.schedules.fixed
+        if position == nil, schedule.needsSun, !configuration.location.isEnabled {
+            return [
+                "\(source).schedule follows the sun, and nothing gives a position: "
+                    + "set location.fixed, or location.enabled = true"
+            ]
+        }
+        let now = SystemClock().wall()
+        return schedule.windows.compactMap { window in
+            let alone = Schedule(windows: [window], duty: schedule.duty, offset: schedule.offset)
+            guard position != nil || !alone.needsSun,
+                case let state = alone.state(at: now, position: position),
+                !state.isOpen, state.next == nil
+            else { return nil }
+            let cycle = schedule.duty.map { " with \(source).duty = \"\($0.text)\"" } ?? ""
+            return "\(source).schedule: \"\(window.text)\" does not open within a year\(cycle)"
         }
     }
 
