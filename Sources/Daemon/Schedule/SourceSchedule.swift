@@ -32,6 +32,8 @@ final class SourceSchedule: Sendable {
         var tracks: [SourceName: WindowTrack] = [:]
         var settings = ScheduleSettings()
         var stored: ScheduleMemo?
+        /// The last known time before this start.
+        var known: WallTime?
         /// The last position from the GNSS receiver in this start.
         var heard: SitePosition?
         /// The position in use.
@@ -91,7 +93,7 @@ final class SourceSchedule: Sendable {
     func closing(of name: SourceName, after end: Stamp) -> Stamp? {
         let content = content.value
         guard let schedule = content.tracks[name]?.schedule, !schedule.isAlways,
-            let now = time(clock.stamp(), content.stored?.time)?.stamp
+            let now = time(clock.stamp(), content.known)?.stamp
         else { return nil }
         let state = schedule.state(at: now.wall(at: end.boot), position: content.position)
         guard state.isOpen, let next = state.next, next.at < now.wall else { return nil }
@@ -107,8 +109,9 @@ final class SourceSchedule: Sendable {
         let (changes, state, known) = content.update { content in
             content.settings = configuration.schedules
             content.stored = content.stored ?? ScheduleMemo(memo)
+            content.known = content.known ?? content.stored?.time
             content.isLocating = configuration.location.isEnabled
-            let known = time(now, content.stored?.time)
+            let known = time(now, content.known)
             var changes: [WindowChange] = []
             for name in SourceName.allCases {
                 let schedule = content.settings.schedule(of: name)
