@@ -20,6 +20,10 @@ final class QueueSink: RecordSink {
     private let live: StateBox<LiveTap?>
     private let onWarning: @Sendable (String) -> Void
     private let onTime: @Sendable (Stamp) -> Void
+    private let onPlace: @Sendable (Fix) -> Void
+    /// Returns when the schedule closed the window in which the last audio ended, if it has.
+    private let closing: @Sendable (_ end: Stamp) -> Stamp?
+    private let recording = Mutex(RecordingWindow())
     private let gate = Mutex(Gate())
     /// The previous run hung: the board shows that until this run has worked for a while.
     private let isOnTrial: Atomic<Bool>
@@ -43,13 +47,16 @@ final class QueueSink: RecordSink {
         isOnTrial: Bool = false,
         tap: AdvertisementTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
-        onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
+        onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
+        onPlace: @escaping @Sendable (Fix) -> Void = { _ in },
+        closing: @escaping @Sendable (_ end: Stamp) -> Stamp? = { _ in nil }
     ) {
         (self.queue, self.live) = (queue, live)
         self.target = target
         self.tap = tap
         self.onWarning = onWarning
         self.onTime = onTime
+        (self.onPlace, self.closing) = (onPlace, closing)
         before = target.state.value
         audioMemo = AudioMemo(queue)
         self.isOnTrial = Atomic(isOnTrial)
@@ -130,7 +137,12 @@ final class QueueSink: RecordSink {
     var hasRoom: Bool { queue.hasRoom }
     func recentReadings() -> [Sighting] { queue.recentReadings() }
 
-    func note(place fix: Fix) { pass(()) { _ in queue.note(place: fix) } }
+    func note(place fix: Fix) {
+        pass(()) { _ in
+            queue.note(place: fix)
+            onPlace(fix)
+        }
+    }
     func note(time stamp: Stamp) { pass(()) { _ in onTime(stamp) } }
 
     func newRunID() -> Int64 { queue.newRunID() }
@@ -150,23 +162,55 @@ final class QueueSink: RecordSink {
     }
 
     var soundRefusal: Failure? { queue.soundRefusal }
-    func endOfSound() -> Stamp? { audioMemo == .off ? nil : queue.endOfSound() }
+    func endOfSound() -> Stamp? {
+        guard audioMemo?.state != .off, let end = queue.endOfSound() else { return nil }
+        // Nothing is missing before the window in which the device was due.
+        guard let due = audioMemo?.due, due.boot > end.boot else { return end }
+        return due
+    }
 
     var stoppedAt: Stamp? {
-        if case .stopped(let stamp) = audioMemo { stamp } else { nil }
+        if case .stopped(let stamp)? = audioMemo?.state { stamp } else { nil }
+    }
+
+    var closedAt: Stamp? {
+        switch audioMemo?.state {
+        case .closed(let stamp): stamp
+        // The process died, and did not see the window's end.
+        case .on: endOfSound().flatMap(closing)
+        case .off, .stopped, nil: nil
+        }
+    }
+
+    /// The window of the source's schedule; set by `Services`.
+    var window: RecordingWindow {
+        get { recording.withLock { $0 } }
+        set { recording.withLock { $0 = newValue } }
     }
 }
 
 /// A memo in the queue about the audio source.
-enum AudioMemo: Equatable, Sendable {
-    /// It runs, or ended without having been asked to.
-    case on
-    /// It is switched off: missing audio is not a gap.
-    case off
-    /// It was stopped on purpose, and will start again.
-    case stopped(Stamp)
+struct AudioMemo: Equatable, Sendable {
+    enum State: Equatable, Sendable {
+        /// It runs, or ended without having been asked to.
+        case on
+        /// It is switched off: missing audio is not a gap.
+        case off
+        /// It was stopped on purpose, and will start again.
+        case stopped(Stamp)
+        /// A window of its schedule closed.
+        case closed(Stamp)
+    }
+
+    var state: State
+    /// The start of the last window, from which on audio was due; nil without a schedule.
+    var due: Stamp?
 
     private static let name = "audio"
+
+    init(_ state: State, due: Stamp? = nil) {
+        (self.state, self.due) = (state, due)
+    }
 
     /// Reads the memo; nil if there is none.
     ///
@@ -174,29 +218,32 @@ enum AudioMemo: Equatable, Sendable {
     /// `on` goes with the first commit of a run.
     init?(_ queue: Queue) {
         let parts = (queue.remembered(Self.name) ?? "").split(separator: " ")
-        switch parts.first {
-        case "on": self = .on
-        case "off": self = .off
-        case "stopped":
-            let numbers = parts.dropFirst().compactMap { Int64($0) }
-            guard numbers.count == 2 else { return nil }
-            self = .stopped(
-                Stamp(
-                    boot: BootInstant(nanoseconds: numbers[0]),
-                    wall: WallTime(milliseconds: numbers[1])
-                )
+        let numbers = parts.dropFirst().compactMap { Int64($0) }
+        let stamps = stride(from: 0, to: numbers.count - 1, by: 2).map {
+            Stamp(
+                boot: BootInstant(nanoseconds: numbers[$0]),
+                wall: WallTime(milliseconds: numbers[$0 + 1])
             )
+        }
+        switch (parts.first, stamps.first) {
+        case ("on", _): self.init(.on, due: stamps.first)
+        case ("off", _): self.init(.off)
+        case ("stopped", let stamp?): self.init(.stopped(stamp), due: stamps.dropFirst().first)
+        case ("closed", let stamp?): self.init(.closed(stamp), due: stamps.dropFirst().first)
         default: return nil
         }
     }
 
     func keep(in queue: Queue) {
-        let text =
-            switch self {
-            case .on: "on"
-            case .off: "off"
-            case .stopped(let stamp): "stopped \(stamp.boot.nanoseconds) \(stamp.wall.milliseconds)"
+        let (word, stamp): (String, Stamp?) =
+            switch state {
+            case .on: ("on", nil)
+            case .off: ("off", nil)
+            case .stopped(let stamp): ("stopped", stamp)
+            case .closed(let stamp): ("closed", stamp)
             }
-        queue.remember(Self.name, text)
+        let stamps = [stamp, due].compactMap { $0 }
+        let numbers = stamps.map { " \($0.boot.nanoseconds) \($0.wall.milliseconds)" }
+        queue.remember(Self.name, word + numbers.joined())
     }
 }

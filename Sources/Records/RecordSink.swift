@@ -39,9 +39,27 @@ package protocol RecordSink: AnyObject, Sendable {
     func endOfSound() -> Stamp?
     /// When the source was last stopped on purpose; nil if its last run ended otherwise.
     var stoppedAt: Stamp? { get }
+    /// When the source's schedule closed the window before this run; nil if the run before ended
+    /// otherwise.
+    var closedAt: Stamp? { get }
+    /// The time in which to record; it may change.
+    var window: RecordingWindow { get }
+}
+
+/// The time in which a source records; nil means without that limit.
+package struct RecordingWindow: Sendable, Equatable {
+    /// The start of a window for which the device was opened before.
+    package var opens: BootInstant?
+    package var closes: BootInstant?
+
+    package init(opens: BootInstant? = nil, closes: BootInstant? = nil) {
+        (self.opens, self.closes) = (opens, closes)
+    }
 }
 
 extension RecordSink {
     package var stoppedAt: Stamp? { nil }
     package var tap: AdvertisementTap? { nil }
+    package var closedAt: Stamp? { nil }
+    package var window: RecordingWindow { RecordingWindow() }
 }

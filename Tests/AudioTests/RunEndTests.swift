@@ -14,13 +14,19 @@ import Testing
 
     private static func at(_ seconds: Int) -> Stamp { zero.advanced(by: .seconds(seconds)) }
 
-    private func sink(_ end: Int?, stopped: Int? = nil) -> RecordingSink {
-        RecordingSink(endOfSound: end.map(Self.at), stoppedAt: stopped.map(Self.at))
+    private func sink(_ end: Int?, stopped: Int? = nil, closed: Int? = nil) -> RecordingSink {
+        RecordingSink(
+            endOfSound: end.map(Self.at),
+            stoppedAt: stopped.map(Self.at),
+            closedAt: closed.map(Self.at)
+        )
     }
 
     /// Describes each event: whether it is a pause or a loss, and its span in seconds.
-    private func told(_ end: RunEnd?, start: Int) -> [String] {
-        let events = end?.events(to: Self.at(start), device: "mic", AudioSettings()) ?? []
+    private func told(_ end: RunEnd?, start: Int, opens: Int? = nil) -> [String] {
+        let opens = opens.map { Self.at($0).boot }
+        let settings = AudioSettings()
+        let events = end?.events(to: Self.at(start), device: "mic", settings, opens: opens) ?? []
         return events.map { event in
             #expect(event.kind == .gap)
             #expect(event.source == "audio")
@@ -63,6 +69,40 @@ import Testing
         #expect(
             loss?.detail.contains { $0.key == "reason" && $0.value == .text("mic: gone") } == true
         )
+    }
+
+    @Test func closedWindow_tellsNothing() {
+        #expect(told(RunEnd(before: sink(10, closed: 10)), start: 60, opens: 60) == [])
+        // Opened by a reload or a start, in the middle of a window.
+        #expect(told(RunEnd(before: sink(10, closed: 10)), start: 65) == [])
+    }
+
+    @Test func deviceThatFailedBeforeTheWindowClosed_losesUntilThen() {
+        #expect(told(RunEnd(before: sink(5, closed: 10)), start: 60, opens: 60) == ["lost 5..10"])
+    }
+
+    @Test func deviceThatStartsAfterItsWindow_losesFromTheWindowOn() {
+        #expect(told(RunEnd(before: sink(10, closed: 10)), start: 63, opens: 60) == ["lost 60..63"])
+        var end = RunEnd(before: sink(5, closed: 10))
+        // It was opened before the window.
+        end?.fails(at: Self.at(58), "mic: gone")
+        #expect(told(end, start: 70, opens: 60) == ["lost 5..10", "lost 60..70"])
+        #expect(told(end, start: 60, opens: 60) == ["lost 5..10"])
+    }
+
+    /// Nothing is missing before the window, whatever ended the run before.
+    @Test func gapOfAWindow_beginsWithIt() {
+        #expect(
+            told(RunEnd(stamp: Self.at(58), reason: "mic: gone"), start: 70, opens: 60) == [
+                "lost 60..70"
+            ]
+        )
+        #expect(
+            told(RunEnd(stamp: Self.at(65), reason: "mic: gone"), start: 70, opens: 60) == [
+                "lost 65..70"
+            ]
+        )
+        #expect(told(RunEnd(stamp: Self.at(58), reason: "mic: gone"), start: 60, opens: 60) == [])
     }
 
     @Test func faultWithoutAPlannedStop_keepsItsReason() {
