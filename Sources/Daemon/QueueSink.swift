@@ -20,9 +20,7 @@ final class QueueSink: RecordSink {
     private let live: StateBox<LiveTap?>
     private let onWarning: @Sendable (String) -> Void
     private let onTime: @Sendable (Stamp) -> Void
-    private let onPlace: @Sendable (Fix) -> Void
-    /// Returns when the schedule closed the window in which the last audio ended, if it has.
-    private let closing: @Sendable (_ end: Stamp) -> Stamp?
+    private let schedule: SourceSchedule?
     private let recording = Mutex(RecordingWindow())
     private let gate = Mutex(Gate())
     /// The previous run hung: the board shows that until this run has worked for a while.
@@ -48,15 +46,14 @@ final class QueueSink: RecordSink {
         tap: AdvertisementTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
-        onPlace: @escaping @Sendable (Fix) -> Void = { _ in },
-        closing: @escaping @Sendable (_ end: Stamp) -> Stamp? = { _ in nil }
+        schedule: SourceSchedule? = nil
     ) {
         (self.queue, self.live) = (queue, live)
         self.target = target
         self.tap = tap
         self.onWarning = onWarning
         self.onTime = onTime
-        (self.onPlace, self.closing) = (onPlace, closing)
+        self.schedule = schedule
         before = target.state.value
         audioMemo = AudioMemo(queue)
         self.isOnTrial = Atomic(isOnTrial)
@@ -140,7 +137,7 @@ final class QueueSink: RecordSink {
     func note(place fix: Fix) {
         pass(()) { _ in
             queue.note(place: fix)
-            onPlace(fix)
+            schedule?.note(place: fix)
         }
     }
     func note(time stamp: Stamp) { pass(()) { _ in onTime(stamp) } }
@@ -162,88 +159,31 @@ final class QueueSink: RecordSink {
     }
 
     var soundRefusal: Failure? { queue.soundRefusal }
-    func endOfSound() -> Stamp? {
-        guard audioMemo?.state != .off, let end = queue.endOfSound() else { return nil }
-        // Nothing is missing before the window in which the device was due.
-        guard let due = audioMemo?.due, due.boot > end.boot else { return end }
-        return due
+    func endOfSound() -> Stamp? { lastAudio.end }
+    func missedAudio() -> [DueTime] { lastAudio.missed + (schedule?.takeMissed() ?? []) }
+
+    /// When audio was last recorded, if something is missing since then, and the closed windows in
+    /// which it is.
+    private var lastAudio: (end: Stamp?, missed: [DueTime]) {
+        let known = [queue.endOfSound(), audioMemo?.due].compactMap { $0 }
+        guard let end = known.max(by: { $0.boot < $1.boot }) else { return (nil, []) }
+        switch audioMemo?.state {
+        case .off: return (nil, [])
+        case .stopped, nil: return (end, [])
+        case .closed(let stamp):
+            return (nil, stamp.boot > end.boot ? [DueTime(from: end, to: stamp)] : [])
+        // The process died.
+        case .on: return schedule?.due(since: end) ?? (end, [])
+        }
     }
 
     var stoppedAt: Stamp? {
         if case .stopped(let stamp)? = audioMemo?.state { stamp } else { nil }
     }
 
-    var closedAt: Stamp? {
-        switch audioMemo?.state {
-        case .closed(let stamp): stamp
-        // The process died, and did not see the window's end.
-        case .on: endOfSound().flatMap(closing)
-        case .off, .stopped, nil: nil
-        }
-    }
-
     /// The window of the source's schedule; set by `Services`.
     var window: RecordingWindow {
         get { recording.withLock { $0 } }
         set { recording.withLock { $0 = newValue } }
-    }
-}
-
-/// A memo in the queue about the audio source.
-struct AudioMemo: Equatable, Sendable {
-    enum State: Equatable, Sendable {
-        /// It runs, or ended without having been asked to.
-        case on
-        /// It is switched off: missing audio is not a gap.
-        case off
-        /// It was stopped on purpose, and will start again.
-        case stopped(Stamp)
-        /// A window of its schedule closed.
-        case closed(Stamp)
-    }
-
-    var state: State
-    /// The start of the last window, from which on audio was due; nil without a schedule.
-    var due: Stamp?
-
-    private static let name = "audio"
-
-    init(_ state: State, due: Stamp? = nil) {
-        (self.state, self.due) = (state, due)
-    }
-
-    /// Reads the memo; nil if there is none.
-    ///
-    /// It was written in the same boot as the newest audio if there is any of this boot, because
-    /// `on` goes with the first commit of a run.
-    init?(_ queue: Queue) {
-        let parts = (queue.remembered(Self.name) ?? "").split(separator: " ")
-        let numbers = parts.dropFirst().compactMap { Int64($0) }
-        let stamps = stride(from: 0, to: numbers.count - 1, by: 2).map {
-            Stamp(
-                boot: BootInstant(nanoseconds: numbers[$0]),
-                wall: WallTime(milliseconds: numbers[$0 + 1])
-            )
-        }
-        switch (parts.first, stamps.first) {
-        case ("on", _): self.init(.on, due: stamps.first)
-        case ("off", _): self.init(.off)
-        case ("stopped", let stamp?): self.init(.stopped(stamp), due: stamps.dropFirst().first)
-        case ("closed", let stamp?): self.init(.closed(stamp), due: stamps.dropFirst().first)
-        default: return nil
-        }
-    }
-
-    func keep(in queue: Queue) {
-        let (word, stamp): (String, Stamp?) =
-            switch state {
-            case .on: ("on", nil)
-            case .off: ("off", nil)
-            case .stopped(let stamp): ("stopped", stamp)
-            case .closed(let stamp): ("closed", stamp)
-            }
-        let stamps = [stamp, due].compactMap { $0 }
-        let numbers = stamps.map { " \($0.boot.nanoseconds) \($0.wall.milliseconds)" }
-        queue.remember(Self.name, word + numbers.joined())
     }
 }

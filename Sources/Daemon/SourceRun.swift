@@ -96,15 +96,11 @@ final class SourceRun: Sendable {
                 context.log.warning(name, ["why": why])
             },
             onTime: { context.clockWatch.receiver(said: $0) },
-            onPlace: { context.schedule.note(place: $0) },
-            closing: { context.schedule.closing(of: slice.name, after: $0) }
+            schedule: context.schedule
         )
         sink.window = window.recording
         let source = try Self.source(slice, sink, context)
-        if slice.name == .audio {
-            let due = window.wasPlanned ? window.opens : nil
-            AudioMemo(.on, due: due).keep(in: context.queue)
-        }
+        if slice.name == .audio { AudioMemo(.on, due: window.due).keep(in: context.queue) }
         (self.slice, self.window) = (slice, window)
         self.sink = sink
         self.source = source
@@ -148,8 +144,12 @@ final class SourceRun: Sendable {
         switch order {
         case .run(let window) where window.opens == self.window.opens:
             sink.window.closes = window.closes
+        case .run(let next):
+            // The gateway was suspended or busy, and did not see the window's end.
+            guard let closes = sink.window.closes, closes <= next.opens.boot else { return }
+            close(at: next.opens.advanced(by: closes - next.opens.boot), context)
         case .ends(let end), .rests(let end): close(at: end, context)
-        case .run, nil: break
+        case nil: break
         }
     }
 
@@ -158,11 +158,8 @@ final class SourceRun: Sendable {
         guard !closed.replace(with: true) else { return }
         sink.window.closes = end.boot
         guard slice.name == .audio else { return }
-        AudioMemo(.closed(end), due: due).keep(in: context.queue)
+        AudioMemo(.closed(end), due: window.due).keep(in: context.queue)
     }
-
-    /// When its first audio was due; nil if its window was not planned.
-    var due: Stamp? { window.wasPlanned ? window.opens : nil }
 
     /// The heartbeat of its thread.
     var life: Heartbeat { thread.life }

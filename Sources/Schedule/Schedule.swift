@@ -118,16 +118,20 @@ package struct Schedule: Sendable, Equatable {
     }
 
     /// Returns the stretches between two times in which the source is to run, duty cycle included.
+    ///
+    /// The last of `limit` stretches holds all that follow.
     package func openTimes(
         from: WallTime,
         to: WallTime,
-        _ position: SitePosition?
+        _ position: SitePosition?,
+        limit: Int = .max
     ) -> [(from: WallTime, to: WallTime)] {
         var (times, time) = ([(from: WallTime, to: WallTime)](), from)
         while time < to {
             let state = state(at: time, position: position)
             // An open state without a change lasts for two days at least.
-            let next = min(state.next?.at ?? (state.isOpen ? time + .days(2) : to), to)
+            let following = state.next?.at ?? (state.isOpen ? time + .days(2) : to)
+            let next = state.isOpen && times.count + 1 >= limit ? to : min(following, to)
             if state.isOpen, let last = times.last, last.to == time {
                 times[times.count - 1].to = next
             } else if state.isOpen {

@@ -84,7 +84,8 @@ package final class AudioAdapter: Source {
             lookedAt: clock.now(),
             signal: SignalMonitor()
         )
-        state.lastEnd = RunEnd(before: sink)
+        state.lastEnd = RunEnd(before: sink, at: clock.stamp())
+        reportMissed(&state)
         while !stop.isRaised {
             if let closes = sink.window.closes, closes <= clock.now() {
                 _ = stop.sleep(for: .seconds(1))
@@ -362,19 +363,29 @@ package final class AudioAdapter: Source {
     private func reportGap(_ state: inout State, _ capture: Capture) {
         guard let end = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
-        let gaps = end.events(
-            to: start,
-            device: state.device,
-            settings,
-            opens: sink.window.opens
-        )
-        for gap in gaps {
-            if state.gaps.takePermit(at: start.boot) {
-                sink.accept(gap)
-            } else if let loss = gap.loss {
-                // The queue reports the losses without an event in sum.
-                sink.note(loss)
-            }
+        let (device, opens) = (state.device, sink.window.opens)
+        let gaps = end.events(to: start, device: device, settings, opens: opens)
+        for gap in gaps { report(gap, &state) }
+    }
+
+    /// Reports the audio that is missing from earlier windows.
+    private func reportMissed(_ state: inout State) {
+        for time in sink.missedAudio() where time.to.boot - time.from.boot > RunEnd.edge {
+            let device = settings.devices.first ?? "default"
+            let reason = "no audio came before the window closed"
+            report(
+                settings.gap(from: time.from, to: time.to, device: device, reason: reason),
+                &state
+            )
+        }
+    }
+
+    private func report(_ gap: Event, _ state: inout State) {
+        if state.gaps.takePermit(at: clock.now()) {
+            sink.accept(gap)
+        } else if let loss = gap.loss {
+            // The queue reports the losses without an event in sum.
+            sink.note(loss)
         }
     }
 

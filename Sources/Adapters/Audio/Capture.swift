@@ -84,6 +84,8 @@ final class Capture {
 
     /// Returns the samples that were captured in the window; sets `isOver` at its end.
     func clip(_ samples: [Int16], to window: RecordingWindow) -> ArraySlice<Int16> {
+        // Samples were dropped: none may follow them in this run.
+        guard !isOver else { return [] }
         var samples = samples[...]
         if isFresh, let opens = window.opens {
             // Without a position the device has not delivered anything that can be dated.

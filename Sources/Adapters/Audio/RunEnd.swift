@@ -11,28 +11,34 @@ struct RunEnd {
     var reason: String
     /// When the source was stopped on purpose; nil if it was not.
     private var stopped: Stamp?
-    /// When its schedule closed the window; nil if the run before ended otherwise.
-    private var closed: Stamp?
-    /// The longest time that may be missing at the edge of a window.
-    private static let edge = Duration.milliseconds(100)
     /// When it failed after that stop; nil if it has not.
     private var failed: Stamp?
+    /// The run before ended with its window: audio is due from `stamp` on, the present one's start.
+    private var isDue = false
+    /// The longest time that may be missing at the edge of a window.
+    static let edge = Duration.milliseconds(100)
 
     init(stamp: Stamp, reason: String) {
         (self.stamp, self.reason) = (stamp, reason)
     }
 
-    /// Takes the end of the run before this start of the source; nil if there is none.
-    init?(before sink: any RecordSink) {
-        guard let end = sink.endOfSound() else { return nil }
-        self.init(stamp: end, reason: "the source was restarted")
-        stopped = sink.stoppedAt
-        closed = sink.closedAt
+    /// Takes the end of the run before this start of the source; nil if nothing is due since then.
+    init?(before sink: any RecordSink, at now: Stamp) {
+        if let end = sink.endOfSound() {
+            self.init(stamp: end, reason: "the source was restarted")
+            stopped = sink.stoppedAt
+        } else if let opens = sink.window.opens {
+            let stamp = now.advanced(by: opens - now.boot)
+            self.init(stamp: stamp, reason: "the device started after its window")
+            isDue = true
+        } else {
+            return nil
+        }
     }
 
     /// Records that the source failed, which ends a planned pause: audio is lost from now on.
     mutating func fails(at now: Stamp, _ reason: String) {
-        guard stopped ?? closed != nil, failed == nil else { return }
+        guard stopped != nil || isDue, failed == nil else { return }
         (failed, self.reason) = (now, reason)
     }
 
@@ -51,28 +57,21 @@ struct RunEnd {
         func gap(_ from: Stamp, _ to: Stamp, _ reason: String) -> Event {
             settings.gap(from: from, to: to, device: device, reason: reason)
         }
-        func missing(_ from: Stamp, _ to: Stamp, _ reason: String) -> [Event] {
-            to.boot - from.boot > Self.edge ? [gap(from, to, reason)] : []
-        }
-        let due = opens.map { start.advanced(by: $0 - start.boot) }
-        if let closed {
-            let late = failed == nil ? "the device started after its window" : reason
-            return missing(stamp, closed, "there was no audio before the window closed")
-                + ((due ?? failed).map { missing($0, start, late) } ?? [])
-        }
         guard let stopped else {
-            guard let due else { return [gap(stamp, start, reason)] }
-            guard due.boot <= stamp.boot else { return missing(due, start, reason) }
-            return start.boot > stamp.boot ? [gap(stamp, start, reason)] : []
+            let from = Self.later(stamp, opens)
+            let tolerance = from.boot == opens ? Self.edge : .zero
+            return start.boot - from.boot > tolerance ? [gap(from, start, reason)] : []
         }
         let wasFailing = stopped.boot - stamp.boot > Self.slowestStop
         let before =
             wasFailing ? [gap(stamp, stopped, "there was no audio before a planned stop")] : []
         let pause = Self.pause(wasFailing ? stopped : stamp, failed ?? start, device)
-        let failed = failed.map { failed in
-            due.flatMap { $0.boot > failed.boot ? $0 : nil } ?? failed
-        }
+        let failed = failed.map { Self.later($0, opens) }
         return before + [pause] + (failed.map { [gap($0, start, reason)] } ?? [])
+    }
+
+    private static func later(_ stamp: Stamp, _ opens: BootInstant?) -> Stamp {
+        stamp.advanced(by: max(.zero, (opens ?? stamp.boot) - stamp.boot))
     }
 
     private static func pause(_ from: Stamp, _ to: Stamp, _ device: String) -> Event {

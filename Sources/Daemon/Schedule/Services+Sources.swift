@@ -118,6 +118,6 @@ extension Services {
         let now = context.clock.stamp()
         // A device that was opened for a later window has not recorded anything yet.
         guard run.window.opens.boot <= now.boot else { return }
-        AudioMemo(.stopped(now), due: run.due).keep(in: context.queue)
+        AudioMemo(.stopped(now), due: run.window.due).keep(in: context.queue)
     }
 }

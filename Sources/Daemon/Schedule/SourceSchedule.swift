@@ -18,6 +18,24 @@ enum ScheduleOrder: Sendable, Equatable {
     case rests(Stamp)
 }
 
+/// Why the time is believed that the schedules follow.
+private enum ClockTrust: Sendable {
+    case vouched
+    /// The clock as it is set.
+    case unsynced
+    /// The clock is behind the last known time: that time and the time since boot.
+    case counted
+
+    /// What `status` adds; nil if nothing.
+    var remark: String? {
+        switch self {
+        case .vouched: nil
+        case .unsynced: " by a clock that is not synced"
+        case .counted: " by the last known time, because the clock is wrong"
+        }
+    }
+}
+
 /// Follows the schedules of the sources, with the best known time and position.
 ///
 /// `look` is called by `Services`, one call at a time: at each planned change, at a step or sync of
@@ -40,6 +58,8 @@ final class SourceSchedule: Sendable {
         /// The position in use.
         var position: SitePosition? { gnss ?? settings.fixed }
         var isLocating = true
+        /// The windows of audio that passed between two looks: the gateway was suspended or busy.
+        var missed: [DueTime] = []
         /// The GNSS receiver's position, else the one stored before this start.
         ///
         /// A device with another fixed position was carried to another site.
@@ -79,26 +99,44 @@ final class SourceSchedule: Sendable {
 
     /// Returns the best known time: of this boot's clock if a source vouched for it, else the clock
     /// as it is set, but not before the last known time. Nil if no time is known at all.
-    private func time(_ now: Stamp, _ known: WallTime?) -> (stamp: Stamp, isVouched: Bool)? {
+    private func time(_ now: Stamp, _ known: WallTime?) -> (stamp: Stamp, trust: ClockTrust)? {
         if let right = queue.rightTime(at: now) {
-            return (Stamp(boot: now.boot, wall: right), true)
+            return (Stamp(boot: now.boot, wall: right), .vouched)
         }
-        if now.wall >= max(.release, known ?? .release) { return (now, false) }
+        if now.wall >= max(.release, known ?? .release) { return (now, .unsynced) }
         // The clock fell back: boot time since the last known time is the least that has passed.
         return known.map {
-            (Stamp(boot: now.boot, wall: $0 + .nanoseconds(now.boot.nanoseconds)), false)
+            (Stamp(boot: now.boot, wall: $0 + .nanoseconds(now.boot.nanoseconds)), .counted)
         }
     }
 
-    /// Returns when the window closed that was open at `end`; nil if it is open still, or was not.
-    func closing(of name: SourceName, after end: Stamp) -> Stamp? {
+    /// Returns the closed windows since `end` in which audio was due, the first one from `end` on,
+    /// and when it was first due in the present window; nil without a schedule.
+    func due(since end: Stamp) -> (end: Stamp?, missed: [DueTime])? {
         let content = content.value
-        guard let schedule = content.tracks[name]?.schedule, !schedule.isAlways,
+        guard let track = content.tracks[.audio], !track.schedule.isAlways, track.doubt == nil,
             let now = time(clock.stamp(), content.known)?.stamp
         else { return nil }
-        let state = schedule.state(at: now.wall(at: end.boot), position: content.position)
-        guard state.isOpen, let next = state.next, next.at < now.wall else { return nil }
-        return now.advanced(by: .milliseconds(next.at.milliseconds - now.wall.milliseconds))
+        func stamp(_ time: WallTime) -> Stamp {
+            now.advanced(by: .milliseconds(time.milliseconds - now.wall.milliseconds))
+        }
+        let times = track.schedule.openTimes(
+            from: now.wall(at: end.boot),
+            to: now.wall,
+            content.position,
+            limit: 100
+        )
+        var missed = times.map { DueTime(from: stamp($0.from), to: stamp($0.to)) }
+        let isOpen = track.schedule.state(at: now.wall, position: content.position).isOpen
+        return (isOpen ? missed.popLast()?.from : nil, missed)
+    }
+
+    /// Returns the windows of audio that passed between two looks, once.
+    func takeMissed() -> [DueTime] {
+        content.update { content in
+            defer { content.missed = [] }
+            return content.missed
+        }
     }
 
     // MARK: What follows from it
@@ -118,18 +156,20 @@ final class SourceSchedule: Sendable {
                 let schedule = content.settings.schedule(of: name)
                 var track = content.tracks[name] ?? WindowTrack(name, schedule)
                 track.schedule = schedule
-                changes += track.advance(
+                let passed = track.advance(
                     to: known?.stamp ?? now,
                     isRight: known != nil,
                     position: content.position
                 )
+                if name == .audio { content.missed += Self.windows(passed) }
+                changes += passed
                 content.tracks[name] = track
             }
             return (changes, content, known)
         }
         for change in changes { report(change) }
-        publish(state, known?.stamp ?? now, isVouched: known?.isVouched ?? false)
-        if let known, known.isVouched { remember(state, known.stamp) }
+        publish(state, known?.stamp ?? now, known?.trust ?? .unsynced)
+        if let known, known.trust == .vouched { remember(state, known.stamp) }
         return state.tracks.mapValues { track in
             if let window = track.window(at: now.boot, isPrompt: track.isPrompt) {
                 return .run(window)
@@ -137,6 +177,13 @@ final class SourceSchedule: Sendable {
             let end = track.since ?? now
             return track.isClosing(at: now.boot, isPrompt: track.isPrompt)
                 ? .ends(end) : .rests(end)
+        }
+    }
+
+    /// Returns the windows that opened and closed.
+    private static func windows(_ changes: [WindowChange]) -> [DueTime] {
+        zip(changes, changes.dropFirst()).compactMap { opened, closed in
+            opened.isOpen && !closed.isOpen ? DueTime(from: opened.at, to: closed.at) : nil
         }
     }
 
@@ -161,16 +208,18 @@ final class SourceSchedule: Sendable {
         )
     }
 
-    private func publish(_ content: Content, _ now: Stamp, isVouched: Bool) {
+    private func publish(_ content: Content, _ now: Stamp, _ trust: ClockTrust) {
         var figures = ScheduleFigures()
         figures.position =
             content.tracks.values.contains { $0.schedule.needsSun }
             ? content.position?.rounded : nil
         for (name, track) in content.tracks where !track.schedule.isAlways {
             if !track.isOpen {
-                figures.off[name] = track.text(at: now.wall, isVouched: isVouched)
+                figures.off[name] = track.text(at: now.wall, trust)
             } else if let doubt = track.doubt {
                 figures.remarks[name] = doubt.text(name)
+            } else if let remark = trust.remark {
+                figures.remarks[name] = "follows \(name.rawValue).schedule\(remark)"
             }
         }
         guard figures != board.schedule.state.value else { return }
@@ -214,8 +263,8 @@ extension WindowTrack {
     fileprivate var isPrompt: Bool { source != .audio }
 
     /// Returns the text that `status` shows while the window is closed.
-    fileprivate func text(at now: WallTime, isVouched: Bool) -> String {
-        let doubt = isVouched ? "" : ", by a clock that is not synced"
+    fileprivate func text(at now: WallTime, _ trust: ClockTrust) -> String {
+        let doubt = trust.remark.map { ",\($0)" } ?? ""
         guard let next else { return "off: its schedule does not open within a year\(doubt)" }
         let time = next.at.wall.rfc3339
         let day = next.at.wall < now + .seconds(86_400) ? "" : "\(time.prefix(10)) "

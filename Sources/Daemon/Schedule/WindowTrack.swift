@@ -170,6 +170,9 @@ struct DeviceWindow: Sendable, Equatable {
     var wasPlanned: Bool
     var closes: BootInstant?
 
+    /// When its first audio is due; nil without a schedule.
+    var due: Stamp? { wasPlanned || closes != nil ? opens : nil }
+
     var recording: RecordingWindow {
         RecordingWindow(opens: wasPlanned ? opens.boot : nil, closes: closes)
     }
