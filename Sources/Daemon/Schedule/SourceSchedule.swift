@@ -218,7 +218,7 @@ final class SourceSchedule: Sendable {
                 figures.off[name] = track.text(at: now.wall, trust)
             } else if let doubt = track.doubt {
                 figures.remarks[name] = doubt.text(name)
-            } else if let remark = trust.remark {
+            } else if trust == .counted, let remark = trust.remark {
                 figures.remarks[name] = "follows \(name.rawValue).schedule\(remark)"
             }
         }
