@@ -190,6 +190,7 @@ let package = Package(
         module("JSON", ["Host"]),
         module("StatusBoard", ["Host"], path: "Status/Board", exclude: [], small: true),
         module("Configuration", ["Host", "CTOML"], small: true),
+        module("Schedule", ["Host", "Configuration"], small: true),
         module("SQLite", ["CSQLite"]),
         module("Records", ["Host", "JSON"]),
         module(
@@ -248,7 +249,8 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule",
+                "CLinux",
             ],
             small: true
         ),
@@ -256,7 +258,7 @@ let package = Package(
             "Status",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "Setup", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "Schedule", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -273,8 +275,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup",
-                "Status", "Intake", "COpus", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "Schedule",
+                "Setup", "Status", "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -282,8 +284,8 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status",
-                "Intake",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule", "Setup",
+                "Status", "Intake",
                 "Field", "CLinux",
             ],
             small: true
@@ -299,7 +301,8 @@ let package = Package(
             name: "waypost",
             dependencies: [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Upload", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
+                "Audio", "Schedule", "Upload", "Setup", "Status", "Intake", "Field", "Daemon",
+                "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"],
@@ -364,6 +367,7 @@ let package = Package(
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host", "JSON"]),
         tests("StatusBoard", ["StatusBoard", "Host"]),
+        tests("Schedule", ["Schedule", "Configuration", "Host"]),
         tests(
             "Queue",
             [
@@ -417,7 +421,7 @@ let package = Package(
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
                 "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
-                "Audio", "Host", "StatusBoard", "CLinux",
+                "Audio", "Host", "Schedule", "StatusBoard", "CLinux",
             ]
         ),
         .target(

@@ -24,6 +24,8 @@ package final class RecordingSink: RecordSink {
     private let recent: [Sighting]
     private let lastEnd: Stamp?
     package let stoppedAt: Stamp?
+    private let missed: [DueTime]
+    private let presentWindow = Locked(RecordingWindow())
     private let room: @Sendable () -> Bool
     private let admitsSighting: @Sendable (Sighting) -> Bool
     private let admitsSegment: @Sendable (Segment) -> Bool
@@ -33,13 +35,14 @@ package final class RecordingSink: RecordSink {
         recent: [Sighting] = [],
         endOfSound: Stamp? = nil,
         stoppedAt: Stamp? = nil,
+        missed: [DueTime] = [],
         hasRoom: @escaping @Sendable () -> Bool = { true },
         sighting: @escaping @Sendable (Sighting) -> Bool = { _ in true },
         segment: @escaping @Sendable (Segment) -> Bool = { _ in true }
     ) {
         self.recent = recent
         lastEnd = endOfSound
-        self.stoppedAt = stoppedAt
+        (self.stoppedAt, self.missed) = (stoppedAt, missed)
         room = hasRoom
         admitsSighting = sighting
         admitsSegment = segment
@@ -85,4 +88,9 @@ package final class RecordingSink: RecordSink {
     package func end(run: Int64) { content.update { $0.ended.append(run) } }
     package var soundRefusal: Failure? { nil }
     package func endOfSound() -> Stamp? { lastEnd }
+    package func missedAudio() -> [DueTime] { missed }
+    package var window: RecordingWindow {
+        get { presentWindow.value }
+        set { presentWindow.update { $0 = newValue } }
+    }
 }
