@@ -249,7 +249,8 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule",
+                "CLinux",
             ],
             small: true
         ),
