@@ -59,8 +59,8 @@ struct RunEnd {
         }
         guard let stopped else {
             let from = Self.later(stamp, opens)
-            let tolerance = from.boot == opens ? Self.edge : .zero
-            return start.boot - from.boot > tolerance ? [gap(from, start, reason)] : []
+            let isOnTime = from.boot == opens && start.boot - from.boot <= Self.edge
+            return isOnTime ? [] : [gap(from, start, reason)]
         }
         let wasFailing = stopped.boot - stamp.boot > Self.slowestStop
         let before =

@@ -1,4 +1,5 @@
 // The schedules of all sources in a running gateway: time, position, and what each source is to do.
+import Audio
 import Host
 import Location
 import Queue
@@ -105,8 +106,10 @@ final class SourceSchedule: Sendable {
         if hasMoved { hasChanged.signal() }
     }
 
-    /// Returns the best known time: of this boot's clock if a source vouched for it, else the clock
-    /// as it is set, but not before the last known time. Nil if no time is known at all.
+    /// Returns the best known time; nil if none is known at all.
+    ///
+    /// It is that of this boot's clock if a source vouched for it, else the clock as it is set, but
+    /// not before the last known time.
     private func time(_ now: Stamp, _ known: WallTime?) -> (stamp: Stamp, trust: ClockTrust)? {
         if let right = queue.rightTime(at: now) {
             return (Stamp(boot: now.boot, wall: right), .vouched)
@@ -169,7 +172,9 @@ final class SourceSchedule: Sendable {
                     isRight: known != nil,
                     position: content.position
                 )
-                if name == .audio { content.missed += Self.windows(passed) }
+                if name == .audio, configuration.audio.isEnabled {
+                    content.missed += Self.windows(passed)
+                }
                 changes += passed
                 content.tracks[name] = track
             }
