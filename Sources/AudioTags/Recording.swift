@@ -50,14 +50,16 @@ package struct Recording: Sendable {
     /// Returns `<device>_<YYYYMMDDTHHMMSS.ffffff±hhmm>_<±lat±lon>.<type>`.
     ///
     /// Without a place its part is left out. The place is ISO 6709, annex H, in decimal degrees.
-    package func fileName(type: String) -> String {
+    /// `number`: of several files with one start; 1 is not written.
+    package func fileName(type: String, number: Int = 1) -> String {
         let local = (start + .seconds(offsetMinutes * 60)).rfc3339
         let digits = String(local.unicodeScalars.filter { $0 != "-" && $0 != ":" && $0 != "Z" })
         let zone = offset(separator: "")
         let position = place.map {
             "_\(degrees($0.latitude, 2, 5))\(degrees($0.longitude, 3, 5))"
         }
-        return "\(safe(device))_\(digits)000\(zone)\(position ?? "").\(type)"
+        let ending = number > 1 ? "_\(number)" : ""
+        return "\(safe(device))_\(digits)000\(zone)\(position ?? "")\(ending).\(type)"
     }
 
     /// Returns the start in local time with its offset, as ISO 8601 has it.

@@ -1,46 +1,83 @@
 // Puts the fields of a recording into a WAV, FLAC or Ogg Opus file.
 
-/// Adds metadata to whole files; the samples and packets stay byte for byte.
+/// Adds metadata to audio files; the samples and packets stay byte for byte.
 package enum TaggedFile {
-    /// Returns `file` with the fields in it, in the place of fields that it had.
+    /// Returns a whole `file` with the fields in it, in the place of comments that it had.
     ///
-    /// `type`: `wav`, `flac` or `ogg`. A file that is none, or of another type, is returned as it is.
+    /// `type`: `wav`, `flac` or `ogg`. A file that is not a complete one of that type is returned
+    /// unchanged.
     package static func tagged(
         _ file: [UInt8],
         type: String,
         _ fields: [(key: String, value: String)]
     ) -> [UInt8] {
-        let result: [UInt8]? =
-            switch type {
-            case "wav": wave(file, fields)
-            case "flac": flac(file, fields)
-            case "ogg": OggPage.tagged(file, vorbisComments(fields))
-            default: nil
-            }
-        return result ?? file
+        // Behind a `data` chunk of unknown length, a chunk would be audio.
+        guard type != "wav" || isWholeWave(file) else { return file }
+        let (first, last) = started(file, type: type, fields)
+        return first + last
+    }
+
+    /// Returns the beginning of a file with the fields in it, and the bytes that belong after the
+    /// file's end.
+    ///
+    /// `beginning`: all bytes before the audio at least.
+    package static func started(
+        _ beginning: [UInt8],
+        type: String,
+        _ fields: [(key: String, value: String)]
+    ) -> (first: [UInt8], last: [UInt8]) {
+        switch type {
+        case "wav": return wave(beginning, fields) ?? (beginning, [])
+        case "flac": return (flac(beginning, fields) ?? beginning, [])
+        case "ogg": return (OggPage.tagged(beginning, vorbisComments(fields)) ?? beginning, [])
+        default: return (beginning, [])
+        }
     }
 
     // MARK: WAV
 
-    /// Appends a chunk `guan` (GUANO 1.0, "Embedding in WAVE Files").
+    private static let riffHead = 12
+
+    /// Makes a chunk `guan` for the end (GUANO 1.0, "Embedding in WAVE Files").
     private static func wave(
-        _ file: [UInt8],
+        _ beginning: [UInt8],
         _ fields: [(key: String, value: String)]
-    ) -> [UInt8]? {
-        guard file.count >= 12, file.starts(with: "RIFF".utf8),
-            file[8..<12].elementsEqual("WAVE".utf8)
-        else { return nil }
+    ) -> (first: [UInt8], last: [UInt8])? {
+        guard let size = waveSize(beginning) else { return nil }
         var text = Array(fields.map { "\($0.key): \($0.value)\n" }.joined().utf8)
         if text.count % 2 > 0 { text.append(UInt8(ascii: " ")) }
-        // A chunk begins at an even place.
-        var tagged = file + (file.count % 2 > 0 ? [0] : [])
-        tagged += "guan".utf8
-        tagged += littleEndian(UInt32(text.count))
-        tagged += text
+        let chunk = Array("guan".utf8) + littleEndian(UInt32(text.count)) + text
         // The size in the header is limited to 4 GiB.
-        guard let size = UInt32(exactly: tagged.count - 8) else { return nil }
-        tagged.replaceSubrange(4..<8, with: littleEndian(size))
-        return tagged
+        guard size % 2 == 0, let whole = UInt32(exactly: size + chunk.count) else { return nil }
+        var first = beginning
+        first.replaceSubrange(4..<8, with: littleEndian(whole))
+        return (first, chunk)
+    }
+
+    /// Returns the number of bytes after the first eight, as the header says it.
+    private static func waveSize(_ file: [UInt8]) -> Int? {
+        guard file.count >= riffHead, file.starts(with: "RIFF".utf8),
+            file[8..<riffHead].elementsEqual("WAVE".utf8)
+        else { return nil }
+        return number(file, at: 4)
+    }
+
+    /// Returns whether chunks fill the file to its end, none of them GUANO's.
+    private static func isWholeWave(_ file: [UInt8]) -> Bool {
+        guard let size = waveSize(file), size == file.count - 8 else { return false }
+        var place = riffHead
+        while place < file.count {
+            guard place + 8 <= file.count, !file[place...].starts(with: "guan".utf8) else {
+                return false
+            }
+            let length = number(file, at: place + 4)
+            place += 8 + length + length % 2
+        }
+        return place == file.count
+    }
+
+    private static func number(_ file: [UInt8], at place: Int) -> Int {
+        (0..<4).reduce(0) { $0 | Int(file[place + $1]) << (8 * $1) }
     }
 
     // MARK: FLAC
