@@ -1,4 +1,4 @@
-// What is known of one recorded audio file, and its name.
+// One recorded audio file: when, where and how it was made, and its name.
 package import Host
 
 /// A recorded audio file: when, where and by which device it was made.

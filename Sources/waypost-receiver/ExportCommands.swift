@@ -93,8 +93,8 @@ struct CamtrapCommand: ParsableCommand {
         commandName: "camtrap-dp",
         abstract: "Write a Camtrap DP package: deployments, media, observations, failures.",
         discussion: """
-            A deployment ends where the device was moved (by 100 m), or its sample rate or format changed. Failures are the \
-            times that its effort calls failed, off or unknown. Observations are records with a scientific_name.
+            A deployment ends where the device was moved (by 100 m), or its schedule, sample rate or format changed. Failures \
+            are the times that its effort calls failed, off or unknown. Observations are records with a scientific_name.
             """
     )
 

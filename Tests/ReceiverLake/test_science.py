@@ -49,7 +49,10 @@ def wave(rate, number):
 
 
 class Device:
-    """A device that records from 04:00 to 10:00 each day: a short file each half hour."""
+    """A device that records from 04:00 to 10:00 each day, a short file each half hour, 1 min later each day as the sun would have it.
+
+    The ridge's window ends at 15:00 from its 19th day on.
+    """
 
     def __init__(self, name, days, faults=(), effort=True):
         self.name, self.days, self.faults, self.effort = name, days, faults, effort
@@ -58,7 +61,9 @@ class Device:
     def records(self, day):
         """The batches of a day: stream -> lines."""
         midnight = day * 86400
-        opens, closes = midnight + 4 * HOUR, midnight + 10 * HOUR
+        opens, closes = midnight + 4 * HOUR, midnight + 10 * HOUR + 60 * day
+        if self.name == "ridge.2" and day >= 18:
+            closes = midnight + 15 * HOUR
         lost = [fault for fault in self.faults if midnight <= fault[0] < midnight + 86400]
         batches = {site.SOUND: list(self.audio(day, opens, closes, lost)), site.PLACES: list(self.fixes(day))}
         if self.effort:
@@ -66,7 +71,7 @@ class Device:
         return {stream: lines for stream, lines in batches.items() if lines}
 
     def audio(self, day, opens, closes, lost):
-        for number, second in enumerate(range(opens, closes, HOUR // 2)):
+        for number, second in enumerate(range(opens, closes - 600, HOUR // 2)):
             if any(begin <= second < end for begin, end, _, _ in lost):
                 continue
             rate = 48000 if self.name == "ridge.2" and day >= 9 else 16000
@@ -190,17 +195,17 @@ class ScienceTests(unittest.TestCase):
         rows = self.table(package, "deployments")
         spans = {name: [(row["deploymentStart"], row["deploymentEnd"]) for row in rows if row["cameraID"] == name]
                  for name in ("lake-7", "ridge.2", "quiet")}
-        moved, changed = at(15 * 86400)[:19] + "Z", at(9 * 86400 + 5 * HOUR)[:19] + "Z"
+        moved, changed, scheduled = (at(second)[:19] + "Z" for second in (15 * 86400, 9 * 86400 + 5 * HOUR, 18 * 86400 + 10 * HOUR))
         first, last = at(0)[:19] + "Z", at(DAYS * 86400)[:19] + "Z"
         self.assertEqual(spans["lake-7"], [(first, moved), (moved, last)])
-        self.assertEqual(spans["ridge.2"], [(first, changed), (changed, last)])
+        self.assertEqual(spans["ridge.2"], [(first, changed), (changed, scheduled), (scheduled, last)])
         self.assertEqual(len(spans["quiet"]), 1)
         lake = [row for row in rows if row["cameraID"] == "lake-7"]
         self.assertEqual([round(float(row["latitude"]), 3) for row in lake], [46.46, 46.47])
         self.assertEqual({row["coordinateUncertainty"] for row in lake}, {"5"})
         self.assertEqual([row["timestampIssues"] for row in lake], ["false", "true"])
         ridge = [row for row in rows if row["cameraID"] == "ridge.2"]
-        self.assertEqual([row["deploymentComments"] for row in ridge], ["16000 Hz wav", "48000 Hz wav"])
+        self.assertEqual([row["deploymentComments"] for row in ridge], ["16000 Hz wav", "48000 Hz wav", "48000 Hz wav"])
         self.assertEqual({row["longitude"] for row in ridge}, {"-7.5000000"})
         # Each file lies in its deployment.
         ends = {row["deploymentID"]: (row["deploymentStart"], row["deploymentEnd"]) for row in rows}

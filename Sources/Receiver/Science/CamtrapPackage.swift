@@ -3,7 +3,7 @@ import AudioTags
 import Glibc
 import Host
 
-/// What a person says about a package.
+/// The facts about a package that only a person knows.
 package struct CamtrapRequest: Sendable {
     package var title: String?
     /// The name of the person or organisation behind it.

@@ -1,7 +1,7 @@
 // Deployments of Camtrap DP: a device at one place with one way of recording.
 import Host
 
-/// A stretch of a device's time without a change of position, sample rate or format.
+/// A stretch of a device's time without a change of position, schedule, sample rate or format.
 struct Deployment {
     var device: String
     /// Milliseconds since 1970.
@@ -13,7 +13,7 @@ struct Deployment {
     var place: SitePlace
     /// Metres; nil if not known.
     var uncertainty: Int?
-    /// Such as `16000 Hz flac`.
+    /// Sample rate and format: `16000 Hz flac`.
     var settings: String
     /// True if some of its recordings were not dated by a clock that was set.
     var hasClockIssue = false

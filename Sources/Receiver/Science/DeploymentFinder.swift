@@ -13,6 +13,8 @@ struct DeploymentFinder {
     private var last: Int64?
     /// When each way of recording began, in order.
     private var settings: [(time: Int64, text: String)] = []
+    /// When its schedule became another one.
+    private var schedules: [Int64] = []
     private var hours: [HourPlace] = []
     /// When recordings were made whose date is not certain.
     private var unsynced: [Int64] = []
@@ -29,9 +31,11 @@ struct DeploymentFinder {
     {
         var finder = Self(records, scope)
         try finder.readDays()
-        for interval in effort where interval.source == "audio" && interval.isDeployed {
+        let audio = effort.filter { $0.source == "audio" }
+        for interval in audio where interval.isDeployed {
             finder.extend(interval.from, interval.to)
         }
+        finder.schedules = ScheduleChanges.times(audio)
         return try finder.deployments()
     }
 
@@ -89,7 +93,9 @@ struct DeploymentFinder {
         guard given != nil || !hours.isEmpty else { throw UnknownPlace(device: records.device) }
         let starts = Set(
             [first]
-                + (moves() + settings.dropFirst().map(\.time)).filter { first < $0 && $0 < last }
+                + (moves() + schedules + settings.dropFirst().map(\.time)).filter {
+                    first < $0 && $0 < last
+                }
         )
         .sorted()
         return zip(starts, starts.dropFirst() + [last]).map { start, end in

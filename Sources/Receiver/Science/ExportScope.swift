@@ -1,4 +1,4 @@
-// What an export of the archive includes, and what it counted.
+// The scope of an export of the archive, and its counts.
 package import Host
 
 /// The devices and the range of time of an export.
