@@ -127,7 +127,7 @@ class ScienceTests(unittest.TestCase):
         cls.addClassCleanup(cls.process.wait)
         cls.addClassCleanup(cls.process.kill)
         port = int(cls.process.stdout.readline().split("127.0.0.1:")[1].split(",")[0].split()[0].rstrip("/"))
-        connection = http.client.HTTPConnection("127.0.0.1", port)
+        cls.connection = connection = http.client.HTTPConnection("127.0.0.1", port)
         cls.addClassCleanup(connection.close)
         for device in (LAKE, RIDGE, QUIET):
             for day in range(device.days):
@@ -152,7 +152,8 @@ class ScienceTests(unittest.TestCase):
 
     def package(self, *arguments):
         out = self.out()
-        self.export("camtrap-dp", "--out", out, "--position", "ridge.2=47,-7.5", "--position", "quiet=0.5,0", *arguments)
+        devices = [] if "--device" in arguments else [word for name in ("lake-7", "ridge.2", "quiet") for word in ("--device", name)]
+        self.export("camtrap-dp", "--out", out, "--position", "ridge.2=47,-7.5", "--position", "quiet=0.5,0", *devices, *arguments)
         return out
 
     def validate(self, package):
@@ -263,9 +264,30 @@ class ScienceTests(unittest.TestCase):
             self.assertEqual(found["own"]["Microphone"], "hw:1,0")
             self.assertIn(found["own"]["Record ID"], LAKE.sounds)
 
+    def test_hostile_device_spoils_only_its_own_rows(self):
+        files = [json.dumps({"id": f"twin{number}", "timestamp_start": at(100), "duration": 1e300, "audio_data": base64.b64encode(wave(8000, number)).decode(),
+                             "audio_format": "wav", "sample_rate": 1e18, "device": "\n=1+1,\"", "clock": "synced"}) for number in range(3)]
+        fakes = [json.dumps({"id": f"fake{number}", "timestamp": at(200 + number), "audio_file": name, "clock": "synced"})
+                 for number, name in enumerate(("../../../../etc/passwd", ".receiver.sqlite", "a/b.wav", "x" * 300 + ".wav"))]
+        lies = [json.dumps({"id": "lie", "timestamp": at(300), "source": "audio", "state": "recorded", "from": "0001-01-01T00:00:00Z", "to": "0001-01-01T06:00:00Z"}),
+                json.dumps({"id": "turned", "timestamp": at(300), "source": "audio", "state": "failed", "from": at(300), "to": at(200)}),
+                json.dumps({"id": "long", "timestamp": at(100), "source": "audio", "state": "off", "from": at(100), "to": "9999-12-31T23:59:59Z"})]
+        birds = [json.dumps({"id": "bird", "timestamp": at(100), "scientific_name": "a\r\nb,\"c\"", "confidence": 2, "duration_s": -1})]
+        for stream, lines in ((site.SOUND, files), (site.SOUND, fakes), ("waypost_effort", lies), ("birds", birds)):
+            site.post(self.connection, "hostile", stream, f"hostile-{stream}-{len(lines)}", lines)
+        out = self.out()
+        self.export("camtrap-dp", "--out", out, "--device", "hostile", "--position", "hostile=-90,180")
+        self.assertEqual(self.validate(out), [])
+        self.assertEqual(len(self.table(out, "media")), 3)
+        contents = {path.read_bytes()[44:100] for path in (out / "media").iterdir()}
+        self.assertEqual(contents, {wave(8000, number)[44:100] for number in range(3)})
+        deployment, = self.table(out, "deployments")
+        self.assertEqual(deployment["deploymentStart"], at(100)[:19] + "Z")
+        self.assertEqual(len(self.table(out, "failures")), 1)
+
     def test_what_cannot_be_is_said_and_writes_nothing(self):
         out = self.out()
-        told = self.export("camtrap-dp", "--out", out, status=1)
+        told = self.export("camtrap-dp", "--out", out, "--device", "ridge.2", "--device", "quiet", status=1)
         self.assertIn("--position quiet=LAT,LON --position ridge.2=LAT,LON", told)
         self.assertFalse(out.exists() and any(out.iterdir()))
         self.assertIn("no records of the device lake-8", self.export("audio", "--out", out, "--device", "lake-8", status=1))

@@ -127,6 +127,7 @@ package final class CamtrapPackage {
         if !sounds.isEmpty { progress("\(device.records.device) \(date): \(sounds.count) files") }
         var places = try DevicePlaces(device.records, date, scope)
         var written: [ArchivedSound] = []
+        copy.beginDay()
         for sound in sounds {
             guard let deployment = device.deployments.last(where: { $0.start <= sound.chunk.start })
             else { continue }

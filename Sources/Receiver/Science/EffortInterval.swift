@@ -13,7 +13,9 @@ struct EffortInterval {
     /// Nil if the record is not an interval.
     init?(_ record: RecordLine) {
         guard let source = record.text("source"), let state = record.text("state"),
-            let from = record.time("from"), let to = record.time("to"), from < to
+            let from = record.time("from"), let to = record.time("to"), from < to,
+            // So the server has checked that it does not lie in the future.
+            from == record.time("timestamp")
         else { return nil }
         (self.source, self.state, self.from, self.to) = (source, state, from, to)
         reason = record.text("reason") ?? ""

@@ -18,11 +18,7 @@ final class ExportFolder {
     init(_ path: String, data: String) throws {
         try BackupFolder.expectApart(path, data)
         if mkdir(path, 0o750) != 0, errno != EEXIST { throw Trouble("mkdir", path) }
-        do throws(SystemError) {
-            folder = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
-        } catch {
-            throw Trouble("\(error)")
-        }
+        folder = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
         let names = try FileManager.default.contentsOfDirectory(atPath: path)
         guard Set(names).isSubset(of: ["lost+found"]) else {
             throw Trouble("\(path) is not empty; name a new or an empty folder with --out")
@@ -56,6 +52,9 @@ final class ExportFolder {
     }
 
     fileprivate func name(_ name: String) throws {
+        guard faccessat(folder.number, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 else {
+            throw Trouble("\(path)/\(name) was written twice; export fewer devices or days")
+        }
         guard renameat(folder.number, name + Self.unfinished, folder.number, name) == 0 else {
             throw Trouble("rename", "\(path)/\(name)")
         }

@@ -34,6 +34,7 @@ package struct SoundExport {
                 guard !sounds.isEmpty else { continue }
                 progress("\(records.device) \(date): \(sounds.count) files")
                 var places = try DevicePlaces(records, date, scope)
+                copy.beginDay()
                 for sound in sounds {
                     let name = copy.name(of: sound, places.recording(of: sound))
                     try copy.write(sound, places.recording(of: sound), to: name, &outcome)
@@ -79,6 +80,9 @@ struct SoundCopy {
     init(_ directory: String, _ folder: ExportFolder, prefix: String) {
         (self.directory, self.folder, self.prefix) = (directory, folder, prefix)
     }
+
+    /// Forgets the names of another device's or day's files, which differ from the next ones.
+    mutating func beginDay() { names = UsedNames() }
 
     /// Returns a new file's name.
     mutating func name(of sound: ArchivedSound, _ recording: Recording) -> String {
