@@ -57,8 +57,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
-        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "MQTT", "Setup", "Status", "Intake",
-        "Field", "Daemon", "Queue", "Records", "Proxy",
+        "Beacons", "Location", "AudioFiles", "AudioTags", "Upload", "HTTP", "MQTT", "Setup",
+        "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
