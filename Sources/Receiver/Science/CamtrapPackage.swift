@@ -137,7 +137,10 @@ package final class CamtrapPackage {
             }
             let recording = places.recording(of: sound)
             let path = copy.name(of: sound, recording)
-            if !request.tablesOnly { try copy.write(sound, recording, to: path, &outcome) }
+            // It may be deleted at any time.
+            if !request.tablesOnly, try !copy.write(sound, recording, to: path, &outcome) {
+                continue
+            }
             try addMedia(sound, deployment, path)
             written.append(sound)
         }

@@ -94,21 +94,23 @@ struct SoundCopy {
         fileKind("\(directory)/\(sound.path)") == S_IFREG
     }
 
-    /// Writes the file, or counts it as missing.
+    /// Writes the file; returns false, and counts it as missing, if it was deleted.
+    @discardableResult
     func write(
         _ sound: ArchivedSound,
         _ recording: Recording,
         to name: String,
         _ outcome: inout ScienceOutcome
-    ) throws {
+    ) throws -> Bool {
         guard let bytes = try read(sound.path) else {
             outcome.missing += 1
-            return
+            return false
         }
         let file = TaggedFile.tagged(bytes, type: sound.type, recording.guano)
         try folder.write(file, to: name)
         outcome.files += 1
         outcome.bytes += Int64(file.count)
+        return true
     }
 
     /// Reads a file of the archive; nil if there is none.
