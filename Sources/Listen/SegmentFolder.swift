@@ -20,14 +20,16 @@ final class SegmentFolder {
     /// Throws a `Failure` if none of them is in memory and writable.
     init(environment: [String: String]) throws {
         let candidates = [environment["XDG_RUNTIME_DIR"], "/dev/shm"].compactMap { $0 }
-        let made = candidates.filter(Self.isInMemory).lazy.compactMap(Self.make).first
-        guard let made else {
-            throw Failure(
-                "no folder in memory for the segments: \(candidates.joined(separator: ", ")) "
-                    + "cannot be used; set XDG_RUNTIME_DIR to a writable folder on a tmpfs"
-            )
+        // A lazy `compactMap` would make a folder twice.
+        for folder in candidates where Self.isInMemory(folder) {
+            guard let made = Self.make(in: folder) else { continue }
+            (path, lock) = made
+            return
         }
-        (path, lock) = made
+        throw Failure(
+            "no folder in memory for the segments: \(candidates.joined(separator: ", ")) "
+                + "cannot be used; set XDG_RUNTIME_DIR to a writable folder on a tmpfs"
+        )
     }
 
     deinit {
