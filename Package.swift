@@ -224,6 +224,7 @@ let package = Package(
             path: "Adapters/Audio"
         ),
         module("AudioFiles", ["COgg"]),
+        module("AudioTags", ["Host"], small: true),
         module(
             "HTTP",
             ["Host", "JSON", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
@@ -281,8 +282,8 @@ let package = Package(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "Setup",
-                "Status", "Intake", "COpus", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "AudioTags",
+                "Setup", "Status", "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -299,8 +300,8 @@ let package = Package(
         module(
             "Receiver",
             [
-                "Host", "JSON", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CZlib", "CZstd",
-                "CCrypto",
+                "Host", "JSON", "SQLite", "HTTP", "AudioTags", "CLinux", "CMicrohttpd", "CZlib",
+                "CZstd", "CCrypto",
             ]
         ),
         .executableTarget(
@@ -406,6 +407,7 @@ let package = Package(
             ]
         ),
         tests("AudioFiles", ["AudioFiles", "COpus", "COgg"]),
+        tests("AudioTags", ["AudioTags", "AudioFiles", "Host"]),
         tests(
             "Upload",
             [
