@@ -271,6 +271,14 @@ let package = Package(
             small: true
         ),
         module(
+            "Listen",
+            [
+                "Host", "JSON", "StatusBoard", "Configuration", "Records", "Audio", "AudioFiles",
+                "Setup", "Status", "Intake", "CLinux",
+            ],
+            small: true
+        ),
+        module(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
@@ -284,7 +292,7 @@ let package = Package(
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status",
-                "Intake",
+                "Intake", "Listen",
                 "Field", "CLinux",
             ],
             small: true
@@ -300,7 +308,7 @@ let package = Package(
             name: "waypost",
             dependencies: [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Upload", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
+                "Upload", "Setup", "Status", "Intake", "Listen", "Field", "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"],
@@ -380,6 +388,7 @@ let package = Package(
                 "CLinux",
             ]
         ),
+        tests("Listen", ["Listen", "Records", "Host", "StatusBoard"]),
         tests("Proxy", ["Proxy", "Records", "Host", "StatusBoard", "CLinux"]),
         tests(
             "Location",

@@ -1,9 +1,11 @@
 // The gateway: its parts, and the order in which they start and stop.
+import Audio
 import CLinux
 import Field
 import Glibc
 import Host
 import Intake
+import Listen
 import Queue
 import Records
 import Setup
@@ -28,6 +30,8 @@ package final class Gateway: Sendable {
     let intake: IntakeService
     /// Receives the messages of an MQTT broker.
     let subscriber: SubscriberService
+    /// Gives the recording to programs that listen.
+    let listen: ListenService
     let door: EarlyControlServer
     /// Writes files to disks other than the queue's, which may hang.
     let aside: Worker
@@ -100,8 +104,10 @@ package final class Gateway: Sendable {
             deviceID: deviceID,
             version: settings.version,
             environment: settings.environment,
-            log: settings.log
+            log: settings.log,
+            sound: try SoundTap()
         )
+        listen = ListenService(context, directory: configuration.runtimeDirectory)
         let services = try Services(context, configuration) { signals.wasEnrolled.signal() }
         self.services = services
         intake = IntakeService(
@@ -185,11 +191,13 @@ package final class Gateway: Sendable {
         services.apply(settings.configuration)
         try intake.declare(settings.configuration.userStreams)
         try subscriber.declare(settings.configuration)
+        listen.declare(isEnabled: settings.configuration.audio.isEnabled)
         try startControl()
         let reloader = Reloader(
             services: services,
             intake: intake,
             subscriber: subscriber,
+            listen: listen,
             context: context,
             service: service,
             signals: signals,

@@ -15,6 +15,7 @@ final class QueueSink: RecordSink {
     /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
     let tap: AdvertisementTap?
+    let soundTap: SoundTap?
     private let queue: Queue
     /// The values to be published live; nil while nothing is.
     private let live: StateBox<LiveTap?>
@@ -42,12 +43,13 @@ final class QueueSink: RecordSink {
         live: StateBox<LiveTap?> = StateBox(nil),
         isOnTrial: Bool = false,
         tap: AdvertisementTap? = nil,
+        sound: SoundTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
     ) {
         (self.queue, self.live) = (queue, live)
         self.target = target
-        self.tap = tap
+        (self.tap, soundTap) = (tap, sound)
         self.onWarning = onWarning
         self.onTime = onTime
         before = target.state.value
@@ -130,7 +132,12 @@ final class QueueSink: RecordSink {
     var hasRoom: Bool { queue.hasRoom }
     func recentReadings() -> [Sighting] { queue.recentReadings() }
 
-    func note(place fix: Fix) { pass(()) { _ in queue.note(place: fix) } }
+    func note(place fix: Fix) {
+        pass(()) { _ in
+            queue.note(place: fix)
+            soundTap?.place.update { $0 = fix }
+        }
+    }
     func note(time stamp: Stamp) { pass(()) { _ in onTime(stamp) } }
 
     func newRunID() -> Int64 { queue.newRunID() }

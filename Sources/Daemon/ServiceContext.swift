@@ -2,6 +2,7 @@
 import Host
 import Live
 import Queue
+import Records
 import Status
 import Upload
 
@@ -18,4 +19,6 @@ struct ServiceContext: Sendable {
     let log: Log
     /// The values to be published live; nil while nothing is.
     let live = StateBox<LiveTap?>(nil)
+    /// Recorded audio, for programs that listen.
+    let sound: SoundTap
 }

@@ -17,6 +17,8 @@ package protocol RecordSink: AnyObject, Sendable {
 
     /// Takes each advertisement as received, before filter and throttle; nil if nobody wants them.
     var tap: AdvertisementTap? { get }
+    /// Takes recorded audio, beside the queue; nil if nobody can listen.
+    var soundTap: SoundTap? { get }
 
     /// Whether a source that can wait (a replay) may continue.
     var hasRoom: Bool { get }
@@ -44,4 +46,5 @@ package protocol RecordSink: AnyObject, Sendable {
 extension RecordSink {
     package var stoppedAt: Stamp? { nil }
     package var tap: AdvertisementTap? { nil }
+    package var soundTap: SoundTap? { nil }
 }

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import Records
 import StatusBoard
 import Support
 import Testing
@@ -45,7 +46,8 @@ import Status
             deviceID: "d",
             version: "1",
             environment: [:],
-            log: Log(level: .error)
+            log: Log(level: .error),
+            sound: try SoundTap()
         )
         let isEnrolled = Locked(false)
         let uploads = try Uploads(context, configuration) { isEnrolled.update { $0 = true } }

@@ -24,6 +24,7 @@ package final class RecordingSink: RecordSink {
     private let recent: [Sighting]
     private let lastEnd: Stamp?
     package let stoppedAt: Stamp?
+    package let soundTap: SoundTap?
     private let room: @Sendable () -> Bool
     private let admitsSighting: @Sendable (Sighting) -> Bool
     private let admitsSegment: @Sendable (Segment) -> Bool
@@ -33,13 +34,14 @@ package final class RecordingSink: RecordSink {
         recent: [Sighting] = [],
         endOfSound: Stamp? = nil,
         stoppedAt: Stamp? = nil,
+        tap: SoundTap? = nil,
         hasRoom: @escaping @Sendable () -> Bool = { true },
         sighting: @escaping @Sendable (Sighting) -> Bool = { _ in true },
         segment: @escaping @Sendable (Segment) -> Bool = { _ in true }
     ) {
         self.recent = recent
         lastEnd = endOfSound
-        self.stoppedAt = stoppedAt
+        (self.stoppedAt, soundTap) = (stoppedAt, tap)
         room = hasRoom
         admitsSighting = sighting
         admitsSegment = segment
