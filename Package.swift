@@ -190,6 +190,7 @@ let package = Package(
         module("JSON", ["Host"]),
         module("StatusBoard", ["Host"], path: "Status/Board", exclude: [], small: true),
         module("Configuration", ["Host", "CTOML"], small: true),
+        module("Schedule", ["Host", "Configuration"], small: true),
         module("SQLite", ["CSQLite"]),
         module("Records", ["Host", "JSON"]),
         module(
@@ -249,7 +250,8 @@ let package = Package(
             "Setup",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule",
+                "CLinux",
             ],
             small: true
         ),
@@ -257,7 +259,7 @@ let package = Package(
             "Status",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "Setup", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "Schedule", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -283,7 +285,7 @@ let package = Package(
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "AudioTags",
-                "Setup", "Status", "Intake", "COpus", "CLinux",
+                "Schedule", "Setup", "Status", "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -291,8 +293,8 @@ let package = Package(
             "Daemon",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Setup", "Status",
-                "Intake", "Listen",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule", "Setup",
+                "Status", "Intake", "Listen",
                 "Field", "CLinux",
             ],
             small: true
@@ -308,7 +310,8 @@ let package = Package(
             name: "waypost",
             dependencies: [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Upload", "Setup", "Status", "Intake", "Listen", "Field", "Daemon", "CLinux",
+                "Audio", "Schedule", "Upload", "Setup", "Status", "Intake", "Listen", "Field",
+                "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"],
@@ -373,6 +376,7 @@ let package = Package(
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host", "JSON"]),
         tests("StatusBoard", ["StatusBoard", "Host"]),
+        tests("Schedule", ["Schedule", "Configuration", "Host"]),
         tests(
             "Queue",
             [
@@ -428,7 +432,7 @@ let package = Package(
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
                 "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
-                "Audio", "Host", "StatusBoard", "CLinux",
+                "Audio", "Host", "Schedule", "StatusBoard", "CLinux",
             ]
         ),
         .target(

@@ -101,6 +101,7 @@ package final class Gateway: Sendable {
             budget: DayBudget(queue, clock: clock),
             clock: clock,
             clockWatch: clockWatch,
+            schedule: try SourceSchedule(queue, board, clock: clock, log: settings.log),
             deviceID: deviceID,
             version: settings.version,
             environment: settings.environment,
@@ -189,6 +190,8 @@ package final class Gateway: Sendable {
         let clockWatch = context.clockWatch
         let clockThread = try StoppableThread("clock") { clockWatch.run(until: $0) }
         services.apply(settings.configuration)
+        let sources = services
+        let scheduleThread = try StoppableThread("schedule") { sources.followSchedules(until: $0) }
         try intake.declare(settings.configuration.userStreams)
         try subscriber.declare(settings.configuration)
         listen.declare(isEnabled: settings.configuration.audio.isEnabled)
@@ -209,10 +212,10 @@ package final class Gateway: Sendable {
             grid: TimerGrid(interval: healthInterval),
             clock: context.clock,
             leeway: .seconds(1),
-            handler: healthHandler(supervisor(clockThread, reloadThread))
+            handler: healthHandler(supervisor(clockThread, reloadThread, scheduleThread))
         )
         running.update {
-            $0.threads = [clockThread, reloadThread]
+            $0.threads = [clockThread, reloadThread, scheduleThread]
             $0.health = health
         }
         door.hasStarted()
@@ -344,6 +347,7 @@ package final class Gateway: Sendable {
                 context.board.upload.subscribe { _ in control.changed() },
                 context.queue.storage.subscribe { _ in control.changed() },
                 context.clockWatch.board.subscribe { _ in control.changed() },
+                context.board.schedule.subscribe { _ in control.changed() },
             ]
         running.update { $0.subscriptions += subscriptions }
     }

@@ -10,7 +10,13 @@ extension Gateway {
     /// Subscribes to all states of the board; ends when the result is released.
     func observe() -> [Subscription] {
         context.board.sources.map { tellOpening($0.key, $0.value) }
-            + [tellUploadFailures(), tellSyncs(), tellStorage()]
+            + [tellUploadFailures(), tellSyncs(), tellStorage(), wakeSchedule()]
+    }
+
+    /// Has the schedules looked at after each step and sync of the clock.
+    private func wakeSchedule() -> Subscription {
+        let schedule = context.schedule
+        return context.clockWatch.board.subscribe { _ in schedule.hasChanged.signal() }
     }
 
     /// Logs each device that a source opens (`debug`).

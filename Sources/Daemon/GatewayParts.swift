@@ -10,7 +10,8 @@ extension Gateway {
     /// Makes the supervisor of all threads that may hang.
     func supervisor(
         _ clockThread: StoppableThread,
-        _ reloadThread: StoppableThread
+        _ reloadThread: StoppableThread,
+        _ scheduleThread: StoppableThread
     ) -> Supervisor {
         let (intake, subscriber, wasEnrolled) = (intake, subscriber, signals.wasEnrolled)
         var parts = SourceName.allCases.map { services.part($0, sourceWatch) }
@@ -22,6 +23,8 @@ extension Gateway {
         if let control = door.plane {
             parts.append(.of(control.thread, "control") { control.ask() })
         }
+        // Not woken: it waits for its next change, and for sources, which are checked themselves.
+        parts.append(Supervisor.Part(name: "schedule", word: { scheduleThread.life.word }))
         // The wake-up also retries the start of parts that could not be started.
         parts.append(.of(reloadThread, "reload") { wasEnrolled.signal() })
         return Supervisor(

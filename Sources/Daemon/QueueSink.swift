@@ -21,6 +21,8 @@ final class QueueSink: RecordSink {
     private let live: StateBox<LiveTap?>
     private let onWarning: @Sendable (String) -> Void
     private let onTime: @Sendable (Stamp) -> Void
+    private let schedule: SourceSchedule?
+    private let recording = Mutex(RecordingWindow())
     private let gate = Mutex(Gate())
     /// The previous run hung: the board shows that until this run has worked for a while.
     private let isOnTrial: Atomic<Bool>
@@ -45,13 +47,15 @@ final class QueueSink: RecordSink {
         tap: AdvertisementTap? = nil,
         sound: SoundTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
-        onTime: @escaping @Sendable (Stamp) -> Void = { _ in }
+        onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
+        schedule: SourceSchedule? = nil
     ) {
         (self.queue, self.live) = (queue, live)
         self.target = target
         (self.tap, soundTap) = (tap, sound)
         self.onWarning = onWarning
         self.onTime = onTime
+        self.schedule = schedule
         before = target.state.value
         audioMemo = AudioMemo(queue)
         self.isOnTrial = Atomic(isOnTrial)
@@ -136,6 +140,7 @@ final class QueueSink: RecordSink {
         pass(()) { _ in
             queue.note(place: fix)
             soundTap?.place.update { $0 = fix }
+            schedule?.note(place: fix)
         }
     }
     func note(time stamp: Stamp) { pass(()) { _ in onTime(stamp) } }
@@ -157,53 +162,31 @@ final class QueueSink: RecordSink {
     }
 
     var soundRefusal: Failure? { queue.soundRefusal }
-    func endOfSound() -> Stamp? { audioMemo == .off ? nil : queue.endOfSound() }
+    func endOfSound() -> Stamp? { lastAudio.end }
+    func missedAudio() -> [DueTime] { lastAudio.missed + (schedule?.takeMissed() ?? []) }
 
-    var stoppedAt: Stamp? {
-        if case .stopped(let stamp) = audioMemo { stamp } else { nil }
-    }
-}
-
-/// A memo in the queue about the audio source.
-enum AudioMemo: Equatable, Sendable {
-    /// It runs, or ended without having been asked to.
-    case on
-    /// It is switched off: missing audio is not a gap.
-    case off
-    /// It was stopped on purpose, and will start again.
-    case stopped(Stamp)
-
-    private static let name = "audio"
-
-    /// Reads the memo; nil if there is none.
-    ///
-    /// It was written in the same boot as the newest audio if there is any of this boot, because
-    /// `on` goes with the first commit of a run.
-    init?(_ queue: Queue) {
-        let parts = (queue.remembered(Self.name) ?? "").split(separator: " ")
-        switch parts.first {
-        case "on": self = .on
-        case "off": self = .off
-        case "stopped":
-            let numbers = parts.dropFirst().compactMap { Int64($0) }
-            guard numbers.count == 2 else { return nil }
-            self = .stopped(
-                Stamp(
-                    boot: BootInstant(nanoseconds: numbers[0]),
-                    wall: WallTime(milliseconds: numbers[1])
-                )
-            )
-        default: return nil
+    /// When audio was last recorded, if something is missing since then, and the closed windows in
+    /// which it is.
+    private var lastAudio: (end: Stamp?, missed: [DueTime]) {
+        let known = [queue.endOfSound(), audioMemo?.due].compactMap { $0 }
+        guard let end = known.max(by: { $0.boot < $1.boot }) else { return (nil, []) }
+        switch audioMemo?.state {
+        case .off: return (nil, [])
+        case .stopped, nil: return (end, [])
+        case .closed(let stamp):
+            return (nil, stamp.boot > end.boot ? [DueTime(from: end, to: stamp)] : [])
+        // The process died.
+        case .on: return schedule?.due(since: end) ?? (end, [])
         }
     }
 
-    func keep(in queue: Queue) {
-        let text =
-            switch self {
-            case .on: "on"
-            case .off: "off"
-            case .stopped(let stamp): "stopped \(stamp.boot.nanoseconds) \(stamp.wall.milliseconds)"
-            }
-        queue.remember(Self.name, text)
+    var stoppedAt: Stamp? {
+        if case .stopped(let stamp)? = audioMemo?.state { stamp } else { nil }
+    }
+
+    /// The window of the source's schedule; set by `Services`.
+    var window: RecordingWindow {
+        get { recording.withLock { $0 } }
+        set { recording.withLock { $0 = newValue } }
     }
 }

@@ -13,6 +13,7 @@ struct ServiceContext: Sendable {
     let budget: DayBudget
     let clock: any HostClock
     let clockWatch: ClockMonitor
+    let schedule: SourceSchedule
     let deviceID: String
     let version: String
     let environment: [String: String]

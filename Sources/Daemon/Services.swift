@@ -1,9 +1,7 @@
 // Starts, stops and restarts the sources and the uploader as the configuration says.
-import Audio
 import Field
 import Host
 import Live
-import Queue
 import Records
 import Setup
 import Status
@@ -15,9 +13,9 @@ final class Services: Sendable {
     /// The time that a part has to stop before it is abandoned.
     static let stopLimit = StoppableThread.stopLimit
     /// The time that a change waits for the previous one to end.
-    private static let turnLimit = Duration.seconds(5)
+    static let turnLimit = Duration.seconds(5)
 
-    private struct State: Sendable {
+    struct State: Sendable {
         var configuration: Configuration
         var sources: [SourceName: SourceRun] = [:]
         var uploads: Uploads?
@@ -34,10 +32,10 @@ final class Services: Sendable {
         var isStopped = false
     }
 
-    private let context: ServiceContext
-    private let state: StateBox<State>
+    let context: ServiceContext
+    let state: StateBox<State>
     /// Held while something is started or stopped: one change at a time.
-    private let turn: Turn
+    let turn: Turn
     private let whenEnrolled: @Sendable () -> Void
 
     /// Creates the services; nothing runs yet.
@@ -68,7 +66,7 @@ final class Services: Sendable {
     var whyNotCollecting: String? { state.value.whyNot }
 
     /// Reads from the disk why nothing is collected yet.
-    private static func readWhyNotCollecting(_ state: State) -> String? {
+    static func readWhyNotCollecting(_ state: State) -> String? {
         if let target = state.configuration.upload.target, state.acceptedBy == target { return nil }
         return state.configuration.whyNotCollecting
     }
@@ -99,7 +97,9 @@ final class Services: Sendable {
     func apply(_ configuration: Configuration, isReload: Bool = false) -> [String] {
         let changed: [String]? = turn.take {
             guard !state.value.isStopped else { return [] }
+            let before = state.value.configuration.schedules
             state.update { $0.configuration = configuration }
+            if configuration.schedules != before { context.schedule.hasChanged.signal() }
             return (changeUploads() ? ["upload"] : []) + (changeLive() ? ["mqtt"] : [])
                 + (changeProxy(isReload) ? ["proxy"] : [])
                 + changeSources().map(\.rawValue)
@@ -170,44 +170,8 @@ final class Services: Sendable {
         return proxy != nil
     }
 
-    private func changeSources() -> [SourceName] {
-        let now = state.value
-        let why = Self.readWhyNotCollecting(now)
-        state.update { $0.whyNot = why }
-        context.board.whyNotCollecting.update { $0 = why }
-        var wanted: [SourceName: SourceSlice] = [:]
-        var resting: [SourceName: String] = [:]
-        for name in SourceName.allCases {
-            if let slice = SourceSlice(name, now.configuration) {
-                if let why { resting[name] = why } else { wanted[name] = slice }
-            } else {
-                resting[name] = "disabled in the configuration"
-            }
-        }
-        let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
-        planStop(of: Array(leaving.keys))
-        stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
-        context.board.resting.update { [resting] in $0 = resting }
-        // While audio is switched off, missing sound is not a gap.
-        if !now.configuration.audio.isEnabled { AudioMemo.off.keep(in: context.queue) }
-        let coming = wanted.keys.filter { source($0) == nil }
-        for name in coming { start(wanted[name]) }
-        return SourceName.allCases.filter { leaving.keys.contains($0) || coming.contains($0) }
-    }
-
-    private func start(_ slice: SourceSlice?, isOnTrial: Bool = false) {
-        guard let slice else { return }
-        let board = context.board.sources[slice.name]
-        if tooManyHang(slice.name.rawValue, board) { return }
-        attempt(slice.name.rawValue, board) {
-            let tap = slice.isTapped ? state.value.tap : nil
-            let run = try SourceRun(slice, context, tap: tap, isOnTrial: isOnTrial)
-            state.update { $0.sources[slice.name] = run }
-        }
-    }
-
     /// Starts a part, or publishes why that failed: the board would still show its last state.
-    private func attempt<Value>(
+    func attempt<Value>(
         _ what: String,
         _ board: Publisher<Value>?,
         _ body: () throws -> Void
@@ -226,34 +190,6 @@ final class Services: Sendable {
         if case .error(failure, _)? = board?.state { return false }
         board?.failed(failure)
         return true
-    }
-
-    /// Restarts one source, and no other; returns why that failed, or nil.
-    ///
-    /// Waits at most `stopLimit` for the source to release its device.
-    func restart(_ name: SourceName) -> String? {
-        if let why = context.board.resting.value[name] {
-            return "\(name.rawValue) is not running: \(why)"
-        }
-        let isDone = restart(name, within: Self.stopLimit, isOnTrial: false)
-        guard let isDone else {
-            return "another start or stop is in progress and hangs; `waypost status` shows it"
-        }
-        return isDone ? nil : "\(name.rawValue) could not be started; `waypost status` says why"
-    }
-
-    /// Abandons a hung run of a source, and starts another.
-    func replace(_ name: SourceName) { _ = restart(name, within: .zero, isOnTrial: true) }
-
-    /// Restarts a source; returns nil if another change did not end in time.
-    private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool? {
-        turn.take(within: Self.turnLimit) {
-            guard !state.value.isStopped, let run = source(name) else { return false }
-            if !isOnTrial { planStop(of: [name]) }
-            stop([name], by: SystemClock().now() + limit)
-            start(run.slice, isOnTrial: isOnTrial)
-            return source(name) != nil
-        }
     }
 
     /// Abandons a hung uploader, and starts another.
@@ -300,13 +236,7 @@ final class Services: Sendable {
         return stopUploads(by: deadline) && liveEnded && sourcesEnded && proxyEnded
     }
 
-    /// Remembers that audio is missing from now on because of a stop that was asked for.
-    private func planStop(of names: [SourceName]) {
-        guard names.contains(.audio), source(.audio) != nil else { return }
-        AudioMemo.stopped(context.clock.stamp()).keep(in: context.queue)
-    }
-
-    @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
+    @discardableResult func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
         let runs = names.compactMap { source($0) }
         for run in runs { run.raise() }
         let ended = runs.map { run in
@@ -357,7 +287,9 @@ final class Services: Sendable {
     /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.
     private func word(_ name: SourceName) -> Heartbeat.Word? {
         if let run = source(name) { return run.life.word }
-        return context.board.resting.value[name] == nil ? left(name.rawValue).last?.word : nil
+        let isOff = context.board.schedule.state.value?.off[name] != nil
+        if isOff || context.board.resting.value[name] != nil { return nil }
+        return left(name.rawValue).last?.word
     }
 
     /// The heartbeat of the uploader, or of the abandoned one that prevents a new one.
@@ -386,7 +318,7 @@ final class Services: Sendable {
     /// Each start may leave one more hung thread behind; this limits recoveries, reloads and
     /// restarts by people together. The health timer retries (`apply`), and the failure is reported
     /// once.
-    private func tooManyHang<Value>(_ part: String, _ board: Publisher<Value>?) -> Bool {
+    func tooManyHang<Value>(_ part: String, _ board: Publisher<Value>?) -> Bool {
         let left = left(part)
         guard left.count > PartHealth.recoveries, let call = left.last?.word.call else {
             return false

@@ -28,6 +28,10 @@ struct SourceHealth: Sendable {
     }
 
     private(set) var absence: Absence?
+    /// When the source's schedule closed; nil while it is open.
+    private var closedAt: BootInstant?
+    /// The time of the present absence in which its schedule was closed.
+    private var closed = Duration.zero
     private(set) var report = SourceReport(device: "")
 
     /// Records a state of the board; returns true for the first failure of an absence.
@@ -47,6 +51,7 @@ struct SourceHealth: Sendable {
     }
 
     private mutating func begin(_ failure: Failure?, at stamp: Stamp) -> Bool {
+        if absence == nil { closed = .zero }
         var absence = absence ?? Absence(since: stamp, restarts: report.restarts)
         let isFirst = absence.failure == nil && failure != nil
         absence.failure = failure ?? absence.failure
@@ -66,18 +71,31 @@ struct SourceHealth: Sendable {
         if absence?.isTold == true { absence?.until = nil } else { absence = nil }
     }
 
+    /// Records whether its schedule is closed, in which time it is not absent.
+    ///
+    /// An absence goes on in the next window: a device that is missing in many short windows is
+    /// lost, too.
+    mutating func schedule(isOff: Bool, at now: BootInstant) {
+        if isOff {
+            closedAt = closedAt ?? now
+        } else if let start = closedAt {
+            closedAt = nil
+            closed += absence.map { max(.zero, now - max(start, $0.since.boot)) } ?? .zero
+        }
+    }
+
     /// Evaluates the absence at a health tick; `patience` is the time a source may need to start.
     ///
     /// An absence ends when the source has worked for that long, so that flapping counts once.
     mutating func judge(at now: BootInstant, patience: Duration) -> Verdict? {
-        guard var absence else { return nil }
+        guard var absence, closedAt == nil else { return nil }
         if let until = absence.until {
             guard now - until.boot >= patience else { return nil }
             self.absence = nil
             if absence.isTold { return .recovered(absence) }
             return absence.failure == nil ? nil : .brief(absence)
         }
-        guard !absence.isTold, now - absence.since.boot >= patience else { return nil }
+        guard !absence.isTold, now - absence.since.boot - closed >= patience else { return nil }
         absence.isTold = true
         self.absence = absence
         return .lost(absence)
@@ -93,6 +111,7 @@ final class SourceMonitor: Sendable {
     private let accept: @Sendable (Event) -> Void
     private let health: StateBox<[SourceName: SourceHealth]>
     private let subscriptions: [Subscription]
+    private let scheduling: Subscription
 
     /// `patience` is the health timer's interval.
     init(
@@ -109,6 +128,16 @@ final class SourceMonitor: Sendable {
         self.log = log
         self.accept = accept
         self.health = health
+        scheduling = board.schedule.subscribe { state in
+            let off = state.value?.off ?? [:]
+            health.update { all in
+                for name in SourceName.allCases {
+                    var source = all[name] ?? SourceHealth()
+                    source.schedule(isOff: off[name] != nil, at: clock.now())
+                    all[name] = source
+                }
+            }
+        }
         subscriptions = board.sources.map { name, publisher in
             publisher.subscribe { state in
                 let stamp = clock.stamp()

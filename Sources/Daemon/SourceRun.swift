@@ -40,22 +40,50 @@ enum SourceSlice: Sendable, Equatable {
     }
 }
 
+/// The settings and the window with which a source is to run.
+struct SourceOrder: Sendable {
+    var slice: SourceSlice
+    var window: DeviceWindow
+
+    /// Follows the schedule's order; nil if the source is not to run.
+    ///
+    /// `run` is the present run, which may go on for a moment when its window has closed.
+    init?(_ slice: SourceSlice, _ order: ScheduleOrder?, after run: SourceRun?) {
+        switch order {
+        case .run(let window): self.init(slice, window)
+        case .ends:
+            guard let run else { return nil }
+            self.init(slice, run.window)
+        case .rests, nil: return nil
+        }
+    }
+
+    init(_ slice: SourceSlice, _ window: DeviceWindow) {
+        (self.slice, self.window) = (slice, window)
+    }
+}
+
 /// A source from its start to its stop.
 final class SourceRun: Sendable {
     let slice: SourceSlice
     let sink: QueueSink
+    /// The window that it was started for.
+    let window: DeviceWindow
     private let source: any Source
     private let thread: StoppableThread
+    /// Whether its window has closed.
+    private let closed = StateBox(false)
 
     /// Starts the source's thread.
     ///
     /// `isOnTrial`: the previous run hung, and the board shows that until this run works.
     init(
-        _ slice: SourceSlice,
+        _ order: SourceOrder,
         _ context: ServiceContext,
         tap: AdvertisementTap?,
         isOnTrial: Bool = false
     ) throws {
+        let (slice, window) = (order.slice, order.window)
         let name = slice.name.rawValue
         let sink = QueueSink(
             context.queue,
@@ -68,10 +96,13 @@ final class SourceRun: Sendable {
                 context.board.errors.add(Failure(why), at: context.clock.now())
                 context.log.warning(name, ["why": why])
             },
-            onTime: { context.clockWatch.receiver(said: $0) }
+            onTime: { context.clockWatch.receiver(said: $0) },
+            schedule: context.schedule
         )
+        sink.window = window.recording
         let source = try Self.source(slice, sink, context)
-        self.slice = slice
+        if slice.name == .audio { AudioMemo(.on, due: window.due).keep(in: context.queue) }
+        (self.slice, self.window) = (slice, window)
         self.sink = sink
         self.source = source
         thread = try StoppableThread(name) { source.run(until: $0) }
@@ -89,9 +120,46 @@ final class SourceRun: Sendable {
         case .location(let settings):
             return try LocationAdapter(settings: settings, sink: sink, board: board, clock: clock)
         case .audio(let settings):
-            AudioMemo.on.keep(in: context.queue)
             return AudioAdapter(settings: settings, sink: sink, board: board, clock: clock)
         }
+    }
+
+    var hasClosed: Bool { closed.value }
+
+    /// The order for another run in its place.
+    var order: SourceOrder {
+        var window = window
+        window.closes = sink.window.closes
+        return SourceOrder(slice, window)
+    }
+
+    /// Returns true if a source as ordered needs another run.
+    ///
+    /// A schedule's change that only moves the window's end does not.
+    func differs(from order: SourceOrder?) -> Bool {
+        slice != order?.slice || window.opens != order?.window.opens
+    }
+
+    /// Takes the present end of its window, or ends its recording.
+    func obey(_ order: ScheduleOrder?, _ context: ServiceContext) {
+        switch order {
+        case .run(let window) where window.opens == self.window.opens:
+            sink.window.closes = window.closes
+        case .run(let next):
+            // The gateway was suspended or busy, and did not see the window's end.
+            guard let closes = sink.window.closes, closes <= next.opens.boot else { return }
+            close(at: next.opens.advanced(by: closes - next.opens.boot), context)
+        case .ends(let end), .rests(let end): close(at: end, context)
+        case nil: break
+        }
+    }
+
+    /// Ends its recording at this time; the audio until then is still read.
+    private func close(at end: Stamp, _ context: ServiceContext) {
+        guard !closed.replace(with: true) else { return }
+        sink.window.closes = end.boot
+        guard slice.name == .audio else { return }
+        AudioMemo(.closed(end), due: window.due).keep(in: context.queue)
     }
 
     /// The heartbeat of its thread.

@@ -11,6 +11,7 @@ import Synchronization
 /// writer. The writer's loop and the maintenance use its internal state; the loop does not own it.
 package final class Queue: Sendable {
     let settings: QueueSettings
+    package var bootID: String { settings.bootID }
     let mailbox = Mailbox<Job>(limit: QueueSettings.mailboxLimit)
     let maintenance: Maintenance
     /// Loaded while records reach the disk; an error otherwise.

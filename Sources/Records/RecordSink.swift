@@ -37,14 +37,43 @@ package protocol RecordSink: AnyObject, Sendable {
     func end(run: Int64)
     /// Why audio is not accepted now; nil if it is.
     var soundRefusal: Failure? { get }
-    /// Returns when the audio recorded before this start ended; nil if there is none.
+    /// Returns when the audio recorded before this start ended; nil if there is none, or if nothing
+    /// is missing since then.
     func endOfSound() -> Stamp?
     /// When the source was last stopped on purpose; nil if its last run ended otherwise.
     var stoppedAt: Stamp? { get }
+    /// Returns the times in earlier windows of its schedule for which audio is missing and was not
+    /// reported.
+    func missedAudio() -> [DueTime]
+    /// The time in which to record; it may change.
+    var window: RecordingWindow { get }
+}
+
+/// The time in which a source records; nil means without that limit.
+package struct RecordingWindow: Sendable, Equatable {
+    /// The start of a window for which the device was opened before.
+    package var opens: BootInstant?
+    package var closes: BootInstant?
+
+    package init(opens: BootInstant? = nil, closes: BootInstant? = nil) {
+        (self.opens, self.closes) = (opens, closes)
+    }
+}
+
+/// A time in which audio was due.
+package struct DueTime: Sendable, Equatable {
+    package var from: Stamp
+    package var to: Stamp
+
+    package init(from: Stamp, to: Stamp) {
+        (self.from, self.to) = (from, to)
+    }
 }
 
 extension RecordSink {
     package var stoppedAt: Stamp? { nil }
     package var tap: AdvertisementTap? { nil }
     package var soundTap: SoundTap? { nil }
+    package func missedAudio() -> [DueTime] { [] }
+    package var window: RecordingWindow { RecordingWindow() }
 }

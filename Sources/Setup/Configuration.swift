@@ -10,6 +10,7 @@ package import MQTT
 package import Proxy
 package import Queue
 package import Records
+package import Schedule
 package import Upload
 
 /// All settings, one property per section of the file (waypost.toml(5)).
@@ -22,6 +23,7 @@ package struct Configuration: Configurable {
     package var beacons = BeaconSettings()
     package var location = LocationSettings()
     package var audio = AudioSettings()
+    package var schedules = ScheduleSettings()
     package var storage = StorageSettings()
     package var streams = StreamNames()
     package var health = HealthSettings()
@@ -60,10 +62,22 @@ package struct Configuration: Configurable {
         Key("runtime_directory", \.runtimeDirectory, .path(limit: 90))
             .fixed(orBy: "RUNTIME_DIRECTORY")
             .says("Control socket; systemd's $RUNTIME_DIRECTORY wins over it.")
+        Key("schedule_offset", \.schedules.offset, .utcOffset)
+            .says("What the times of day in schedules are ahead of UTC; it has no summer time.")
         UploadSettings.keys.map { $0.within("upload", \.upload) }
         BeaconSettings.keys.map { $0.within("beacons", \.beacons) }
+        Key("beacons.schedule", \.schedules.beaconWindows, .windows)
+            .says("When to listen for beacons; always if it is empty.")
         LocationSettings.keys.map { $0.within("location", \.location) }
+        Key("location.fixed", optional: \.schedules.fixed, .position, example: .example)
+            .says(
+                "The site's position, for the sun and for files, where no GNSS receiver gives one."
+            )
         AudioSettings.keys.map { $0.within("audio", \.audio) }
+        Key("audio.schedule", \.schedules.audioWindows, .windows)
+            .says("When to record sound; always if it is empty.")
+        Key("audio.duty", optional: \.schedules.audioDuty, .duty, example: .example)
+            .says("The first part of each period, inside the windows, on a grid from midnight UTC.")
         StorageSettings.keys.map { $0.within("storage", \.storage) }
         StreamNames.keys.map { $0.within("streams", \.streams) }
         HealthSettings.keys.map { $0.within("health", \.health) }

@@ -13,6 +13,8 @@ package final class GatewayBoard: Sendable {
     package let listen = Publisher<ListenReport>()
     /// Why a source does not run: `disabled`, `waiting for enrolment`.
     package let resting = StateBox([SourceName: String]())
+    /// Which sources are off by their schedule.
+    package let schedule = Publisher<ScheduleFigures>()
     /// Why nothing is collected at all (the device is not enrolled); nil if collecting is allowed.
     package let whyNotCollecting = StateBox<String?>(nil)
     /// Changed configuration keys that take effect at the next start.

@@ -5,6 +5,7 @@ package import Host
 import Proxy
 package import Queue
 import Records
+import Schedule
 package import Setup
 package import StatusBoard
 package import Upload
@@ -78,6 +79,9 @@ package struct StatusCollector: Sendable {
             outputs: outputFigures,
             disk: stored?.disk,
             mqttIn: board.messagesIn.value,
+            schedule: board.schedule.state.value?.position.map {
+                .init(latitude: $0.latitude, longitude: $0.longitude)
+            },
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals
@@ -107,6 +111,11 @@ package struct StatusCollector: Sendable {
                 source.state = .disabled
                 source.reason = reason
                 source.ratePerS = 0
+            } else if let off = board.schedule.state.value?.off[name] {
+                (source.state, source.reason, source.code) = (.scheduledOff, off, nil)
+                source.ratePerS = 0
+            } else if source.state == .loaded {
+                source.reason = source.reason ?? board.schedule.state.value?.remarks[name]
             }
             // An audio record is a chunk, which only the queue can count.
             if name == .audio {

@@ -21,6 +21,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var disk: DiskFigures?
     /// Absent while no stream has a topic filter.
     package var mqttIn: MessagesIn?
+    /// Absent if no schedule follows the sun.
+    package var schedule: SchedulePlace?
     package var losses: [Loss] = []
     package var recentErrors: [RecentError] = []
     /// How often each error code was seen.
@@ -70,6 +72,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Source: Codable, Sendable, Equatable {
         package enum State: String, Codable, Sendable {
             case unknown, loading, loaded, error, disabled
+            /// Its schedule is closed, which is healthy.
+            case scheduledOff = "scheduled_off"
 
             /// A state that this version does not know is `unknown`.
             package init(from decoder: any Decoder) throws {
@@ -87,6 +91,12 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var restarts: Int = 0
         package var device: String = ""
         package var detail: String = ""
+    }
+
+    /// The position for which schedules compute the sun, to a hundredth of a degree.
+    package struct SchedulePlace: Codable, Sendable, Equatable {
+        package var latitude: Double
+        package var longitude: Double
     }
 
     package struct StreamFigures: Codable, Sendable, Equatable {

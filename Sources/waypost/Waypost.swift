@@ -24,7 +24,8 @@ struct Waypost: ParsableCommand {
             CommandGroup(
                 name: "Setup",
                 subcommands: [
-                    Enroll.self, DoctorCommand.self, DevicesCommand.self, Config.self,
+                    Enroll.self, DoctorCommand.self, DevicesCommand.self, ScheduleCommand.self,
+                    Config.self,
                 ]
             ),
             CommandGroup(

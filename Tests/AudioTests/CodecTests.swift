@@ -113,7 +113,7 @@ import Testing
         #expect(files[2].chunk.frames == 80_000)
     }
 
-    @Test(arguments: [8000, 11_050, 22_050, 44_100, 48_000, 96_000, 192_000])
+    @Test(arguments: [8000, 11_050, 22_050, 44_100, 48_000, 96_000, 192_000, 384_000])
     func flac_takesEveryRate(rate: Int) throws {
         let sound = sound(seconds: 5.5, rate: rate)
         let files = try SoundRig(.flac, rate: rate, chunk: .seconds(4)).chunks(of: sound)

@@ -53,7 +53,7 @@ extension CaptureFaultTests {
 
 extension Microphone {
     /// Seconds by which a segment of its ramp is dated too late; `later`: how much of its date is a pause.
-    fileprivate func error(of segment: Segment, later: Duration = .zero) -> Double {
+    func error(of segment: Segment, later: Duration = .zero) -> Double {
         guard segment.data.count > 1 else { return 0 }
         let value = Int(segment.data[0]) | Int(segment.data[1]) << 8
         let boot = segment.start.boot - later

@@ -37,16 +37,19 @@ import Status
         chmod(token, 0o600)
         configuration.upload.tokenFile = token
         let board = GatewayBoard()
+        let log = Log(level: .error)
+        let schedule = try SourceSchedule(bench.queue, board, clock: bench.clock, log: log)
         let context = ServiceContext(
             queue: bench.queue,
             board: board,
             budget: DayBudget(bench.queue, clock: bench.clock),
             clock: bench.clock,
             clockWatch: bench.watch,
+            schedule: schedule,
             deviceID: "d",
             version: "1",
             environment: [:],
-            log: Log(level: .error),
+            log: log,
             sound: try SoundTap()
         )
         let isEnrolled = Locked(false)

@@ -25,6 +25,8 @@ package final class RecordingSink: RecordSink {
     private let lastEnd: Stamp?
     package let stoppedAt: Stamp?
     package let soundTap: SoundTap?
+    private let missed: [DueTime]
+    private let presentWindow = Locked(RecordingWindow())
     private let room: @Sendable () -> Bool
     private let admitsSighting: @Sendable (Sighting) -> Bool
     private let admitsSegment: @Sendable (Segment) -> Bool
@@ -35,13 +37,14 @@ package final class RecordingSink: RecordSink {
         endOfSound: Stamp? = nil,
         stoppedAt: Stamp? = nil,
         tap: SoundTap? = nil,
+        missed: [DueTime] = [],
         hasRoom: @escaping @Sendable () -> Bool = { true },
         sighting: @escaping @Sendable (Sighting) -> Bool = { _ in true },
         segment: @escaping @Sendable (Segment) -> Bool = { _ in true }
     ) {
         self.recent = recent
         lastEnd = endOfSound
-        (self.stoppedAt, soundTap) = (stoppedAt, tap)
+        (self.stoppedAt, self.missed, soundTap) = (stoppedAt, missed, tap)
         room = hasRoom
         admitsSighting = sighting
         admitsSegment = segment
@@ -87,4 +90,9 @@ package final class RecordingSink: RecordSink {
     package func end(run: Int64) { content.update { $0.ended.append(run) } }
     package var soundRefusal: Failure? { nil }
     package func endOfSound() -> Stamp? { lastEnd }
+    package func missedAudio() -> [DueTime] { missed }
+    package var window: RecordingWindow {
+        get { presentWindow.value }
+        set { presentWindow.update { $0 = newValue } }
+    }
 }

@@ -68,6 +68,8 @@ package final class AudioAdapter: Source {
     /// The end of a run.
     private enum Ending {
         case stopped
+        /// The window of its schedule has closed; `Services` stops the source, or extends it.
+        case closed
         case fault(CaptureFault, hasDelivered: Bool)
         /// A device that is preferred to the open one is available again.
         case better(Int)
@@ -82,8 +84,13 @@ package final class AudioAdapter: Source {
             lookedAt: clock.now(),
             signal: SignalMonitor()
         )
-        state.lastEnd = RunEnd(before: sink)
+        state.lastEnd = RunEnd(before: sink, at: clock.stamp())
+        reportMissed(&state)
         while !stop.isRaised {
+            if let closes = sink.window.closes, closes <= clock.now() {
+                _ = stop.sleep(for: .seconds(1))
+                continue
+            }
             if !state.isFaulty { state.meter.loading() }
             var pause: Duration?
             do {
@@ -113,7 +120,7 @@ package final class AudioAdapter: Source {
         var pcm = try open(&state, stop.life)
         while true {
             switch try capture(&pcm, &state, until: stop) {
-            case .stopped: return nil
+            case .stopped, .closed: return nil
             case .better(let index):
                 state.first = index
                 state.recovery.returns(to: index, at: clock.now())
@@ -217,6 +224,7 @@ package final class AudioAdapter: Source {
         case .success(.fault(let fault, _)): "\(device): \(fault.message)"
         case .success(.better(let index)): "back to \(settings.devices[index])"
         case .success(.stopped): "stopped"
+        case .success(.closed): "the window closed"
         case .failure(let error): "\(error)"
         }
     }
@@ -239,6 +247,7 @@ package final class AudioAdapter: Source {
             do {
                 let fault = try hear(&pcm, capture, &liveness, &state, until: stop)
                 if stop.isRaised { return .stopped }
+                if capture.isOver { return .closed }
                 if let fault { return .fault(fault, hasDelivered: capture.hasDelivered) }
             } catch let error as ALSAError {
                 guard !stop.isRaised else { return .stopped }
@@ -292,9 +301,10 @@ package final class AudioAdapter: Source {
 
     /// Queues the segments that these samples complete; throws when the queue is full.
     private func pass(_ samples: [Int16], _ capture: Capture, _ state: inout State) throws {
+        let samples = capture.clip(samples, to: sink.window)
         guard !samples.isEmpty else { return }
         if capture.begin() { reportGap(&state, capture) }
-        for segment in try capture.take(samples[...]) {
+        for segment in try capture.take(samples) {
             guard sink.accept(segment) else {
                 state.meter.drop()
                 capture.refused(segment)
@@ -353,13 +363,29 @@ package final class AudioAdapter: Source {
     private func reportGap(_ state: inout State, _ capture: Capture) {
         guard let end = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
-        for gap in end.events(to: start, device: state.device, settings) {
-            if state.gaps.takePermit(at: start.boot) {
-                sink.accept(gap)
-            } else if let loss = gap.loss {
-                // The queue reports the losses without an event in sum.
-                sink.note(loss)
-            }
+        let (device, opens) = (state.device, sink.window.opens)
+        let gaps = end.events(to: start, device: device, settings, opens: opens)
+        for gap in gaps { report(gap, &state) }
+    }
+
+    /// Reports the audio that is missing from earlier windows.
+    private func reportMissed(_ state: inout State) {
+        for time in sink.missedAudio() where time.to.boot - time.from.boot > RunEnd.edge {
+            let device = settings.devices.first ?? "default"
+            let reason = "no audio came before the window closed"
+            report(
+                settings.gap(from: time.from, to: time.to, device: device, reason: reason),
+                &state
+            )
+        }
+    }
+
+    private func report(_ gap: Event, _ state: inout State) {
+        if state.gaps.takePermit(at: clock.now()) {
+            sink.accept(gap)
+        } else if let loss = gap.loss {
+            // The queue reports the losses without an event in sum.
+            sink.note(loss)
         }
     }
 

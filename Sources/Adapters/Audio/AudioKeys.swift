@@ -14,7 +14,7 @@ extension AudioSettings: Configurable {
             .says(
                 "Of a device with several channels: the first that has a signal, or its number."
             )
-        Key("rate", \.rate, .integer(8000...192_000, step: 50, unit: "Hz"))
+        Key("rate", \.rate, .integer(8000...384_000, step: 50, unit: "Hz"))
             .says(
                 "Sampling rate; opus and aac take only some (8000, 12000, 16000, 24000, 48000 both)."
             )

@@ -17,6 +17,10 @@ final class Capture {
     /// Frames in finished segments, and frames received.
     private var framesOut = 0
     private var framesIn = 0
+    /// Frames before the window opened, which are not recorded.
+    private var skipped = 0
+    /// The window has closed.
+    private(set) var isOver = false
     /// Both clocks at the newest position.
     private var now: Stamp?
     private var newestStart: Stamp?
@@ -79,6 +83,32 @@ final class Capture {
     func observe(_ position: Position) {
         now = position.now
         clock.observe(captured: position.captured, at: position.now.boot - position.age)
+    }
+
+    /// Returns the samples that were captured in the window; sets `isOver` at its end.
+    func clip(_ samples: [Int16], to window: RecordingWindow) -> ArraySlice<Int16> {
+        // Samples were dropped: none may follow them in this run.
+        guard !isOver else { return [] }
+        var samples = samples[...]
+        if isFresh, let opens = window.opens {
+            // Without a position the device has not delivered anything that can be dated.
+            let early = frames(until: opens).map { max(0, min($0, samples.count)) } ?? samples.count
+            skipped += early
+            samples = samples.dropFirst(early)
+        }
+        guard let closes = window.closes, let left = frames(until: closes), left < samples.count
+        else {
+            return samples
+        }
+        isOver = true
+        return samples.prefix(max(0, left))
+    }
+
+    /// Returns the number of frames from the next one to a point in time; negative if that is past.
+    private func frames(until moment: BootInstant) -> Int? {
+        stamp(of: framesIn).map {
+            Int(((moment - $0.boot).inSeconds * Double(settings.rate)).rounded(.up))
+        }
     }
 
     /// Begins the run with the first samples; true when it did.
@@ -164,7 +194,9 @@ final class Capture {
 
     /// Returns both clocks at the capture of a frame; the wall clock as it is set now.
     private func stamp(of frame: Int) -> Stamp? {
-        guard let now, let time = clock.time(of: Double(frame) * scale) else { return nil }
+        guard let now, let time = clock.time(of: Double(frame + skipped) * scale) else {
+            return nil
+        }
         return now.advanced(by: time - now.boot)
     }
 }

@@ -51,7 +51,9 @@ struct PCMSetup {
     let channel: Int?
 
     /// Rates to try if the device lacks ours, the best ratio of quality to CPU time first.
-    private static let rates = [48_000, 32_000, 96_000, 44_100, 88_200, 192_000, 24_000, 22_050]
+    private static let rates = [
+        48_000, 32_000, 96_000, 44_100, 88_200, 192_000, 384_000, 24_000, 22_050,
+    ]
 
     /// Chooses and sets the parameters.
     func configure() throws -> PCMParameters {

@@ -165,8 +165,11 @@ package struct SoundCards: Sendable {
         snd_pcm_hw_params_malloc(&parameters)
         defer { snd_pcm_hw_params_free(parameters) }
         guard snd_pcm_hw_params_any(handle, parameters) >= 0 else { return [] }
-        return [8000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 88_200, 96_000, 192_000]
-            .filter { snd_pcm_hw_params_test_rate(handle, parameters, UInt32($0), 0) == 0 }
+        return [
+            8000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 88_200, 96_000, 192_000, 250_000,
+            384_000,
+        ]
+        .filter { snd_pcm_hw_params_test_rate(handle, parameters, UInt32($0), 0) == 0 }
     }
 
     private static func number(after prefix: String, in text: String) -> Int? {

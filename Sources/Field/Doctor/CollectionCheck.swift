@@ -1,10 +1,13 @@
 // Finds what would keep a device with a valid configuration from collecting or uploading.
 import Audio
+import Beacons
 import Configuration
 import Glibc
 import Host
+import Location
 import MQTT
 import Proxy
+import Schedule
 package import Setup
 import Upload
 
@@ -24,7 +27,7 @@ package struct CollectionCheck {
         return secretFiles.compactMap(secretProblem)
             + authorities.compactMap { section, file in
                 file.flatMap { authorityProblem($0, "\(section).ca_file") }
-            } + [proxyKeyProblem].compactMap { $0 } + soundProblems
+            } + [proxyKeyProblem].compactMap { $0 } + soundProblems + scheduleProblems
     }
 
     /// The file that this user may not check; nil if everything was checked.
@@ -93,6 +96,36 @@ package struct CollectionCheck {
             return nil
         } catch {
             return "\(key): \(error.message)"
+        }
+    }
+
+    private var scheduleProblems: [String] {
+        let schedules = configuration.schedules
+        return problems(
+            of: schedules.audio,
+            "audio",
+            configuration.audio.isEnabled
+        ) + problems(of: schedules.beacons, "beacons", configuration.beacons.isEnabled)
+    }
+
+    private func problems(of schedule: Schedule, _ source: String, _ isEnabled: Bool) -> [String] {
+        guard isEnabled, !schedule.isAlways else { return [] }
+        let position = configuration.schedules.fixed
+        if position == nil, schedule.needsSun, !configuration.location.isEnabled {
+            return [
+                "\(source).schedule follows the sun, and nothing gives a position: "
+                    + "set location.fixed, or location.enabled = true"
+            ]
+        }
+        let now = SystemClock().wall()
+        return schedule.windows.compactMap { window in
+            let alone = Schedule(windows: [window], duty: schedule.duty, offset: schedule.offset)
+            guard position != nil || !alone.needsSun,
+                case let state = alone.state(at: now, position: position),
+                !state.isOpen, state.next == nil
+            else { return nil }
+            let cycle = schedule.duty.map { " with \(source).duty = \"\($0.text)\"" } ?? ""
+            return "\(source).schedule: \"\(window.text)\" does not open within a year\(cycle)"
         }
     }
 

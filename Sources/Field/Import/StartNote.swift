@@ -46,7 +46,8 @@ package struct StartNote: Sendable {
         return report.sources.allSatisfy { name, source in
             // A sound's record may be long in the making; its level is known before.
             let isHeard = name == SourceName.audio.rawValue || source.lastRecordAt != nil
-            return source.state == .disabled || source.state == .loaded && isHeard
+            return [.disabled, .scheduledOff].contains(source.state)
+                || source.state == .loaded && isHeard
         }
     }
 
@@ -105,7 +106,7 @@ extension StartNote {
 
     private static func text(of source: StatusReport.Source, named name: SourceName) -> String {
         switch source.state {
-        case .disabled: return source.reason ?? "switched off in the configuration"
+        case .disabled, .scheduledOff: return source.reason ?? "switched off in the configuration"
         case .loaded where name == .audio: return source.detail
         case .loaded:
             let last = source.lastRecordAt.map { "last one at \(minute($0))" } ?? "NONE yet"

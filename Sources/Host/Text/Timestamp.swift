@@ -1,6 +1,9 @@
 // Formats and parses RFC 3339 timestamps without a calendar library.
 
 extension WallTime {
+    /// Days since 1970-01-01 UTC.
+    package var utcDay: Int64 { milliseconds.floorDivided(by: 86_400_000) }
+
     /// RFC 3339 UTC with milliseconds: `2026-11-21T04:30:07.123Z`.
     package var rfc3339: String {
         String(unsafeUninitializedCapacity: 24) { buffer in

@@ -9,10 +9,6 @@ package struct DayTraffic: Sendable, Equatable {
     package var traffic: Traffic
 }
 
-extension WallTime {
-    package var utcDay: Int64 { milliseconds.floorDivided(by: 86_400_000) }
-}
-
 extension Writer {
     /// Days kept, including today.
     package static let trafficDays: Int64 = 7

@@ -79,7 +79,9 @@ package struct StatusScreen {
             + names.compactMap { name in
                 guard let source = report.sources[name] else { return nil }
                 let isRunning = source.state == .loaded
-                let state = isRunning ? "running" : source.state.rawValue
+                let state =
+                    isRunning
+                    ? "running" : source.state == .scheduledOff ? "off" : source.state.rawValue
                 let detail =
                     isRunning
                     ? source.detail

@@ -13,7 +13,7 @@ package struct QuietHours: Sendable, Equatable {
     /// The offset from UTC in minutes, positive to the east.
     private let offset: Int
 
-    private static let minutes = 1440
+    private static let day = 1440
 
     /// Parses `22:00-06:00`, which is UTC, or `22:00-06:00 +02:00`; nil for anything else and for a
     /// whole day.
@@ -21,11 +21,11 @@ package struct QuietHours: Sendable, Equatable {
         let parts = text.split(separator: " ")
         let times = parts.first?.split(separator: "-", omittingEmptySubsequences: false) ?? []
         guard (1...2).contains(parts.count), times.count == 2,
-            let start = Self.time(times[0]), let end = Self.time(times[1]),
-            start % Self.minutes != end % Self.minutes,
-            let offset = parts.count == 1 ? 0 : Self.offset(parts[1])
+            let start = minutes(ofTime: times[0]), let end = minutes(ofTime: times[1]),
+            start % Self.day != end % Self.day,
+            let offset = parts.count == 1 ? 0 : minutes(ofOffset: parts[1])
         else { return nil }
-        (self.start, self.end, self.offset) = (start % Self.minutes, end % Self.minutes, offset)
+        (self.start, self.end, self.offset) = (start % Self.day, end % Self.day, offset)
     }
 
     /// The example in the documentation.
@@ -33,34 +33,10 @@ package struct QuietHours: Sendable, Equatable {
 
     private init(from start: Int, to end: Int) { (self.start, self.end, offset) = (start, end, 0) }
 
-    /// Parses `06:00`, up to `24:00`, into minutes.
-    private static func time(_ text: Substring) -> Int? {
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard text.utf8.count == 5, text.utf8.allSatisfy({ $0.isDigit || $0 == UInt8(ascii: ":") }),
-            parts.count == 2, let hours = Int(parts[0]), let minutes = Int(parts[1]), minutes < 60
-        else { return nil }
-        let time = hours * 60 + minutes
-        return time <= Self.minutes ? time : nil
-    }
-
-    /// Parses `+02:00` into minutes; no zone is more than 14 hours from UTC.
-    private static func offset(_ text: Substring) -> Int? {
-        if text == "UTC" { return 0 }
-        guard let sign = text.first, "+-".contains(sign), let time = time(text.dropFirst()),
-            time <= 14 * 60
-        else { return nil }
-        return sign == "-" ? -time : time
-    }
-
     /// The form that `init` parses.
     package var text: String {
-        let hours = "\(Self.text(start))-\(Self.text(end))"
-        if offset == 0 { return hours }
-        return "\(hours) \(offset < 0 ? "-" : "+")\(Self.text(abs(offset)))"
-    }
-
-    private static func text(_ minutes: Int) -> String {
-        [minutes / 60, minutes % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
+        let hours = "\(timeText(start))-\(timeText(end))"
+        return offset == 0 ? hours : "\(hours) \(offsetText(offset))"
     }
 
     // MARK: Evaluation

@@ -44,7 +44,7 @@ import Setup
                 "w.toml:13: streams.audio: \"linux_gpsd_location\" is the name of streams.location "
                     + "and of streams.audio; allowed: a name for each stream alone",
                 "WAYPOST_AUDIO_RATE: found the text \"fast\"; allowed: a whole number from 8000 to "
-                    + "192000 Hz, a multiple of 50",
+                    + "384000 Hz, a multiple of 50",
                 "WAYPOST_LOG_LEVEL: \"loud\" is not one of them; allowed: \"error\", \"warning\", "
                     + "\"info\", \"debug\"",
             ]

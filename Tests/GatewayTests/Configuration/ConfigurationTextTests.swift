@@ -13,6 +13,7 @@ import Setup
         ("device_id", "\"auto\""),
         ("state_directory", "\"/var/lib/waypost\""),
         ("runtime_directory", "\"/run/waypost\""),
+        ("schedule_offset", "\"UTC\""),
         ("upload.required", "true"),
         ("upload.destination", "\"ingest\""),
         ("upload.endpoint", nil),
@@ -43,10 +44,12 @@ import Setup
         ("beacons.max_rate", "4.0"),
         ("beacons.unknown", "false"),
         ("beacons.bindkeys", "{}"),
+        ("beacons.schedule", "[]"),
         ("location.enabled", "true"),
         ("location.gpsd", "\"localhost:2947\""),
         ("location.interval", "\"10s\""),
         ("location.min_distance", "0.0"),
+        ("location.fixed", nil),
         ("audio.enabled", "true"),
         ("audio.device", "\"default\""),
         ("audio.channel", "\"auto\""),
@@ -57,6 +60,8 @@ import Setup
         ("audio.bitrate", "24000"),
         ("audio.min_level_db", nil),
         ("audio.silence", "\"report\""),
+        ("audio.schedule", "[]"),
+        ("audio.duty", nil),
         ("storage.commit_interval", "\"1s\""),
         ("storage.retention", "\"3d\""),
         ("storage.max_size", "\"2GB\""),
@@ -142,6 +147,7 @@ import Setup
         device_id = "pi-17.east"
         state_directory = "/srv/way \"post\"/é"
         runtime_directory = "/run/other"
+        schedule_offset = "-03:30"
         [upload]
         required = false
         destination = "s3"
@@ -173,11 +179,13 @@ import Setup
         deny = ["*"]
         max_rate = 0.25
         unknown = true
+        schedule = ["06:00..18:00"]
         [location]
         enabled = false
         gpsd = "[::1]:2947"
         interval = "0s"
         min_distance = 2.5
+        fixed = "46.46,6.84"
         [audio]
         enabled = false
         device = "hw:CARD=Mic,DEV=0, plug:'hw:1,0', default"
@@ -189,6 +197,8 @@ import Setup
         bitrate = 16000
         min_level_db = -50
         silence = "ok"
+        schedule = ["dusk..dawn"]
+        duty = "1m/10m"
         [storage]
         commit_interval = "250ms"
         retention = "36h"

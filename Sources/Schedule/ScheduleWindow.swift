@@ -1,0 +1,95 @@
+// One window of a schedule as the configuration writes it: `sunrise-1h..sunrise+3h`.
+import Configuration
+package import Host
+
+/// One end of a window: a time of day, or an event of the sun with an offset.
+package enum WindowEdge: Sendable, Equatable {
+    /// Minutes since midnight by `schedule_offset`; 1440 is the end of the day.
+    case time(Int)
+    case sun(SunEvent, offset: Duration)
+
+    /// The farthest that an edge may be from its event.
+    private static let farthest = Duration.seconds(12 * 3600)
+
+    /// Parses `04:30`, `sunset` or `sunrise-1h`.
+    static func parse(_ text: String) -> Result<Self, Mismatch> {
+        if text.first?.isNumber == true {
+            guard let minutes = minutes(ofTime: text) else {
+                return .failure(Mismatch("\"\(printable(text))\" is not a time; write HH:MM"))
+            }
+            return .success(.time(minutes))
+        }
+        let name = String(text.prefix { !"+-".contains($0) })
+        guard let event = SunEvent(rawValue: name) else {
+            let near = nearest(to: name, among: SunEvent.allCases.map(\.rawValue))
+            let hint = near.map { "; did you mean \($0)?" } ?? ""
+            return .failure(Mismatch("\"\(printable(name))\" is not an event of the sun" + hint))
+        }
+        let rest = String(text.dropFirst(name.count))
+        guard let sign = rest.first else { return .success(.sun(event, offset: .zero)) }
+        guard let length = duration(of: String(rest.dropFirst())) else {
+            return .failure(
+                Mismatch("\"\(printable(rest))\" is not an offset; write it as -30m or +1h")
+            )
+        }
+        guard length <= farthest else {
+            return .failure(Mismatch("\"\(printable(rest))\" is more than 12h"))
+        }
+        return .success(.sun(event, offset: sign == "-" ? .zero - length : length))
+    }
+
+    /// The form that `parse` reads.
+    package var text: String {
+        switch self {
+        case .time(let minutes): timeText(minutes)
+        case .sun(let event, .zero): event.rawValue
+        case .sun(let event, let offset):
+            event.rawValue
+                + (offset < .zero ? "-" + durationText(.zero - offset) : "+" + durationText(offset))
+        }
+    }
+
+    var isOfSun: Bool { if case .sun = self { true } else { false } }
+}
+
+/// A window `A..B`: open from A to the next B.
+package struct ScheduleWindow: Sendable, Equatable {
+    package let opens: WindowEdge
+    package let closes: WindowEdge
+
+    /// Parses `A..B`; blanks around its parts are ignored.
+    package static func parse(_ text: String) -> Result<Self, Mismatch> {
+        let compact = text.filter { $0 != " " }
+        guard compact.utf8.count <= 64, let dots = compact.firstRange(ofPart: "..") else {
+            return .failure(Mismatch("\"\(printable(text))\" is not a window; write it as A..B"))
+        }
+        let opens = WindowEdge.parse(String(compact[..<dots.lowerBound]))
+        let closes = WindowEdge.parse(String(compact[dots.upperBound...]))
+        switch (opens, closes) {
+        case (.failure(let mismatch), _), (_, .failure(let mismatch)):
+            return .failure(Mismatch("in \"\(printable(text))\": \(mismatch.message)"))
+        case (.success(let opens), .success(let closes)):
+            let window = Self(opens: opens, closes: closes)
+            if let problem = window.problem {
+                return .failure(Mismatch("\"\(printable(text))\" \(problem)"))
+            }
+            return .success(window)
+        }
+    }
+
+    /// Why the window can never open; nil if it can.
+    private var problem: String? {
+        switch (opens, closes) {
+        case (.time(1440), _): "begins at 24:00; write 00:00"
+        case (.time(let from), .time(let to)) where from == to: "begins and ends at the same time"
+        case (.sun(let from, let before), .sun(let to, let after))
+        where (from, before) == (to, after):
+            "begins and ends at the same time"
+        default: nil
+        }
+    }
+
+    package var text: String { "\(opens.text)..\(closes.text)" }
+
+    var needsSun: Bool { opens.isOfSun || closes.isOfSun }
+}

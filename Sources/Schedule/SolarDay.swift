@@ -1,0 +1,122 @@
+// The sun's times on one day, by the equations of NOAA's solar calculator (Meeus, Astronomical
+// Algorithms, chapters 25 and 28).
+import Glibc
+package import Host
+
+/// An event of the sun's day, in the order in which they happen.
+package enum SunEvent: String, Sendable, CaseIterable {
+    /// The sun is 6 degrees below the horizon (civil dawn).
+    case dawn
+    /// The sun's upper edge appears.
+    case sunrise
+    /// The sun is highest.
+    case noon
+    case sunset
+    /// Civil dusk.
+    case dusk
+
+    /// Its place in the day.
+    package var order: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+
+    /// The sun's distance from the zenith in degrees; nil for noon.
+    ///
+    /// With the refraction that PyPI `astral` 3.2 applies: 31.3' at the horizon, 3.3' at dawn.
+    fileprivate var zenith: Double? {
+        switch self {
+        case .noon: nil
+        case .sunrise, .sunset: 90 + 16.0 / 60 + 0.522_443
+        case .dawn, .dusk: 96 + 0.054_904
+        }
+    }
+}
+
+/// The day around one solar noon at a place: its sunrise comes before that noon, its sunset after.
+package struct SolarDay: Sendable {
+    /// The date of that noon at the place, by mean solar time, in days since 1970-01-01.
+    package let number: Int64
+    private let position: SitePosition
+
+    package init(_ number: Int64, at position: SitePosition) {
+        self.number = number
+        self.position = position
+    }
+
+    /// The time of an event, to the second.
+    ///
+    /// Where the sun stays above the event's height, the event is at the midnight before noon (dawn,
+    /// sunrise) or after it (sunset, dusk); where it stays below, at noon.
+    package subscript(_ event: SunEvent) -> WallTime {
+        // Begins at midnight UTC and refines once, as NOAA's calculator does.
+        let fraction = (noon(at: 0) + 4 * (angle(of: event, at: 0) ?? 0)) / 1440
+        if let angle = angle(of: event, at: fraction) {
+            // By the same equation of time as noon itself.
+            if angle == 0, event != .noon { return self[.noon] }
+            return time(noon(at: fraction) + 4 * angle)
+        }
+        // Half-way between two noons, so that one night's end and the next one's start agree.
+        let other = SolarDay(number + (event.order < SunEvent.noon.order ? -1 : 1), at: position)
+        let between = self[.noon].milliseconds + other[.noon].milliseconds
+        return WallTime(milliseconds: between / 2000 * 1000)
+    }
+
+    /// Returns solar noon in minutes after midnight UTC; `fraction` of the day dates the equation
+    /// of time.
+    private func noon(at fraction: Double) -> Double {
+        720 - 4 * position.longitude - sun(at: fraction).equationOfTime
+    }
+
+    /// Returns the sun's angle from noon in degrees, negative before it; 0 where it stays below the
+    /// event's height, nil where it stays above.
+    private func angle(of event: SunEvent, at fraction: Double) -> Double? {
+        guard let zenith = event.zenith else { return 0 }
+        let declination = sun(at: fraction).declination
+        // At a pole each direction is south, and the equation has no answer.
+        let latitude = min(max(position.latitude, -89.8), 89.8) * .pi / 180
+        let cosine =
+            (cos(zenith * .pi / 180) - sin(latitude) * sin(declination))
+            / (cos(latitude) * cos(declination))
+        guard cosine >= -1 else { return nil }
+        let angle = acos(min(cosine, 1)) * 180 / .pi
+        return event.order < SunEvent.noon.order ? -angle : angle
+    }
+
+    private func sun(at fraction: Double) -> SunPlace {
+        SunPlace(century: (Double(number) + fraction + 2_440_587.5 - 2_451_545) / 36_525)
+    }
+
+    private func time(_ minutes: Double) -> WallTime {
+        let seconds = number * 86_400 + Int64((minutes * 60).rounded())
+        return WallTime(milliseconds: seconds * 1000)
+    }
+}
+
+/// Where the sun is, seen from Earth, in a fraction of a Julian century after 2000-01-01 12:00.
+private struct SunPlace {
+    /// Radians north of the equator.
+    let declination: Double
+    /// Minutes by which the sun is ahead of mean time.
+    let equationOfTime: Double
+
+    init(century t: Double) {
+        let radians = Double.pi / 180
+        let longitude = 280.46646 + t * (36_000.76983 + 0.000_303_2 * t)
+        let anomaly = (357.52911 + t * (35_999.05029 - 0.000_153_7 * t)) * radians
+        let eccentricity = 0.016_708_634 - t * (0.000_042_037 + 0.000_000_126_7 * t)
+        let center =
+            sin(anomaly) * (1.914_602 - t * (0.004_817 + 0.000_014 * t))
+            + sin(2 * anomaly) * (0.019_993 - 0.000_101 * t) + sin(3 * anomaly) * 0.000_289
+        let omega = (125.04 - 1934.136 * t) * radians
+        let apparent = (longitude + center - 0.00569 - 0.00478 * sin(omega)) * radians
+        let seconds = 21.448 - t * (46.815 + t * (0.000_59 - t * 0.001_813))
+        let obliquity = (23 + (26 + seconds / 60) / 60 + 0.00256 * cos(omega)) * radians
+        declination = asin(sin(obliquity) * sin(apparent))
+        let tangent = tan(obliquity / 2)
+        let y = tangent * tangent
+        let mean = longitude * radians
+        let equation =
+            y * sin(2 * mean) - 2 * eccentricity * sin(anomaly)
+            + 4 * eccentricity * y * sin(anomaly) * cos(2 * mean) - 0.5 * y * y * sin(4 * mean)
+            - 1.25 * eccentricity * eccentricity * sin(2 * anomaly)
+        equationOfTime = equation / radians * 4
+    }
+}

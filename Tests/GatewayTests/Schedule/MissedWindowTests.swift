@@ -1,0 +1,124 @@
+// What the audio of earlier windows leaves to report when the source starts again.
+import Configuration
+import Host
+import Queue
+import QueueSupport
+import Records
+import Schedule
+import Setup
+import Status
+import StatusBoard
+import Support
+import Testing
+
+@testable import Daemon
+
+@Suite struct MissedWindowTests {
+    private let folder = TemporaryFolder()
+    private let board = GatewayBoard()
+    private let clock = ManualClock(Self.start)
+
+    /// 05:00 UTC, an hour after boot.
+    private static let start = Stamp(
+        boot: BootInstant(nanoseconds: 3_600_000_000_000),
+        wall: WallTime(rfc3339: "2027-01-01T05:00:00Z") ?? WallTime(milliseconds: 0)
+    )
+
+    private func at(_ seconds: Int) -> Stamp { Self.start.advanced(by: .seconds(seconds)) }
+
+    /// Ten minutes of each hour are due, and the clock is right.
+    private func schedule(_ queue: Queue) throws -> (SourceSchedule, Configuration) {
+        let now = clock.stamp()
+        try queue.perform { try $0.noteClock(now, synced: true) }
+        var configuration = Configuration()
+        configuration.schedules.audioDuty = try DutyCycle.parse("10m/1h").get()
+        let log = Log(level: .error)
+        return (try SourceSchedule(queue, board, clock: clock, log: log), configuration)
+    }
+
+    private func sink(_ queue: Queue, _ schedule: SourceSchedule?) -> QueueSink {
+        QueueSink(queue, Publisher<SourceReport>(), schedule: schedule)
+    }
+
+    private func record(_ queue: Queue, _ from: Int, seconds: Int) {
+        let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 8000, device: "mic")
+        queue.begin(run)
+        queue.accept(
+            Segment(
+                run: run.id,
+                frames: seconds * 8000,
+                start: at(from),
+                meanSquare: 0,
+                data: [1]
+            )
+        )
+        queue.end(run: run.id)
+    }
+
+    private func times(_ missed: [DueTime]) -> [Int] {
+        missed.flatMap { [$0.from, $0.to] }
+            .map { Int((($0.boot - Self.start.boot).inSeconds).rounded()) }
+    }
+
+    @Test func closedWindow_missesWhatCameAfterItsLastAudio() throws {
+        let queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        record(queue, 0, seconds: 600)
+        AudioMemo(.closed(at(600)), due: at(0)).keep(in: queue)
+        #expect(sink(queue, nil).missedAudio() == [])
+        #expect(sink(queue, nil).endOfSound() == nil)
+        // The microphone was unplugged in the whole next window, then for its last part.
+        AudioMemo(.closed(at(4200)), due: at(3600)).keep(in: queue)
+        #expect(times(sink(queue, nil).missedAudio()) == [3600, 4200])
+        record(queue, 7200, seconds: 60)
+        AudioMemo(.closed(at(7800)), due: at(7200)).keep(in: queue)
+        #expect(times(sink(queue, nil).missedAudio()) == [7260, 7800])
+    }
+
+    /// No microphone since boot: there is no audio at all.
+    @Test func windowWithoutAnyAudio_isMissed_inThisBootOnly() throws {
+        let queue = try folder.queue(clock: clock)
+        AudioMemo(.closed(at(600)), due: at(0)).keep(in: queue)
+        #expect(times(sink(queue, nil).missedAudio()) == [0, 600])
+        queue.close()
+        let next = try folder.queue(bootID: "another", clock: clock)
+        defer { next.close() }
+        #expect(sink(next, nil).missedAudio() == [])
+        #expect(sink(next, nil).endOfSound() == nil)
+    }
+
+    /// The process was killed in a window: the rest of it is missing, the next one, and the
+    /// beginning of the present one.
+    @Test func killedProcess_missesWhatWasDue_andNotThePauses() throws {
+        let queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        record(queue, 0, seconds: 300)
+        AudioMemo(.on, due: at(0)).keep(in: queue)
+        clock.advance(by: .seconds(7500))
+        let (schedule, configuration) = try schedule(queue)
+        _ = schedule.look(configuration)
+        let sink = sink(queue, schedule)
+        #expect(times(sink.missedAudio()) == [300, 600, 3600, 4200])
+        #expect(sink.endOfSound()?.boot == at(7200).boot)
+        // In a pause nothing is due.
+        clock.advance(by: .seconds(600))
+        #expect(times(sink.missedAudio()) == [300, 600, 3600, 4200, 7200, 7800])
+        #expect(sink.endOfSound() == nil)
+        // Without a schedule all of it is missing.
+        _ = schedule.look(Configuration())
+        #expect(sink.missedAudio() == [])
+        #expect(sink.endOfSound()?.boot == at(300).boot)
+    }
+
+    @Test func windowThatPassedInASuspend_isMissedOnce() throws {
+        let queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        let (schedule, configuration) = try schedule(queue)
+        _ = schedule.look(configuration)
+        clock.advance(by: .seconds(7300))
+        _ = schedule.look(configuration)
+        let sink = sink(queue, schedule)
+        #expect(times(sink.missedAudio()) == [3600, 4200])
+        #expect(sink.missedAudio() == [])
+    }
+}

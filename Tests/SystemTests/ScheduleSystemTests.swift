@@ -1,0 +1,154 @@
+// A real gateway whose schedule opens and closes a microphone within seconds.
+import Foundation
+import Support
+import Testing
+
+@Suite struct ScheduleSystemTests {
+    /// A device whose microphone gives a ramp in real time (Tests/FieldFaults/soundfaults.c).
+    private final class Recorder: Device {
+        init() throws {
+            try super.init()
+            let source = Tree.path("Tests/FieldFaults/soundfaults.c")
+            let compiler = try Process.run(
+                "/usr/bin/env",
+                [
+                    "cc", "-shared", "-fPIC", "-O1", "-o", folder + "/mic.so", source, "-lasound",
+                    "-lm",
+                ]
+            )
+            try #require(compiler.status == 0, "\(compiler.error)")
+            try Data(count: 64).write(to: URL(fileURLWithPath: folder + "/control"))
+            try write(
+                """
+                pcm_type.waypost_mic { lib "\(folder)/mic.so" }
+                pcm.mic {
+                    type waypost_mic
+                    control "\(folder)/control"
+                    rates "16000"
+                    formats "S16_LE"
+                    channels 1
+                }
+                """,
+                "asound.conf"
+            )
+            environment = ["ALSA_CONFIG_PATH": folder + "/asound.conf"]
+        }
+
+        /// Whether the gateway has the microphone open.
+        var isOpen: Bool {
+            let files = "/proc/\(daemon?.processIdentifier ?? 0)/fd"
+            let numbers = (try? FileManager.default.contentsOfDirectory(atPath: files)) ?? []
+            return numbers.contains {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: files + "/" + $0))
+                    == folder + "/control"
+            }
+        }
+    }
+
+    private func time(_ record: [String: Any], _ key: String) throws -> Double {
+        let formatter = ISO8601DateFormatter()
+        formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
+        let text = try #require(record[key] as? String)
+        return try #require(formatter.date(from: text)).timeIntervalSince1970
+    }
+
+    @Test func duty_opensAndClosesTheDevice_andRecordsItsWindowsExactly() throws {
+        let device = try Recorder()
+        try device.configure(
+            """
+            [audio]
+            device = "mic"
+            codec = "wav"
+            chunk = "4s"
+            duty = "5s/15s"
+            """
+        )
+        try device.start()
+        for _ in 0..<2 {
+            try waitUntil("a closed window") {
+                try device.source("audio")["state"] as? String == "scheduled_off"
+            }
+            let source = try device.source("audio")
+            let reason = try #require(source["reason"] as? String)
+            #expect(reason.hasPrefix("off until ") && reason.contains(" UTC (5s/15s)"))
+            try waitUntil("a closed device") { !device.isOpen }
+            let status = try device.run("status").output
+            #expect(status.contains("off       "))
+            // It is not a reason to be degraded.
+            #expect(!status.contains("audio: "), "\(status)")
+            try waitUntil("an open device") { device.isOpen }
+            try waitUntil("an open window") {
+                try device.source("audio")["state"] as? String == "loaded"
+            }
+        }
+        try waitUntil("a closed window") {
+            try device.source("audio")["state"] as? String == "scheduled_off"
+        }
+        #expect(try device.stop() == 0)
+        let lines = try device.run("export", "linux_alsa_audio").output.split(separator: "\n")
+        let records = try lines.map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+        // Of the window that was open at the start, only the last part was recorded.
+        let starts = try records.filter { $0["overlap_duration"] as? Double == 0 }
+            .map { try time($0, "timestamp_start").truncatingRemainder(dividingBy: 15) }
+        #expect(starts.count >= 2)
+        #expect(starts.suffix(2).allSatisfy { abs($0) < 0.1 || abs($0 - 15) < 0.1 }, "\(starts)")
+        let ends = try records.map {
+            try time($0, "timestamp_end").truncatingRemainder(dividingBy: 15)
+        }
+        #expect(ends.allSatisfy { $0 < 5.1 }, "\(ends)")
+        #expect(ends.count { abs($0 - 5) < 0.1 } >= 2, "\(ends)")
+        let events = try device.run("export", "waypost_events").output
+        for kind in ["gap", "source_lost", "source_recovered"] {
+            #expect(!events.contains("\"kind\":\"\(kind)\""), "\(events)")
+        }
+    }
+
+    @Test func schedule_isPrinted_andCheckedForWindowsThatNeverOpen() throws {
+        let device = try Device(
+            """
+            [location]
+            enabled = false
+            fixed = "46.46,6.84"
+            [audio]
+            schedule = ["sunrise-1h..sunrise+3h", "22:00..23:30"]
+            duty = "1m/10m"
+            """
+        )
+        let text = try device.run("schedule", "--days", "2")
+        #expect(text.status == 0, "\(text.error)")
+        #expect(text.output.contains("sunrise-1h..sunrise+3h, 22:00..23:30; 1m/10m"))
+        #expect(text.output.contains("22:00-23:30"))
+        #expect(text.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(text.output)")
+        let json = try device.run("schedule", "--json", "--days", "2").output
+        let listing = try #require(
+            try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
+        )
+        let audio = try #require((listing["sources"] as? [String: [String: Any]])?["audio"])
+        #expect((audio["windows"] as? [[String: Any]])?.count == 4)
+        // 2 days of 4 and 1.5 hours, a tenth of them.
+        let seconds = try #require(audio["recorded_s"] as? Int)
+        #expect(abs(seconds - 3960) <= 120)
+        #expect((listing["sun"] as? [[String: Any]])?.count == 2)
+        try device.configure(
+            """
+            [location]
+            enabled = false
+            [audio]
+            schedule = ["06:02..06:05"]
+            duty = "1m/10m"
+            [beacons]
+            schedule = ["dawn..dusk"]
+            """
+        )
+        let check = try device.run("config", "check")
+        #expect(check.status == 1)
+        #expect(
+            check.error.contains("audio.schedule: \"06:02..06:05\" does not open within a year")
+        )
+        #expect(
+            check.error.contains("beacons.schedule follows the sun, and nothing gives a position")
+        )
+    }
+}
