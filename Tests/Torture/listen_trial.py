@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -42,7 +43,7 @@ class Site:
         self.server = subprocess.Popen(
             [programs / "waypost-receiver", "--listen", "127.0.0.1:0", "--data", folder / "data",
              "--tokens", folder / "tokens"], stdout=subprocess.PIPE, text=True)
-        self.port = self.server.stdout.readline().split("http://127.0.0.1:")[1].split("/")[0].split()[0]
+        self.port = re.search(r"127\.0\.0\.1:(\d+)", self.server.stdout.readline())[1]
         self.configure(True)
         self.gateway = self.start("run")
 
