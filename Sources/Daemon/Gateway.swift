@@ -106,8 +106,10 @@ package final class Gateway: Sendable {
             version: settings.version,
             environment: settings.environment,
             log: settings.log,
-            sound: try SoundTap()
+            sound: try SoundTap(),
+            keepsEffort: configuration.effort.isEnabled
         )
+        if !configuration.effort.isEnabled { queue.forgetEffort() }
         listen = ListenService(context, directory: configuration.runtimeDirectory)
         let services = try Services(context, configuration) { signals.wasEnrolled.signal() }
         self.services = services

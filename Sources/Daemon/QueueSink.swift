@@ -32,6 +32,9 @@ final class QueueSink: RecordSink {
     private let before: SourceReport?
     /// How the last run of the audio source ended.
     private let audioMemo: AudioMemo?
+    private let onEffort: @Sendable (SourceEffort) -> Void
+    /// What the run does, as last noted in the effort account.
+    private let effort = Mutex<SourceEffort?>(nil)
 
     private struct Gate {
         var isOpen = true
@@ -48,6 +51,7 @@ final class QueueSink: RecordSink {
         sound: SoundTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
+        onEffort: @escaping @Sendable (SourceEffort) -> Void = { _ in },
         schedule: SourceSchedule? = nil
     ) {
         (self.queue, self.live) = (queue, live)
@@ -55,6 +59,7 @@ final class QueueSink: RecordSink {
         (self.tap, soundTap) = (tap, sound)
         self.onWarning = onWarning
         self.onTime = onTime
+        self.onEffort = onEffort
         self.schedule = schedule
         before = target.state.value
         audioMemo = AudioMemo(queue)
@@ -65,6 +70,7 @@ final class QueueSink: RecordSink {
     }
 
     private func forward(_ state: BoardState<SourceReport>) {
+        noteEffort(state)
         let isTried = isOnTrial.load(ordering: .acquiring)
         switch state {
         case .unknown: break
@@ -76,6 +82,29 @@ final class QueueSink: RecordSink {
         case .error(let failure, let previous):
             target.publish(.error(failure, previous: sum(previous)))
         }
+    }
+
+    /// Notes each change in the effort account, also of a run on trial.
+    private func noteEffort(_ state: BoardState<SourceReport>) {
+        let isChange = effort.withLock { last in
+            let next: SourceEffort? =
+                switch state {
+                case .unknown: nil
+                case .loading: last == .listening ? .starting : last ?? .starting
+                case .loaded: .listening
+                case .error(let failure, _): .failed(failure.cause)
+                }
+            defer { last = next ?? last }
+            return next != last
+        }
+        guard isChange, let next = effort.withLock({ $0 }) else { return }
+        onEffort(next)
+    }
+
+    /// Notes in the effort account what the run does now; a hang may have been noted in between.
+    func noteEffortAgain() {
+        effort.withLock { $0 = nil }
+        noteEffort(board.state)
     }
 
     private func sum(_ report: SourceReport?) -> SourceReport? {
@@ -189,4 +218,9 @@ final class QueueSink: RecordSink {
         get { recording.withLock { $0 } }
         set { recording.withLock { $0 = newValue } }
     }
+}
+
+extension Failure {
+    /// Why a source does not record, for its effort account.
+    fileprivate var cause: String { code == .storageFull ? "space: \(message)" : message }
 }

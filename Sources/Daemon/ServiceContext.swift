@@ -22,4 +22,23 @@ struct ServiceContext: Sendable {
     let live = StateBox<LiveTap?>(nil)
     /// Recorded audio, for programs that listen.
     let sound: SoundTap
+    /// Whether the effort accounts are kept.
+    var keepsEffort = true
+
+    /// Notes in its effort account what a source does from `stamp` on (default: now).
+    func note(_ effort: SourceEffort, of name: SourceName, at stamp: Stamp? = nil) {
+        guard keepsEffort else { return }
+        queue.note(effort, of: name.stream, at: stamp)
+    }
+}
+
+extension SourceName {
+    /// The stream of its records.
+    fileprivate var stream: Records.Stream {
+        switch self {
+        case .beacons: .beacons
+        case .location: .location
+        case .audio: .audio
+        }
+    }
 }

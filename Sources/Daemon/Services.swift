@@ -81,9 +81,15 @@ final class Services: Sendable {
             failed: { failure, since in
                 self.context.board.sources[name]?.failed(failure)
                 watch.isAway(name, since: since)
+                let now = self.context.clock.stamp()
+                let stamp = now.advanced(by: since - now.boot)
+                self.context.note(.failed(failure.message), of: name, at: stamp)
             },
             recover: { self.replace(name) },
-            isBack: { self.source(name)?.sink.endTrial() }
+            isBack: {
+                self.source(name)?.sink.endTrial()
+                self.source(name)?.sink.noteEffortAgain()
+            }
         )
     }
 
@@ -230,18 +236,27 @@ final class Services: Sendable {
     }
 
     private func endAll(by deadline: BootInstant) -> Bool {
-        let sourcesEnded = stop(SourceName.allCases, by: deadline)
+        let sourcesEnded = stop(SourceName.allCases, by: deadline) { _ in
+            "the gateway was stopped"
+        }
         let liveEnded = stopLive(by: deadline)
         let proxyEnded = stopProxy(by: deadline)
         return stopUploads(by: deadline) && liveEnded && sourcesEnded && proxyEnded
     }
 
-    @discardableResult func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
+    /// Stops sources; `why` says in their effort accounts why they are off, nil that something else
+    /// does.
+    @discardableResult func stop(
+        _ names: [SourceName],
+        by deadline: BootInstant,
+        _ why: (SourceName) -> String?
+    ) -> Bool {
         let runs = names.compactMap { source($0) }
         for run in runs { run.raise() }
         let ended = runs.map { run in
             let hasEnded = run.stop(by: deadline)
             if !hasEnded { leave(run.slice.name.rawValue, [run.life]) }
+            if let why = why(run.slice.name) { context.note(.off(why), of: run.slice.name) }
             return hasEnded
         }
         state.update { state in for name in names { state.sources[name] = nil } }

@@ -97,6 +97,7 @@ final class SourceRun: Sendable {
                 context.log.warning(name, ["why": why])
             },
             onTime: { context.clockWatch.receiver(said: $0) },
+            onEffort: { context.note($0, of: slice.name) },
             schedule: context.schedule
         )
         sink.window = window.recording

@@ -133,7 +133,7 @@ package final class Queue: Sendable {
     }
 
     /// Runs `body` on the writer's thread, between two records.
-    private func command(_ body: @escaping @Sendable (WriterLoop) -> Void) {
+    func command(_ body: @escaping @Sendable (WriterLoop) -> Void) {
         _ = mailbox.post(.command(body), urgent: true)
     }
 

@@ -39,12 +39,12 @@ enum SchemaCheck {
         return Int64((steps.lastIndex { columns.contains($0.mark) } ?? -1) + 1)
     }
 
-    /// Whether the tables are those of the newest version; those of user streams and of health, which
-    /// no schema step makes, do not count.
+    /// Whether the tables are those of the newest version; those of user streams, health and effort,
+    /// which no schema step makes, do not count.
     static func isOurs(_ connection: borrowing Connection) throws -> Bool {
-        let more = ["table user_", "table \(DeviceHealth.kind.table)("]
+        let more = ["user_", "\(DeviceHealth.kind.table)(", "\(Effort.kind.table)("]
         return try shape(of: connection)
-            .filter { line in !more.contains { line.hasPrefix($0) } } == expected.shape
+            .filter { line in !more.contains { line.hasPrefix("table \($0)") } } == expected.shape
     }
 
     private static func declarations(of connection: borrowing Connection) throws -> Set<String> {

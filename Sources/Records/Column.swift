@@ -27,11 +27,14 @@ package struct Column: Sendable {
     /// Its key in JSON; nil if it is not sent.
     package let key: String?
     package let form: Form
+    /// The record's timestamp on the wire is this point in time, not that of its capture.
+    package let isTimestamp: Bool
 
-    package init(_ name: String, key: String?, _ form: Form) {
+    package init(_ name: String, key: String?, _ form: Form, isTimestamp: Bool = false) {
         self.name = name
         self.key = key
         self.form = form
+        self.isTimestamp = isTimestamp
     }
 
     package static func integer(_ name: String, as key: String? = nil) -> Self {
@@ -52,7 +55,9 @@ package struct Column: Sendable {
 
     package static func members(_ name: String) -> Self { Self(name, key: name, .members) }
 
-    package static func moment(_ name: String) -> Self { Self(name, key: name, .moment) }
+    package static func moment(_ name: String, isTimestamp: Bool = false) -> Self {
+        Self(name, key: name, .moment, isTimestamp: isTimestamp)
+    }
 
     /// A column that is stored but not sent.
     package static func hidden(_ name: String, _ form: Form = .integer) -> Self {

@@ -18,7 +18,7 @@ extension RecordJSON {
         to json: inout JSONWriter,
         resolve: (_ boot: Int64?, Stamp) -> WallTime
     ) {
-        let wall = givenTime(columns, values) ?? moment.wall
+        let wall = givenTime(columns, values, resolve: resolve) ?? moment.wall
         json.object {
             if let id { $0.field("id", id) }
             $0.field("timestamp", wall)
@@ -39,10 +39,19 @@ extension RecordJSON {
         }
     }
 
-    /// Returns the time that the sending program gave for the record.
-    package static func givenTime(_ columns: [Column], _ values: [ColumnValue]) -> WallTime? {
-        for (column, value) in zip(columns, values) where column.form == .given {
-            if case .integer(let time) = value { return WallTime(milliseconds: time) }
+    /// Returns the time that the sending program gave for the record, or that a column has.
+    package static func givenTime(
+        _ columns: [Column],
+        _ values: [ColumnValue],
+        resolve: (_ boot: Int64?, Stamp) -> WallTime
+    ) -> WallTime? {
+        for (column, value) in zip(columns, values) {
+            switch value {
+            case .integer(let time) where column.form == .given:
+                return WallTime(milliseconds: time)
+            case .moment(let boot, let stamp) where column.isTimestamp: return resolve(boot, stamp)
+            default: continue
+            }
         }
         return nil
     }

@@ -32,6 +32,7 @@ package struct Configuration: Configurable {
     /// `[mqtt]`: what is published there.
     package var live = LiveSettings()
     package var proxy = ProxySettings()
+    package var effort = EffortSettings()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: the path of the metrics for Prometheus.
@@ -84,6 +85,7 @@ package struct Configuration: Configurable {
         BrokerSettings.keys.map { $0.within("mqtt", \.mqtt) }
         LiveSettings.keys.map { $0.within("mqtt", \.live) }
         ProxySettings.keys.map { $0.within("proxy", \.proxy) }
+        EffortSettings.keys.map { $0.within("effort", \.effort) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)

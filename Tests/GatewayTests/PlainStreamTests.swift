@@ -18,7 +18,7 @@ import Status
 /// The queue's part of a new source: this, and a line in the list of streams.
 private struct Tide: PlainRecord {
     static let kind = StreamKind(
-        Stream(7, "tide"),
+        Stream(8, "tide"),
         wire: "harbour_tide",
         columns: [.number("level_mm", as: "level_m", decimals: 3), .text("gauge")]
     )

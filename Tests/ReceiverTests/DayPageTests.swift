@@ -150,6 +150,7 @@ import Testing
                     "12:00:00",
                     #""source":"audio","state":"failed","reason":"disk",\#(span(12, 13))"#
                 ),
+                ("16:00:00", #""source":"audio","state":"unknown",\#(span(16, 17))"#),
             ]
         )
         let browser = try PageClient(receiver, viewer: "anna")
@@ -158,15 +159,16 @@ import Testing
         for (kind, x, width) in [
             ("down", "12.00", "6.00"), ("down", "30.00", "6.00"), ("down", "138.00", "6.00"),
             ("off", "60.00", "12.00"), ("loss", "48.00", "6.00"), ("loss", "72.00", "6.00"),
+            ("loss", "96.00", "6.00"),
         ] {
             let rect = #"<rect class="\#(kind)" x="\#(x)" width="\#(width)""#
             #expect(row.contains(rect), "\(rect)")
         }
-        #expect(row.components(separatedBy: #"class="loss""#).count == 3)
+        #expect(row.components(separatedBy: #"class="loss""#).count == 4)
         for title in ["received", "gap", "scheduled off", "not running"] {
             #expect(html.contains("</svg> \(title)</li>"), "\(title)")
         }
-        #expect(html.contains("7 gaps and pauses") || html.contains("6 gaps and pauses"))
+        #expect(html.contains("8 gaps and pauses") || html.contains("7 gaps and pauses"))
     }
 
     @Test func dayWithoutData_saysSo() throws {

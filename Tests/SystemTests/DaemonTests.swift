@@ -74,8 +74,8 @@ import Testing
         )
         let streams = report["streams"] as? [String: [String: Any]] ?? [:]
         #expect(
-            // A slow start may have recorded its health already.
-            Set(streams.keys).subtracting(["waypost_health"]) == [
+            // A slow start may have recorded its health and effort already.
+            Set(streams.keys).subtracting(["waypost_health", "waypost_effort"]) == [
                 "linux_gpsd_location", "linux_alsa_audio", "linux_bluez_beacons", "waypost_events",
             ]
         )

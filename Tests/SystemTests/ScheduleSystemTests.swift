@@ -85,10 +85,7 @@ import Testing
             try device.source("audio")["state"] as? String == "scheduled_off"
         }
         #expect(try device.stop() == 0)
-        let lines = try device.run("export", "linux_alsa_audio").output.split(separator: "\n")
-        let records = try lines.map {
-            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
-        }
+        let records = try records("linux_alsa_audio", of: device)
         // Of the window that was open at the start, only the last part was recorded.
         let starts = try records.filter { $0["overlap_duration"] as? Double == 0 }
             .map { try time($0, "timestamp_start").truncatingRemainder(dividingBy: 15) }
@@ -102,6 +99,33 @@ import Testing
         let events = try device.run("export", "waypost_events").output
         for kind in ["gap", "source_lost", "source_recovered"] {
             #expect(!events.contains("\"kind\":\"\(kind)\""), "\(events)")
+        }
+        try checkEffort(of: device)
+    }
+
+    /// Checks the closed intervals of audio: they tile, and follow the windows of five seconds.
+    private func checkEffort(of device: Device) throws {
+        let effort = try records("waypost_effort", of: device)
+            .filter { $0["source"] as? String == "audio" }
+        #expect(effort.count >= 2)
+        for (left, right) in zip(effort, effort.dropFirst()) {
+            #expect(left["to"] as? String == right["from"] as? String)
+        }
+        for interval in effort {
+            let end = try time(interval, "to").truncatingRemainder(dividingBy: 15)
+            switch interval["state"] as? String {
+            case "recorded": #expect(abs(end - 5) < 0.1, "\(interval)")
+            case "scheduled_off":
+                #expect(abs(end) < 0.1 || abs(end - 15) < 0.1, "\(interval)")
+                #expect(interval["reason"] as? String == "audio.schedule")
+            default: Issue.record("\(interval)")
+            }
+        }
+    }
+
+    private func records(_ stream: String, of device: Device) throws -> [[String: Any]] {
+        try device.run("export", stream).output.split(separator: "\n").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
         }
     }
 

@@ -40,13 +40,31 @@ extension Services {
         }
         let leaving = now.sources.filter { $0.value.differs(from: wanted[$0.key]) }
         planStop(of: Array(leaving.keys))
-        stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
+        stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit) {
+            orders[$0]?.closedAt == nil ? resting[$0] ?? "stopped for other settings" : resting[$0]
+        }
+        noteEffort(resting, orders, before: now)
         context.board.resting.update { [resting] in $0 = resting }
         // While audio is switched off, missing sound is not a gap.
         if !now.configuration.audio.isEnabled { AudioMemo(.off).keep(in: context.queue) }
         let coming = wanted.keys.filter { source($0) == nil }
         for name in coming { start(wanted[name]) }
         return SourceName.allCases.filter { leaving.keys.contains($0) || coming.contains($0) }
+    }
+
+    /// Notes in the effort accounts which sources are off, and which have a closed window.
+    private func noteEffort(
+        _ resting: [SourceName: String],
+        _ orders: [SourceName: ScheduleOrder],
+        before: State
+    ) {
+        for (name, why) in resting { context.note(.off(why), of: name) }
+        for (name, order) in orders where resting[name] == nil {
+            guard let end = order.closedAt else { continue }
+            // A window that closed earlier closed while the source was not running.
+            let stamp = before.sources[name] == nil ? nil : end
+            context.note(.scheduledOff("\(name.rawValue).schedule"), of: name, at: stamp)
+        }
     }
 
     /// Starts and stops sources at each change of their schedules; blocks until `stop`.
@@ -106,7 +124,8 @@ extension Services {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped, let run = source(name) else { return false }
             if !isOnTrial { planStop(of: [name]) }
-            stop([name], by: SystemClock().now() + limit)
+            let why = isOnTrial ? nil : "stopped and started again"
+            stop([name], by: SystemClock().now() + limit) { _ in why }
             start(run.order, isOnTrial: isOnTrial)
             return source(name) != nil
         }

@@ -17,6 +17,14 @@ enum ScheduleOrder: Sendable, Equatable {
     case ends(Stamp)
     /// Its window closed at this time.
     case rests(Stamp)
+
+    /// When its window closed; nil while it is open.
+    var closedAt: Stamp? {
+        switch self {
+        case .run: nil
+        case .ends(let stamp), .rests(let stamp): stamp
+        }
+    }
 }
 
 /// Why the time is believed that the schedules follow.

@@ -41,6 +41,8 @@ struct Inheritance: Sendable {
     var traffic: [DayTraffic] = []
     /// The survey in progress in it, or one that had ended without a record.
     var survey: OpenSurvey?
+    /// The effort accounts in it.
+    var effort: InheritedEffort?
 
     /// Reads the database; throws disk errors while `patience` waits.
     init(_ path: String, _ settings: QueueSettings, _ patience: Patience) throws {
@@ -65,6 +67,7 @@ struct Inheritance: Sendable {
         finished = try patience.read(file.finishedFiles) ?? []
         traffic = try patience.read { try file.traffic() } ?? []
         survey = try patience.read(file.survey) ?? nil
+        effort = try file.inheritedEffort(patience)
         let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
         losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
         // Losses of a commit that failed but reached the disk were recorded again since; records

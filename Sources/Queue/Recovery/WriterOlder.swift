@@ -14,6 +14,7 @@ extension Writer {
     /// Imports the bookkeeping of a database, and of those that it was draining.
     func adopt(_ inheritance: Inheritance, name: String) throws {
         try begin()
+        if let effort = inheritance.effort { memory.effort.inherited.append(effort) }
         let id = try insertDatabase(name, .adopted)
         try insert(olderBoots: inheritance.boots)
         let notes = try inheritance.clock.map { entry in
@@ -59,7 +60,7 @@ extension Writer {
     ///
     /// Rows and boots ascend together; otherwise retention would count the time of these boots as
     /// time since an upload of this database.
-    private func insert(olderBoots boots: [Int64: String]) throws {
+    func insert(olderBoots boots: [Int64: String]) throws {
         // 0 and -1 mean none.
         var row = min(-1, try connection.integer("SELECT min(id) FROM boots") ?? 0)
         for (_, name) in boots.sorted(by: { $0.key > $1.key }) where try boot(named: name) == 0 {

@@ -29,6 +29,8 @@ struct WriterMemory: Sendable {
     var untold = false
     /// When an event last reported losses.
     var toldAt: BootInstant?
+    /// What the open transaction stored that matters to the effort accounts.
+    var effort = EffortNotes()
 
     subscript(partition: Partition) -> StreamCounters {
         get { (partition.isLive ? live[partition.stream] : older[partition]) ?? StreamCounters() }

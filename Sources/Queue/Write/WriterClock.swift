@@ -96,8 +96,13 @@ extension Writer {
         var oldest = (boot: boot, boottime: clock.now().milliseconds)
         let tables = streams.kinds.map(\.table) + ["segments", "open_survey"]
         let moments = tables.map { "boot, boottime FROM \($0)" }
-        for moment in moments + ["start_boot, start_boottime FROM surveys"] {
-            let row = try connection.prepare("SELECT \(moment) ORDER BY rowid LIMIT 1")
+        let begins = [
+            "start_boot, start_boottime FROM surveys", "from_boot, from_boottime FROM effort",
+        ]
+        for moment in moments.map({ "\($0) ORDER BY rowid" })
+            + begins.map({ "\($0) ORDER BY 1, 2" })
+        {
+            let row = try connection.prepare("SELECT \(moment) LIMIT 1")
             guard try row.step() else { continue }
             let first = (boot: row.required(0), boottime: row.required(1))
             if first < oldest { oldest = first }

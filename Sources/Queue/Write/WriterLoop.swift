@@ -42,6 +42,12 @@ final class WriterLoop {
     var purging: Duration?
     var isRunning = true
     var jobs: [Job] = []
+    /// When each source was listening.
+    var effort = EffortBook()
+    /// The accounts of the process before were looked for.
+    var hasEffort = false
+    /// Records are written that were held during an outage.
+    private(set) var isReplaying = false
 
     private init(_ queue: Queue) {
         self.queue = queue
@@ -258,10 +264,13 @@ final class WriterLoop {
         if let end = writer.memory.soundEnd, end != writer.committed.soundEnd {
             queue.memos.set(SoundEnd.memo, SoundEnd.text(end, boot: settings.bootID))
         }
-        let memos = writer.isOpen || !isRunning ? queue.memos.unwritten : [:]
+        let isWriting = writer.isOpen || !isRunning
+        let effort = isWriting ? try writeEffort(writer) : effort
+        let memos = isWriting ? queue.memos.unwritten : [:]
         try writer.note(memos: memos)
         try writer.commit()
         queue.memos.written(memos)
+        self.effort = effort
     }
 
     /// Commits when it is due, or retries after a disk error.
@@ -276,7 +285,7 @@ final class WriterLoop {
         let isDue = delay.map { $0 <= .zero || force } ?? false
         let hasLosses = queue.unrecorded.withLock { !$0.isEmpty }
         let isTelling = force && writer?.memory.untold ?? false
-        let isEnd = !isRunning && !queue.memos.unwritten.isEmpty
+        let isEnd = !isRunning && (effort.isChanged || !queue.memos.unwritten.isEmpty)
         if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty || isEnd {
             guard attempt({ try $0.tellLosses(atOnce: force) }), commit() else { return }
             succeeded()
@@ -308,6 +317,7 @@ final class WriterLoop {
             try writer.connection.execute("UPDATE database SET generation=generation")
             // Streams declared during the outage, or by the call that failed.
             try writer.declare(user: userStreams)
+            try continueEffort(writer)
         }
         if isBack { insertBacklog() }
     }
@@ -316,6 +326,8 @@ final class WriterLoop {
     func insertBacklog() {
         waiting.removeAll()
         resumeRun()
+        isReplaying = true
+        defer { isReplaying = false }
         for record in backlog.takeAll() {
             _ = backlog.hold(record)
             write(record)

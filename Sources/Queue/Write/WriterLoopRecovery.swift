@@ -108,9 +108,11 @@ extension WriterLoop {
         files.database = settings.disk.identity(settings.path)
         files.journal = settings.disk.identity(settings.path + "-wal")
         let generation = queue.opened(database.writer)
+        if hasEffort { effort.moved() }
         if !database.isChecked { queue.maintenance.inspect(generation: generation) }
         queue.maintenance.salvage()
         retryAt = nil
+        attempt { try continueEffort($0) }
         attempt { try quota.begin($0) }
     }
 

@@ -9,6 +9,7 @@ extension Writer {
 
     /// Records a loss that happened in this boot.
     func note(_ loss: Loss) throws {
+        memory.effort.note(loss)
         try note(loss, fromBoot: boot, toBoot: boot)
     }
 
@@ -81,7 +82,10 @@ extension Writer {
     }
 
     /// Records a loss that its source has already reported in an event.
-    func noteTold(_ loss: Loss) throws { try noteTold(loss, fromBoot: boot, toBoot: boot) }
+    func noteTold(_ loss: Loss) throws {
+        memory.effort.note(loss)
+        try noteTold(loss, fromBoot: boot, toBoot: boot)
+    }
 
     func noteTold(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
         let wasUntold = memory.untold

@@ -46,7 +46,13 @@ extension Writer {
         let note = try store(segment)
         noteBytes(segment.data.count)
         let run = chunker.run
+        let isContinued = chunker.end != nil
         chunker.heard(segment)
+        if let end = chunker.end {
+            memory.effort.heard.append(
+                EffortNotes.Heard(from: segment.start, to: end, isContinued: isContinued)
+            )
+        }
         if let chunk = chunker.append(note) { try insert(chunk, of: run) }
         // Audio is committed at once: each segment holds two seconds.
         commitSoon()

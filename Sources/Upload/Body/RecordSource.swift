@@ -216,7 +216,9 @@ package final class RecordSource {
         switch kind.shape {
         case .plain(let columns):
             try reader.rows(kind, page) { stored in
-                let given = RecordJSON.givenTime(columns, stored.record.values)
+                let given = RecordJSON.givenTime(columns, stored.record.values) {
+                    dates.resolve($1, boot: $0 ?? stored.boot).wall
+                }
                 time = given ?? moment(stored, stored.record.stamp).wall
             }
         case .sightings:

@@ -102,6 +102,8 @@ import Setup
         ("streams.events", "\"e\"", "\"e\""),
         ("streams.surveys", "\"s\"", "\"s\""),
         ("streams.health", "\"h\"", "\"h\""),
+        ("streams.effort", "\"o\"", "\"o\""),
+        ("effort.enabled", "false", "false"),
         ("health.enabled", "false", "false"),
         ("health.interval", "\"60s\"", "\"1m\""),
         ("mqtt.url", "\"mqtts://broker.example\"", "\"mqtts://broker.example\""),
@@ -263,6 +265,8 @@ import Setup
         ("streams.surveys", "\"a b\"", "\"a b\" is not a valid stream name"),
         ("streams.health", "\"-\"", "\"-\" is not a valid stream name"),
         ("health.enabled", "\"true\"", "found the text \"true\""),
+        ("streams.effort", "\"-\"", "\"-\" is not a valid stream name"),
+        ("effort.enabled", "1", "found the integer 1"),
         ("health.interval", "\"59s\"", "59s is out of range"),
         ("mqtt.url", "\"https://host\"", "is neither a mqtts:// nor a mqtt:// URL"),
         (

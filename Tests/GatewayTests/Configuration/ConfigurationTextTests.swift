@@ -73,6 +73,7 @@ import Setup
         ("streams.events", "\"waypost_events\""),
         ("streams.surveys", "\"waypost_surveys\""),
         ("streams.health", "\"waypost_health\""),
+        ("streams.effort", "\"waypost_effort\""),
         ("health.enabled", "true"),
         ("health.interval", nil),
         ("mqtt.url", nil),
@@ -91,6 +92,7 @@ import Setup
         ("proxy.listen", "\"[::]:6053\""),
         ("proxy.name", nil),
         ("proxy.area", nil),
+        ("effort.enabled", "true"),
         ("metrics.textfile", nil),
         ("led.name", "\"auto\""),
         ("import.stick", "true"),
@@ -212,6 +214,7 @@ import Setup
         events = "d-1_X"
         surveys = "e"
         health = "h"
+        effort = "o"
         [health]
         enabled = false
         interval = "7m"
@@ -232,6 +235,8 @@ import Setup
         listen = "[::1]:6054"
         name = "roof"
         area = "Roof"
+        [effort]
+        enabled = false
         [metrics]
         textfile = "/m.prom"
         [led]

@@ -67,7 +67,9 @@ extension World {
     /// Resends all uploaded records, or those that one stream uploaded in the last hours.
     private func resend(_ device: Device, _ queue: Queue, _ chance: inout Chance) {
         let isAll = chance.isOne(in: 2)
-        let stream = isAll ? nil : chance.one(of: queue.streams.streams)
+        // Without effort, which not every history has.
+        let streams = queue.streams.streams.filter { $0 != .effort }
+        let stream = isAll ? nil : chance.one(of: streams)
         let hours = chance.number(0...3)
         let since = isAll ? 0 : device.now.wall - Int64(hours) * 3_600_000
         let range = ResendRange(stream, since: WallTime(milliseconds: since))
@@ -84,6 +86,7 @@ extension World {
     /// Ends the program in order: records not on the disk are in the losses that it returns.
     private func close(_ queue: Queue, of device: Device) {
         if let open = device.sound { queue.end(run: open.run.id) }
+        noteAll(.off("stopped"), device)
         let losses = queue.close()
         // Writes dropped by a failed sync may or may not be there.
         guard !device.account.hasFailedSync else { return }

@@ -35,6 +35,9 @@ final class Device: AccountHolder {
     let disk: SimulatedDisk
     let random: RandomBox
     var account = Account()
+    var effort = EffortAudit()
+    /// The database's generation and its newest effort record when that was last read.
+    var effortSeen: [Int64] = []
     private(set) var clock = ManualClock(
         Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
     )
@@ -106,6 +109,7 @@ final class Device: AccountHolder {
     func start(_ truth: Truth) {
         gone = nil
         starts += 1
+        effortSeen = []
         sound = nil
         account.isUnchecked = account.isDamaged && disk.hasFaults
         queue = try? Queue(settings: settings(of: truth))

@@ -72,6 +72,7 @@ extension World {
         // A disk fault persists across the rollback.
         let was = device.account
         device.account = account
+        device.effort.isVoid = true
         if device.disk.mayRefuse {
             device.account.hasFailedSync = account.hasFailedSync || was.hasFailedSync
             device.account.hasFailedWrite = account.hasFailedWrite || was.hasFailedWrite
@@ -99,6 +100,7 @@ extension World {
         second.limits = device.limits
         second.userStreams = device.userStreams
         second.account = device.account
+        second.effort = device.effort
         second.account.vanish()
         restart(second, &chance)
         try start(second)

@@ -107,6 +107,8 @@ extension World {
         case .lossNoted:
             let stamp = device.clock.stamp()
             device.account.note(step.amount + 1, Stream.beacons.number)
+            let time = EffortAudit.Time(boot: device.boot, boottime: device.now.boottime)
+            device.effort.noted.append((Stream.beacons.number, time))
             queue.note(
                 Loss(.missed, .beacons, records: Int64(step.amount + 1), from: stamp, to: stamp)
             )
@@ -116,6 +118,7 @@ extension World {
             var identity = truth.identities[place]
             identity.address = BluetoothAddress(value: chance.next())
             truth.identities.append(identity)
+            note(.failed("gpsd"), .location, device)
         case .put: put(step.amount % 12 + 1, device, queue, &chance)
         default:
             for _ in 0...step.amount { takeRecord(step.kind, device, queue, &chance) }
@@ -157,6 +160,7 @@ extension World {
         case .fixes:
             let serial = truth.add(known(.location, device))
             device.account.take(serial, Stream.location.number)
+            note(.listening, .location, device)
             let fix = Fix(
                 stamp: stamp,
                 mode: .threeDimensional,

@@ -80,7 +80,7 @@ extension World {
         let least = device.account.isDamaged ? -taken.count : before
         let landed = device.account.mayHaveLanded[number] ?? 0
         // After changed bytes the number of the last record is unreliable.
-        if stream != .events, gap < least - silent - landed, !presence.hasOlder,
+        if stream != .events, stream != .effort, gap < least - silent - landed, !presence.hasOlder,
             !device.account.isGarbled
         {
             throw Violation("told and not lost", words())
@@ -166,7 +166,10 @@ extension World {
             try pass(20_000)
             try syncInPeace(.asked)
         }
-        for device in devices { try checkPeace(device) }
+        for device in devices {
+            try checkPeace(device)
+            try checkEffort(device)
+        }
     }
 
     /// Runs days with a budget each, until nothing is pending.
@@ -187,6 +190,7 @@ extension World {
             try device.turn()
             try device.syncer?.perform(reason, server)
             try device.turn()
+            try readEffort(device)
         }
     }
 

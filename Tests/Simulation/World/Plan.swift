@@ -28,6 +28,8 @@ package struct Plan {
     package var budget: Int64?
     /// Bytes of the database may be changed.
     package var allowsDamage = true
+    /// The sources say when they listen.
+    var keepsEffort = false
 
     /// The history has faults of the disk or damage.
     var hasFaults: Bool {
@@ -107,6 +109,8 @@ package struct Plan {
         if hasIslands, seed % 8 == 2 { addResends() }
         if hasIslands, seed % 16 == 1 { addShortage() }
         if hasIslands, seed % 16 == 9 { addLateClock() }
+        // Draws nothing: all other histories stay as they are.
+        keepsEffort = hasIslands && seed % 4 == 3
     }
 
     /// Lowers the limit of the database so far that uploaded, quarantined and pending records have to go.

@@ -68,21 +68,23 @@ struct Presence {
         readOlder(disk, streams, files)
     }
 
+    /// Returns the paths of the quarantined databases.
+    static func olderPaths(_ disk: SimulatedDisk) -> [String] {
+        disk.files.filter {
+            $0.hasPrefix(Device.path + ".corrupt-") && !$0.hasSuffix("-wal")
+                && !$0.hasSuffix("-shm") && !$0.hasSuffix("-mark")
+        }
+    }
+
     /// Reads the quarantined databases.
     private mutating func readOlder(
         _ disk: SimulatedDisk,
         _ streams: [StreamKind],
         _ files: OlderFiles
     ) {
-        let prefix = Device.path + ".corrupt-"
-        let paths = disk.files.filter {
-            $0.hasPrefix(prefix) && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm")
-                && !$0.hasSuffix("-mark")
-        }
-        guard !paths.isEmpty else { return }
-        hasOlder = true
         // The newest first: it may have taken over the ledgers of those before it.
-        for path in paths.sorted(by: >) {
+        for path in Self.olderPaths(disk).sorted(by: >) {
+            hasOlder = true
             let older = files.find(path, disk, streams) { copy in
                 var older = Presence(isThorough: isThorough)
                 guard let database = try? OpenDatabase(path, on: copy) else { return older }
@@ -130,6 +132,7 @@ struct Presence {
         case .location: "CASE WHEN longitude_e7=2*latitude_e7 AND mode=3 THEN latitude_e7 END"
         case .events: "detail"
         case .surveys, .health: "report"
+        case .effort: "source || state || ifnull(reason, '')"
         default: "data"
         }
     }
@@ -237,6 +240,8 @@ struct Presence {
         case .events: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .surveys: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .health: return WireJSON(Array(row.text(0).utf8))?["pending"]?["n"]?.integer
+        // The program's own.
+        case .effort: return nil
         default:
             let members = row.isText(0) ? Array(row.text(0).utf8) : row.data(0)
             return WireJSON(Array("{".utf8) + members + Array("}".utf8))?["n"]?.integer
@@ -284,7 +289,7 @@ struct Presence {
 }
 
 /// The last records of a quarantined database that count; later ones were rewritten into the next.
-private struct Mark {
+struct Mark {
     var next: [String: Int64] = [:]
     var run: Int64
     var tail: Range<Int64>

@@ -6,16 +6,20 @@ internal import SimulatedDisk
 internal import Upload
 
 extension World {
-    /// Simulates hours: beacons each minute, a fix and a sync every five, a clock note per hour,
-    /// occasional mishaps.
+    /// Simulates hours: beacons each minute, a fix and a sync every five, a clock note and a window
+    /// of audio per hour, occasional mishaps.
     package func live(hours: Int) -> Violation? {
         var chance = Chance(plan.seed ^ 0x11FE)
         plan.batchBytes = 1 << 20
+        plan.keepsEffort = true
         do {
             try start(devices[0])
             for hour in 0..<hours {
                 for _ in 0..<12 { try fiveMinutes(&chance) }
                 try take(Step(.clockSync))
+                for kind in [Step.Kind.soundStart, .sound, .soundEnd] {
+                    try take(Step(kind, amount: 4, draw: chance.next()))
+                }
                 if chance.isOne(in: 24) { try mishap(&chance) }
                 guard hour % 24 == 23 else { continue }
                 try audit(devices[0])

@@ -10,10 +10,12 @@ extension World {
         switch step.kind {
         case .soundStart:
             if let open = device.sound { queue.end(run: open.run.id) }
+            note(.listening, .audio, device)
             device.sound = begin(device, queue, &chance)
         case .soundEnd:
             guard let open = device.sound else { return }
             queue.end(run: open.run.id)
+            note(step.amount % 2 == 0 ? .scheduledOff("duty") : .failed("gone"), .audio, device)
             device.sound = nil
         default: try record(step.amount % 20 + 1, device, queue)
         }
@@ -64,6 +66,7 @@ extension World {
         if queue.soundRefusal != nil {
             // Its source ends the run and reports the gap itself.
             queue.end(run: source.run.id)
+            note(.failed("space"), .audio, device)
             device.sound = nil
             return
         }

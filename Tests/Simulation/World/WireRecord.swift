@@ -29,6 +29,7 @@ struct WireRecord {
         form = json.fingerprint
         var dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
         if stream == "waypost_surveys" { dates += ["start", "end"] }
+        if stream == "waypost_effort" { dates += ["from", "to"] }
         if stream == "waypost_health" { dates += ["oldest_pending_at", "next_sync_at"] }
         self.dates = RecordDates(json)
         content = .object(
@@ -47,8 +48,9 @@ struct WireRecord {
     private mutating func readPlain(_ json: WireJSON, _ truth: Truth) throws {
         serial = Self.serial(of: json, stream)
         guard let serial else {
-            // The program's own events.
+            // The program's own events and effort.
             if stream == "waypost_events" { return }
+            if stream == "waypost_effort" { return try readEffort(json) }
             throw Violation("record", "no serial number in \(stream): \(json)")
         }
         guard truth.records.indices.contains(serial) else {
@@ -82,6 +84,14 @@ struct WireRecord {
         }
     }
 
+    private func readEffort(_ json: WireJSON) throws {
+        let states = ["recorded", "scheduled_off", "failed", "off", "unknown"]
+        guard let state = json["state"]?.text, states.contains(state), json["source"] != nil,
+            Self.time(json["from"]) == Self.time(json["timestamp"]), Self.time(json["to"]) != nil,
+            (json["reason"] != nil) == (state != "recorded")
+        else { throw Violation("effort", "not what an effort record should be: \(json)") }
+    }
+
     private static func serial(of json: WireJSON, _ stream: String) -> Int? {
         switch stream {
         case "linux_bluez_beacons": return json["data"]?.text.flatMap { Serial.read(hex: $0) }
@@ -91,6 +101,7 @@ struct WireRecord {
                 .flatMap { $0 < 100_000_000 ? $0 : nil }
         case "waypost_events": return json["detail"]?["n"]?.integer
         case "waypost_health": return json["pending"]?["n"]?.integer
+        case "waypost_effort": return nil
         default: return json["n"]?.integer
         }
     }

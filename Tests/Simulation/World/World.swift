@@ -84,6 +84,7 @@ package final class World {
             try device.turn()
             try settlePower(device)
             if device.queue?.setAside.isEmpty == false { device.account.wasSetAside = true }
+            try readEffort(device)
         }
         if let found = server.found { throw found }
         for device in devices { try checkStorage(device, number) }
@@ -117,6 +118,7 @@ package final class World {
     func start(_ device: Device) throws {
         device.start(truth)
         guard let queue = device.queue else { return }
+        noteAll(.listening, device)
         device.syncer = try Syncer(
             device,
             queue,

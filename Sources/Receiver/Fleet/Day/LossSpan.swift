@@ -103,7 +103,8 @@ struct LossSpan {
 extension LossSpan {
     /// Returns the spans of an effort record: all but those in which a source was recording.
     init?(effort line: RecordLine) {
-        guard let state = line.text("state"), ["failed", "scheduled_off", "off"].contains(state),
+        let states = ["failed", "scheduled_off", "off", "unknown"]
+        guard let state = line.text("state"), states.contains(state),
             let source = line.text("source"), let from = line.time("from"),
             let to = line.time("to"),
             from <= to

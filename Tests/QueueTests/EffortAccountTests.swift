@@ -1,0 +1,374 @@
+import Host
+import Records
+import Testing
+
+@testable import Queue
+
+/// The pure account of one source: each history ends in intervals that tile its time.
+@Suite struct EffortAccountTests {
+    /// 2026-06-01 12:00 UTC.
+    private static let noon: Int64 = 1_780_315_200_000
+
+    private func time(_ second: Int, _ boot: String = "a") -> EffortTime {
+        let wall = Self.noon + Int64(second) * 1000
+        return EffortTime(
+            boot: boot,
+            stamp: Stamp(
+                boot: BootInstant(nanoseconds: Int64(second) * 1_000_000_000),
+                wall: WallTime(milliseconds: wall)
+            )
+        )
+    }
+
+    private func words(_ intervals: [EffortInterval]) -> [String] {
+        for (left, right) in zip(intervals, intervals.dropFirst()) {
+            #expect(left.to == right.from)
+        }
+        return intervals.map { interval in
+            func text(_ time: EffortTime) -> String {
+                let second = time.stamp.boot.milliseconds / 1000
+                return (time.boot == "a" ? "" : time.boot) + "\(second)"
+            }
+            return "\(interval.state.rawValue) \(text(interval.from))..\(text(interval.to))"
+        }
+    }
+
+    private func seal(
+        _ account: inout EffortAccount,
+        at now: EffortTime,
+        isDated: Bool = true
+    ) -> [String] {
+        words(
+            account.seal(at: now, number: 9, isDated: isDated) { $0.stamp.wall.milliseconds }
+        )
+    }
+
+    /// Notes changes of a source: "listening", "starting", "failed", "off", "scheduled", each with
+    /// its second.
+    private func note(_ account: inout EffortAccount, _ changes: (String, Int)...) {
+        for (word, second) in changes {
+            let effort: SourceEffort =
+                switch word {
+                case "listening": .listening
+                case "starting": .starting
+                case "off": .off("stopped")
+                case "scheduled": .scheduledOff("schedule")
+                default: .failed(word)
+                }
+            account.note(effort, at: time(second), number: Int64(second))
+        }
+    }
+
+    private func radio(_ changes: (String, Int)...) -> EffortAccount {
+        var account = EffortAccount(isSound: false)
+        for (word, second) in changes { note(&account, (word, second)) }
+        return account
+    }
+
+    // MARK: A source that listens
+
+    @Test func changes_tileTheTimeSinceTheFirstUse() {
+        var account = radio(
+            ("off", 0),
+            ("starting", 1),
+            ("listening", 2),
+            ("unplugged", 10),
+            ("starting", 12),
+            ("cannot open", 13),
+            ("listening", 20),
+            ("scheduled", 30),
+            ("listening", 40),
+            ("off", 50),
+            ("off", 51)
+        )
+        #expect(
+            seal(&account, at: time(70)) == [
+                "recorded 2..10", "failed 10..20", "recorded 20..30", "scheduled_off 30..40",
+                "recorded 40..50",
+            ]
+        )
+        #expect(account.spans.map(\.state) == [.off])
+    }
+
+    @Test func failureKeepsItsFirstReason_butForAStart() {
+        var account = radio(
+            ("listening", 0),
+            ("unplugged", 5),
+            ("cannot open", 6),
+            ("listening", 9),
+            ("starting", 20),
+            ("no adapter", 21),
+            ("listening", 30)
+        )
+        let intervals = account.seal(at: time(60), number: nil, isDated: true) {
+            $0.stamp.wall.milliseconds
+        }
+        #expect(intervals.map(\.reason) == ["", "unplugged", "", "no adapter"])
+        #expect(intervals.map(\.records) == [5, 4, 11, 10])
+    }
+
+    @Test func loss_splitsWhatWasRecorded() {
+        var account = radio(("listening", 0), ("off", 40), ("listening", 50))
+        account.lose(from: time(10), to: time(12), "overrun", number: 3)
+        account.lose(from: time(38), to: time(52), "disk", number: 3)
+        // From the first to the last lost record, and not a second of rest.
+        #expect(
+            account.spans.map(\.state) == [
+                .recorded, .failed, .recorded, .failed, .off, .failed, .recorded,
+            ]
+        )
+        #expect(
+            seal(&account, at: time(90)) == [
+                "recorded 0..10", "failed 10..12", "recorded 12..38", "failed 38..40",
+                "off 40..50", "failed 50..52",
+            ]
+        )
+    }
+
+    @Test func lossBeforeWhatIsSealed_changesNothing() {
+        var account = radio(("listening", 0), ("gone", 10), ("listening", 20))
+        _ = seal(&account, at: time(60))
+        account.lose(from: time(2), to: time(15), "overrun", number: 3)
+        #expect(account.spans.map(\.state) == [.recorded])
+        account.lose(from: time(2), to: time(25), "overrun", number: 3)
+        #expect(account.spans.map(\.state) == [.failed, .recorded])
+        #expect(account.spans[0].from == time(20))
+    }
+
+    @Test func nothingIsSealedThatMayChange() {
+        var account = radio(("listening", 0), ("gone", 10))
+        #expect(seal(&account, at: time(19)) == [])
+        #expect(seal(&account, at: time(20)) == ["recorded 0..10"])
+        note(&account, ("listening", 30))
+        // Without a clock it waits ten minutes: a midnight may be in it.
+        #expect(seal(&account, at: time(629), isDated: false) == [])
+        #expect(seal(&account, at: time(630), isDated: false) == ["failed 10..30"])
+    }
+
+    // MARK: Days
+
+    @Test func midnight_closesAnInterval() {
+        var account = radio(("listening", 0))
+        let midnight = 43_200
+        #expect(seal(&account, at: time(midnight + 5)) == [])
+        #expect(seal(&account, at: time(midnight + 15)) == ["recorded 0..\(midnight)"])
+        let days = (1...3).map {
+            "recorded \(midnight + ($0 - 1) * 86_400)..\(midnight + $0 * 86_400)"
+        }
+        #expect(seal(&account, at: time(midnight + 3 * 86_400 + 11)) == days)
+    }
+
+    @Test func monthsOff_areOneInterval() {
+        var account = radio(("listening", 0), ("off", 10))
+        #expect(seal(&account, at: time(86_400 * 60)) == ["recorded 0..10"])
+        note(&account, ("listening", 86_400 * 60))
+        #expect(seal(&account, at: time(86_400 * 60 + 10)) == ["off 10..\(86_400 * 60)"])
+    }
+
+    @Test func sourceThatFailsAllDay_hasBoundedRecords() {
+        var account = radio(("listening", 0))
+        var count = 0
+        for second in stride(from: 10, to: 43_000, by: 20) {
+            account.lose(from: time(second), to: time(second), "missed", number: 1)
+            let sealed = seal(&account, at: time(second + 15))
+            if count < 20 { #expect(!sealed.isEmpty || second < 30) }
+            count += sealed.count
+            #expect(account.spans.count < 300)
+        }
+        #expect(count > 24 && count < 100)
+        note(&account, ("off", 43_000))
+        _ = seal(&account, at: time(43_020))
+        #expect(account.spans.map(\.state) == [.off])
+    }
+
+    @Test func changesThatNobodyStores_areBoundedInMemory() {
+        var account = EffortAccount(isSound: false)
+        for second in 0..<2000 { note(&account, (["listening", "off"][second % 2], second)) }
+        #expect(account.spans.count <= EffortAccount.most)
+        #expect(account.spans[0].state == .unknown)
+        #expect(account.spans[0].from == time(0))
+    }
+
+    // MARK: Audio
+
+    private func hear(_ account: inout EffortAccount, _ spans: (Int, Int)..., first: Bool = true) {
+        for (index, span) in spans.enumerated() {
+            account.hear(
+                from: time(span.0),
+                to: time(span.1),
+                isContinued: index > 0 || !first,
+                number: 7
+            )
+        }
+    }
+
+    @Test func audioIsRecordedWhereItIsStored() {
+        var account = EffortAccount(isSound: true)
+        note(&account, ("starting", 0), ("listening", 1))
+        hear(&account, (2, 4), (4, 6), (6, 7))
+        #expect(seal(&account, at: time(100)) == [])
+        note(&account, ("unplugged", 8), ("starting", 9), ("listening", 19))
+        hear(&account, (20, 22))
+        // A hole of the disk, then a stop.
+        hear(&account, (40, 42))
+        note(&account, ("off", 43), ("listening", 60))
+        hear(&account, (61, 63))
+        #expect(
+            seal(&account, at: time(100)) == [
+                "recorded 2..7", "failed 7..20", "recorded 20..22", "failed 22..40",
+                "recorded 40..42", "off 42..61",
+            ]
+        )
+    }
+
+    @Test func deviceThatIsSilentBeforeAStop_hasFailed() {
+        var account = EffortAccount(isSound: true)
+        note(&account, ("listening", 0))
+        hear(&account, (0, 4))
+        note(&account, ("off", 60), ("listening", 70))
+        hear(&account, (71, 73))
+        #expect(
+            seal(&account, at: time(100)) == ["recorded 0..4", "failed 4..60", "off 60..71"]
+        )
+    }
+
+    @Test func audioStoredAfterAFailureWasNoted_isRecorded() {
+        var account = EffortAccount(isSound: true)
+        note(&account, ("listening", 0))
+        hear(&account, (0, 2))
+        note(&account, ("muted", 1), ("listening", 9))
+        hear(&account, (2, 4), (4, 10), first: false)
+        #expect(account.spans.map(\.state) == [.recorded, .listening])
+    }
+
+    @Test func lossOfAudio_namesTheCauseOnly() {
+        var account = EffortAccount(isSound: true)
+        note(&account, ("listening", 0))
+        hear(&account, (0, 2))
+        account.lose(from: time(0), to: time(8), "disk", number: 1)
+        hear(&account, (10, 12))
+        let intervals = account.seal(at: time(60), number: 1, isDated: true) {
+            $0.stamp.wall.milliseconds
+        }
+        #expect(words(intervals) == ["recorded 0..2", "failed 2..10"])
+        #expect(intervals.last?.reason == "disk")
+    }
+
+    // MARK: The process before
+
+    @Test(arguments: ["listening", "gone", "scheduled"])
+    func kill_isUnknownFromTheLastSignOfLife(_ last: String) {
+        let before = radio(("listening", 0), ("off", 1), (last, 10))
+        var account = EffortAccount(isSound: false)
+        account.follow(before, end: time(20))
+        account.note(.starting, at: time(30, "b"), number: 1)
+        account.note(.listening, at: time(31, "b"), number: 1)
+        let sealed = seal(&account, at: time(90, "b"))
+        #expect(sealed.count == 4)
+        #expect(sealed.last == "unknown 20..b31")
+        #expect(sealed[2].hasSuffix("10..20"))
+    }
+
+    @Test func orderlyStop_isOffUntilItListensAgain() {
+        var account = EffortAccount(isSound: false)
+        account.follow(radio(("listening", 0), ("off", 10)), end: time(12))
+        account.note(.listening, at: time(31, "b"), number: 1)
+        #expect(seal(&account, at: time(90, "b")) == ["recorded 0..10", "off 10..b31"])
+    }
+
+    @Test func unreadableSignOfLife_makesAllOfTheOpenIntervalUnknown() {
+        var account = EffortAccount(isSound: false)
+        account.follow(radio(("listening", 0)), end: nil)
+        account.note(.failed("gone"), at: time(5, "b"), number: 1)
+        account.note(.listening, at: time(31, "b"), number: 1)
+        #expect(seal(&account, at: time(90, "b")) == ["unknown 0..b5", "failed b5..b31"])
+    }
+
+    /// The disk refused at the start: the database opens after the sources have begun.
+    @Test func changesBeforeTheDatabaseOpened_comeAfterTheProcessBefore() {
+        var account = EffortAccount(isSound: false)
+        account.note(.listening, at: time(31, "b"), number: nil)
+        account.follow(radio(("listening", 0)), end: time(4))
+        #expect(seal(&account, at: time(90, "b")) == ["recorded 0..4", "unknown 4..b31"])
+    }
+
+    // MARK: The memo
+
+    private static let wall: @Sendable (EffortTime) -> Int64 = { $0.stamp.wall.milliseconds }
+
+    private func reloaded(_ book: EffortBook, end: EffortTime?, sound: EffortTime?) -> EffortBook {
+        var (book, again) = (book, EffortBook())
+        let before = InheritedEffort(text: book.takeText() ?? "", end: end, endOfSound: sound)
+        again.follow(before, wall: Self.wall)
+        return again
+    }
+
+    @Test func memo_holdsEverythingButTheEndOfAudio() throws {
+        var book = EffortBook()
+        let reason = "hw:1,0: unplugged\nor \(String(repeating: "long ", count: 90))"
+        book.note(.failed(reason), of: .beacons, at: time(1), number: 5)
+        book.note(.listening, of: .beacons, at: time(3), number: 6)
+        book.note(.off("stopped"), of: .beacons, at: time(9), number: 7)
+        book.note(.listening, of: .audio, at: time(1), number: 5)
+        book.note(.listening, of: .events, at: time(1), number: 5)
+        var notes = EffortNotes()
+        notes.heard = [.init(from: time(2).stamp, to: time(4).stamp, isContinued: false)]
+        book.apply(notes, boot: "a") { _ in 8 }
+        let again = reloaded(book, end: time(20), sound: time(6))
+        #expect(again[.beacons]?.spans == book[.beacons]?.spans)
+        #expect(again[.beacons]?.origin == time(1))
+        #expect(again[.beacons]?.spans[0].reason.hasPrefix("hw:1,0: unplugged or long") == true)
+        #expect(try #require(again[.beacons]?.spans[0].reason.utf8.count) <= 200)
+        #expect(again[.events] == nil)
+        #expect(again[.audio]?.spans.map(\.state) == [.listening, .recorded, .unknown])
+        #expect(again[.audio]?.spans.last?.from == time(6))
+    }
+
+    @Test func audioThatGoesOn_changesNoMemo() {
+        var book = EffortBook()
+        book.note(.listening, of: .audio, at: time(0), number: 1)
+        var texts: Set<String> = []
+        for second in stride(from: 0, to: 60, by: 2) {
+            var notes = EffortNotes()
+            notes.heard = [
+                .init(
+                    from: time(second).stamp,
+                    to: time(second + 2).stamp,
+                    isContinued: second > 0
+                )
+            ]
+            book.apply(notes, boot: "a") { Int64($0.number + second) }
+            texts.insert(book.takeText() ?? "")
+        }
+        #expect(texts.count == 1)
+    }
+
+    @Test func memoOfNoVersion_isIgnored() {
+        var book = EffortBook()
+        let text = "beacons x\nb 1\naudio - 0 0 1 2\n\nlocation\na 1 2 strange 4\n 7 8"
+        book.follow(InheritedEffort(text: text), wall: Self.wall)
+        #expect(EffortBook.sources.allSatisfy { book[$0] == nil })
+    }
+
+    // MARK: A quarantined database
+
+    @Test func quarantinedDatabase_isContinuedOnce() {
+        var before = EffortBook()
+        before.note(.listening, of: .beacons, at: time(1), number: 5)
+        let text = before.takeText() ?? ""
+        let old = InheritedEffort(text: text, end: time(8))
+        var book = EffortBook()
+        book.note(.listening, of: .beacons, at: time(50), number: 1)
+        let sealed = book.inherit(old, wall: Self.wall)
+        #expect(words(sealed.map(\.interval)) == ["recorded 1..8", "unknown 8..50"])
+        #expect(book.inherit(old, wall: Self.wall).isEmpty)
+        // The process that quarantined it went on with its own accounts.
+        before.moved()
+        #expect(before.inherit(old, wall: Self.wall).isEmpty)
+        #expect(before[.beacons]?.spans.map(\.number) == [nil])
+        // Its source has not begun yet.
+        var empty = EffortBook()
+        #expect(empty.inherit(old, wall: Self.wall).isEmpty)
+        #expect(empty[.beacons]?.spans.map(\.state) == [.recorded, .unknown])
+    }
+}

@@ -1,0 +1,226 @@
+// The effort records of one device against what its world knows: when was it listening?
+internal import Queue
+internal import Records
+internal import SimulatedDisk
+internal import SQLite
+
+/// The effort intervals that a device stored, read from its tables without the gateway's code.
+///
+/// A value, so that copies and rollbacks of a device are easy.
+struct EffortAudit {
+    /// A point in time: the boot's index in `Truth.boots`, and its boot time in ms.
+    struct Time: Comparable, CustomStringConvertible {
+        var boot: Int
+        var boottime: Int64
+
+        static func < (left: Self, right: Self) -> Bool {
+            (left.boot, left.boottime) < (right.boot, right.boottime)
+        }
+
+        var next: Self { Self(boot: boot, boottime: boottime + 1) }
+
+        var description: String { "\(boot):\(boottime)" }
+    }
+
+    struct Interval {
+        var state: String
+        var from: Time
+        var to: Time
+    }
+
+    /// Losses that a source noted.
+    var noted: [(stream: Int, time: Time)] = []
+    /// The device's past was changed, or its disk said that it stored what it did not.
+    var isVoid = false
+    private(set) var intervals: [String: [Interval]] = [:]
+    /// The rows read so far, by the seed of their database's ids and their number.
+    private var known: Set<String> = []
+    /// The quarantined databases read so far.
+    var older: Set<String> = []
+
+    /// The number of intervals of all sources.
+    var count: Int { known.count }
+
+    /// Reads the new rows below `end`.
+    mutating func read(
+        _ database: borrowing Connection,
+        _ truth: Truth,
+        before end: Int64 = .max
+    ) throws {
+        let rows = try database.prepare(
+            """
+            SELECT e.id, (SELECT hex(seed) FROM id_seeds WHERE stream=\(Stream.effort.number)
+            AND first<=e.id ORDER BY first DESC LIMIT 1), e.source, e.state, f.boot_id, e.from_boottime, t.boot_id,
+            e.to_boottime FROM effort e LEFT JOIN boots f ON f.id=e.from_boot
+            LEFT JOIN boots t ON t.id=e.to_boot WHERE e.id<\(end) ORDER BY e.id
+            """
+        )
+        while try rows.step() {
+            guard known.insert("\(rows.text(1)) \(rows.required(0))").inserted else { continue }
+            guard let from = truth.boots.firstIndex(where: { $0.name == rows.text(4) }),
+                let to = truth.boots.firstIndex(where: { $0.name == rows.text(6) })
+            else { throw Violation("effort", "an interval of a boot that nobody knows") }
+            let interval = Interval(
+                state: rows.text(3),
+                from: Time(boot: from, boottime: rows.required(5)),
+                to: Time(boot: to, boottime: rows.required(7))
+            )
+            intervals[rows.text(2), default: []].append(interval)
+        }
+    }
+
+    /// Checks that the intervals of each source tile the time since its first one.
+    mutating func checkTiles() throws {
+        for source in intervals.keys.sorted() {
+            let all = (intervals[source] ?? []).sorted { ($0.from, $0.to) < ($1.from, $1.to) }
+            intervals[source] = all
+            for (left, right) in zip(all, all.dropFirst()) where left.to != right.from {
+                throw Violation("effort", "\(source): \(left), and then \(right)")
+            }
+            if let empty = all.first(where: { $0.from >= $0.to }) {
+                throw Violation("effort", "\(source): \(empty) is empty or negative")
+            }
+        }
+    }
+
+    /// Returns the interval of a point in time; nil after the last one and in a hole.
+    func interval(_ source: String, at time: Time) -> Interval? {
+        guard let all = intervals[source] else { return nil }
+        var (low, high) = (0, all.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if all[middle].to > time { high = middle } else { low = middle + 1 }
+        }
+        return low < all.count && all[low].from <= time ? all[low] : nil
+    }
+
+    func end(_ source: String) -> Time? { intervals[source]?.last?.to }
+}
+
+extension World {
+    /// The sources that the simulation drives.
+    private static let sources: [Stream] = [.beacons, .location]
+
+    /// Notes what a source does, in histories with effort.
+    func note(_ effort: SourceEffort, _ stream: Stream, _ device: Device) {
+        if plan.keepsEffort { device.queue?.note(effort, of: stream) }
+    }
+
+    /// Notes that the sources which need no other step listen, or end.
+    func noteAll(_ effort: SourceEffort, _ device: Device) {
+        for stream in Self.sources { note(effort, stream, device) }
+        if case .off = effort { note(effort, .audio, device) }
+    }
+
+    /// Reads the intervals that a device stored since; they are deleted only long after.
+    func readEffort(_ device: Device) throws {
+        guard plan.keepsEffort, let queue = device.queue, !device.disk.isOff,
+            !device.account.isDamaged,
+            device.effortSeen != [Int64(queue.generation), queue.newest(.effort)]
+        else { return }
+        readOlderEffort(device)
+        let truth = truth
+        var effort = device.effort
+        do {
+            try view.look(at: device.disk) { try effort.read($0.connection, truth) }
+        } catch is SQLiteError {
+            return
+        }
+        device.effort.update(effort)
+        device.effortSeen = [Int64(queue.generation), queue.newest(.effort)]
+    }
+
+    /// Reads the intervals that only a quarantined database has.
+    private func readOlderEffort(_ device: Device) {
+        for path in Presence.olderPaths(device.disk)
+        where device.effort.older.insert(path).inserted {
+            let copy = device.disk.copy(seed: 1)
+            guard let database = try? OpenDatabase(path, on: copy) else { continue }
+            let end = Mark(of: path, copy)?.next[Stream.effort.name]
+            try? device.effort.read(database.connection, truth, before: end ?? .max)
+        }
+    }
+
+    /// Checks the whole account of a device after the final phase.
+    ///
+    /// Not after damage: if bytes of a database are missing, its accounts may be too, or be older
+    /// than the intervals that were stored from them.
+    func checkEffort(_ device: Device) throws {
+        let account = device.account
+        guard plan.keepsEffort, let queue = device.queue, !device.effort.isVoid,
+            !account.isDamaged, !account.hasFailedSync, let losses = try? queue.losses(),
+            !losses.contains(where: { $0.stream == .effort })
+        else { return }
+        try readEffort(device)
+        try device.effort.checkTiles()
+        // A copy lost what was in the memory of its original.
+        guard devices.count == 1 else { return }
+        for stream in Self.sources { try checkRecords(stream, device, losses) }
+        try checkSegments(device)
+        for (stream, time) in device.effort.noted {
+            let name = StreamList()[number: stream]?.stream.name ?? ""
+            if device.effort.interval(name, at: time)?.state == "recorded" {
+                throw Violation("effort", "\(name): \(time) is recorded, and a loss was noted")
+            }
+        }
+    }
+
+    /// Checks that what arrived was captured while its source listened, and that what is lost was
+    /// not.
+    private func checkRecords(
+        _ stream: Stream,
+        _ device: Device,
+        _ losses: [LossEntry]
+    ) throws {
+        // Records that were removed were recorded first.
+        let isRemoved = losses.contains { $0.stream == stream && $0.kind.isOfRemoval }
+        for serial in device.account.taken[stream.number] ?? [] {
+            let known = truth.records[serial]
+            let time = EffortAudit.Time(boot: known.boot, boottime: known.boottime)
+            let interval = device.effort.interval(stream.name, at: time)
+            let state = interval?.state
+            let isHere = server.serials.contains(serial)
+            // In the millisecond in which an interval begins or ends, both may be.
+            let isEdge = interval?.from == time || interval?.to == time.next
+            let fits =
+                isHere
+                ? ["recorded", "failed", nil].contains(state) || isEdge
+                : state != "recorded" || isRemoved || isEdge
+            guard fits else {
+                let words = "\(stream) \(serial) at \(time), \(isHere ? "arrived" : "lost"): "
+                throw Violation("effort", words + "\(state ?? "no interval")")
+            }
+            let isLate = device.effort.end(stream.name).map { time >= $0 } ?? true
+            guard state != nil || isLate else {
+                throw Violation("effort", "\(stream) \(serial) at \(time) is in no interval")
+            }
+        }
+    }
+
+    /// Checks that audio is recorded where it arrived, from its first to its last sample.
+    private func checkSegments(_ device: Device) throws {
+        for serial in device.account.segments where server.segments.contains(serial) {
+            let segment = truth.segments[serial]
+            for moment in [20, 1979] as [Int64] {
+                let time = EffortAudit.Time(
+                    boot: segment.boot,
+                    boottime: segment.boottime + moment
+                )
+                let state = device.effort.interval(Stream.audio.name, at: time)?.state
+                guard ["recorded", nil].contains(state) else {
+                    throw Violation(
+                        "effort",
+                        "audio \(serial) at \(time) arrived: \(state ?? "")"
+                    )
+                }
+            }
+        }
+    }
+}
+
+extension EffortAudit {
+    /// Takes what `other`, a copy of it, has read.
+    fileprivate mutating func update(_ other: Self) {
+        (intervals, known) = (other.intervals, other.known)
+    }
+}
