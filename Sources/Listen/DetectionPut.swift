@@ -109,7 +109,7 @@ final class DetectionPut {
     var outcome: Result<IntakeClient.Outcome, any Error>? { result.value }
 
     /// Ends the input; returns the thread's result, or nil if it has none at `deadline`.
-    consuming func end(by deadline: BootInstant) -> Result<IntakeClient.Outcome, any Error>? {
+    func end(by deadline: BootInstant) -> Result<IntakeClient.Outcome, any Error>? {
         let clock = SystemClock()
         while !outgoing.isEmpty, outcome == nil, clock.now() < deadline {
             var entries = [entry, PollEntry(finished.descriptor)]
@@ -118,10 +118,9 @@ final class DetectionPut {
         }
         guard outgoing.isEmpty else { return nil }
         // The thread reads the end of the pipe once this end is closed.
-        var null = open("/dev/null", O_WRONLY | O_CLOEXEC)
+        let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
         dup2(null, input.number)
         close(null)
-        null = -1
         var entries = [PollEntry(finished.descriptor)]
         _ = wait(for: &entries, timeout: max(.zero, deadline - clock.now()))
         return outcome

@@ -68,7 +68,7 @@ package final class DetectorRun {
         report = DetectorReport(interval: Self.interval, now: clock.now(), tell: tell)
     }
 
-    /// Runs until SIGTERM or SIGINT comes on `signals` (`waypost_take_signals`).
+    /// Runs until SIGTERM, SIGINT or SIGHUP comes on `signals` (`waypost_take_signals`).
     ///
     /// Throws a `Failure` if the socket's protocol is another one, or records cannot be put.
     package func run(signals: Int32) throws {
@@ -88,7 +88,7 @@ package final class DetectorRun {
         let due = [client.due, detector?.due, report.due].compactMap { $0 }.min() ?? client.due
         _ = wait(for: &entries, timeout: max(.zero, due - clock.now()))
         if entries[0].isReady {
-            isStopping = [SIGTERM, SIGINT].contains(waypost_next_signal(signals))
+            isStopping = waypost_next_signal(signals) != 0
         }
         put?.flush()
         if entries.count > 4 { serve(entries[4], entries[5]) }

@@ -158,7 +158,7 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="waypost-listen-trial-"))
     site = Site(folder, options.programs.resolve())
     try:
-        until("audio", lambda: site.status().get("sources", {}).get("audio", {}).get("records", 0) > 90, 300)
+        until("audio", lambda: site.status().get("sources", {}).get("audio", {}).get("records", 0) > 0, 300)
         before = site.status()["daemon"]["private_bytes"]
         messages, kills, lost, peak = listen(site, options.minutes)
         site.configure(False)
