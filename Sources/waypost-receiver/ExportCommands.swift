@@ -94,7 +94,7 @@ struct CamtrapCommand: ParsableCommand {
         abstract: "Write a Camtrap DP package: deployments, media, observations, failures.",
         discussion: """
             A deployment ends where the device was moved (by 100 m), or its schedule, sample rate or format changed. Failures \
-            are the times that its effort calls failed, off or unknown. Observations are records with a scientific_name.
+            are the times that its effort calls failed, off or unknown. Observations are a detector's records with a species.
             """
     )
 

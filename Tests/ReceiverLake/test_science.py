@@ -135,7 +135,7 @@ class ScienceTests(unittest.TestCase):
                     site.post(connection, device.name, stream, f"{stream}-{day}", lines)
         # A detector's records: in a file, and at a time without one.
         for name, second in (("in", 4 * HOUR + 0.125), ("out", 4 * HOUR + 60)):
-            line = json.dumps({"id": name, "timestamp": at(second), "scientific_name": 'Strix "aluco", L.', "confidence": 0.75, "duration_s": 3})
+            line = json.dumps({"id": name, "timestamp": at(second), "species": 'Strix "aluco", L.', "confidence": 0.75, "duration_s": 3, "model": "M"})
             site.post(connection, "lake-7", "birds", name, [line])
 
     def export(self, *arguments, status=0):
@@ -233,6 +233,7 @@ class ScienceTests(unittest.TestCase):
         self.assertEqual({name: row["mediaID"] for name, row in rows.items()},
                          {"lake-7/in": f"lake-7/lake-7-{4 * HOUR}", "lake-7/out": ""})
         self.assertEqual({row["scientificName"] for row in rows.values()}, {'Strix "aluco", L.'})
+        self.assertEqual({row["classifiedBy"] for row in rows.values()}, {"M"})
         self.assertEqual({row["classificationProbability"] for row in rows.values()}, {"0.7500"})
 
     def test_range_is_of_the_times_that_are_wanted(self):

@@ -157,7 +157,7 @@ package final class CamtrapPackage {
         ])
     }
 
-    /// Writes the detections of a date: records with a scientific name.
+    /// Writes the detections of a date: records with a species, as deploy/detectors write them.
     private func writeObservations(
         of device: Device,
         _ date: String,
@@ -166,7 +166,7 @@ package final class CamtrapPackage {
         var ids: Set<String> = []
         try device.records.forEach(.detections, on: { $0 == date }) { record, _ in
             guard let (id, time) = record.identity, scope.includes(time), ids.insert(id).inserted,
-                let name = record.text("scientific_name"), !name.isEmpty,
+                let name = record.text("scientific_name") ?? record.text("species"), !name.isEmpty,
                 let deployment = device.deployments.last(where: { $0.start <= time })
             else { return }
             let sound = sounds.last { $0.chunk.start <= time && time < $0.chunk.end }
@@ -179,7 +179,7 @@ package final class CamtrapPackage {
                 "classificationMethod": "machine",
             ]
             row["mediaID"] = sound.map { "\(device.records.device)/\($0.id)" }
-            row["classifiedBy"] = record.text("detector")
+            row["classifiedBy"] = record.text("model")
             row["observationComments"] = record.text("common_name")
             row["classificationProbability"] = record.number("confidence")
                 .flatMap { (0...1).contains($0) ? Words.decimal($0, 4) : nil }

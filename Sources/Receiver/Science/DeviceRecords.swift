@@ -64,7 +64,7 @@ struct DeviceRecords {
 
     private static func content(of record: RecordLine) -> Content? {
         if record["audio_file"] != nil { return .audio }
-        if record["scientific_name"] != nil { return .detections }
+        if record["scientific_name"] != nil || record["species"] != nil { return .detections }
         if record["state"] != nil, record["from"] != nil, record["to"] != nil { return .effort }
         if record["uptime_s"] != nil, record["version"] != nil { return .health }
         let isPlace = record["latitude"] != nil && record["longitude"] != nil
