@@ -2,6 +2,7 @@
 import Field
 import Host
 import Live
+import Queue
 import Records
 import Setup
 import Status
