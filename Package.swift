@@ -57,8 +57,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
-        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "MQTT", "Setup", "Status", "Intake",
-        "Field", "Daemon", "Queue", "Records", "Proxy",
+        "Beacons", "Location", "AudioFiles", "AudioTags", "Upload", "HTTP", "MQTT", "Setup",
+        "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy",
         "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
@@ -225,6 +225,7 @@ let package = Package(
             path: "Adapters/Audio"
         ),
         module("AudioFiles", ["COgg"]),
+        module("AudioTags", ["Host"], small: true),
         module(
             "HTTP",
             ["Host", "JSON", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
@@ -272,11 +273,19 @@ let package = Package(
             small: true
         ),
         module(
+            "Listen",
+            [
+                "Host", "JSON", "StatusBoard", "Configuration", "Records", "Audio", "AudioFiles",
+                "Setup", "Status", "Intake", "CLinux",
+            ],
+            small: true
+        ),
+        module(
             "Field",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "Schedule",
-                "Setup", "Status", "Intake", "COpus", "CLinux",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "AudioTags",
+                "Schedule", "Setup", "Status", "Intake", "COpus", "CLinux",
             ],
             small: true
         ),
@@ -285,7 +294,7 @@ let package = Package(
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule", "Setup",
-                "Status", "Intake",
+                "Status", "Intake", "Listen",
                 "Field", "CLinux",
             ],
             small: true
@@ -293,16 +302,16 @@ let package = Package(
         module(
             "Receiver",
             [
-                "Host", "JSON", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CZlib", "CZstd",
-                "CCrypto",
+                "Host", "JSON", "SQLite", "HTTP", "AudioTags", "CLinux", "CMicrohttpd", "CZlib",
+                "CZstd", "CCrypto",
             ]
         ),
         .executableTarget(
             name: "waypost",
             dependencies: [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Audio", "Schedule", "Upload", "Setup", "Status", "Intake", "Field", "Daemon",
-                "CLinux",
+                "Audio", "Schedule", "Upload", "Setup", "Status", "Intake", "Listen", "Field",
+                "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"],
@@ -383,6 +392,7 @@ let package = Package(
                 "CLinux",
             ]
         ),
+        tests("Listen", ["Listen", "Records", "Host", "StatusBoard"]),
         tests("Proxy", ["Proxy", "Records", "Host", "StatusBoard", "CLinux"]),
         tests(
             "Location",
@@ -401,6 +411,7 @@ let package = Package(
             ]
         ),
         tests("AudioFiles", ["AudioFiles", "COpus", "COgg"]),
+        tests("AudioTags", ["AudioTags", "AudioFiles", "Host"]),
         tests(
             "Upload",
             [

@@ -274,7 +274,8 @@ private struct TOMLReader<Settings: Configurable> {
         }
         let known = Set(keys.map(\.variable))
         for name in environment.keys.sorted() where name.hasPrefix("WAYPOST_") {
-            let isOther = name == "WAYPOST_CONFIG" || name.hasPrefix("WAYPOST_TEST_")
+            let isOther =
+                name.hasPrefix("WAYPOST_TEST_") || otherVariables.contains(name)
             if !isOther, !known.contains(name) { warn(printable(name), whyUnknown(name)) }
         }
         for key in keys {
@@ -359,3 +360,9 @@ private struct TOMLReader<Settings: Configurable> {
         warnings.append(ConfigurationProblem(place: place, message: message))
     }
 }
+
+/// Variables that are not keys: the file's name, and those of a detector (`waypost listen`).
+private let otherVariables: Set = [
+    "WAYPOST_CONFIG", "WAYPOST_FILE", "WAYPOST_START", "WAYPOST_DURATION", "WAYPOST_DEVICE",
+    "WAYPOST_LATITUDE", "WAYPOST_LONGITUDE",
+]

@@ -1,9 +1,11 @@
 // The gateway: its parts, and the order in which they start and stop.
+import Audio
 import CLinux
 import Field
 import Glibc
 import Host
 import Intake
+import Listen
 import Queue
 import Records
 import Setup
@@ -28,6 +30,8 @@ package final class Gateway: Sendable {
     let intake: IntakeService
     /// Receives the messages of an MQTT broker.
     let subscriber: SubscriberService
+    /// Gives the recording to programs that listen.
+    let listen: ListenService
     let door: EarlyControlServer
     /// Writes files to disks other than the queue's, which may hang.
     let aside: Worker
@@ -102,9 +106,11 @@ package final class Gateway: Sendable {
             version: settings.version,
             environment: settings.environment,
             log: settings.log,
+            sound: try SoundTap(),
             keepsEffort: configuration.effort.isEnabled
         )
         if !configuration.effort.isEnabled { queue.forgetEffort() }
+        listen = ListenService(context, directory: configuration.runtimeDirectory)
         let services = try Services(context, configuration) { signals.wasEnrolled.signal() }
         self.services = services
         intake = IntakeService(
@@ -190,11 +196,13 @@ package final class Gateway: Sendable {
         let scheduleThread = try StoppableThread("schedule") { sources.followSchedules(until: $0) }
         try intake.declare(settings.configuration.userStreams)
         try subscriber.declare(settings.configuration)
+        listen.declare(isEnabled: settings.configuration.audio.isEnabled)
         try startControl()
         let reloader = Reloader(
             services: services,
             intake: intake,
             subscriber: subscriber,
+            listen: listen,
             context: context,
             service: service,
             signals: signals,

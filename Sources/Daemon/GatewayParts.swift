@@ -1,6 +1,7 @@
 // The threads that the health timer supervises, and the action for each one that hangs.
 import Host
 import Intake
+import Listen
 import Queue
 import Status
 import StatusBoard
@@ -39,6 +40,7 @@ extension Gateway {
     /// Threads that are neither restarted nor woken: only the call that they are in is checked.
     private var partsThatAreOnlyTold: [Supervisor.Part] {
         let (services, queue, status, aside) = (services, context.queue, door.status, aside)
+        let listen = listen
         return [
             Supervisor.Part(name: "status", word: { status.word }),
             Supervisor.Part(name: "maintenance", word: { queue.maintenanceWord }),
@@ -53,6 +55,12 @@ extension Gateway {
                 name: "proxy",
                 word: { services.proxy?.life.word },
                 ask: { services.proxy?.ask() },
+                isVital: false
+            ),
+            Supervisor.Part(
+                name: "listen",
+                word: { listen.word },
+                ask: { listen.ask() },
                 isVital: false
             ),
             // The metrics folder may be on any disk, and the gateway works without it.

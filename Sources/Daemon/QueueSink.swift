@@ -15,6 +15,7 @@ final class QueueSink: RecordSink {
     /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
     let tap: AdvertisementTap?
+    let soundTap: SoundTap?
     private let queue: Queue
     /// The values to be published live; nil while nothing is.
     private let live: StateBox<LiveTap?>
@@ -47,6 +48,7 @@ final class QueueSink: RecordSink {
         live: StateBox<LiveTap?> = StateBox(nil),
         isOnTrial: Bool = false,
         tap: AdvertisementTap? = nil,
+        sound: SoundTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
         onEffort: @escaping @Sendable (SourceEffort) -> Void = { _ in },
@@ -54,7 +56,7 @@ final class QueueSink: RecordSink {
     ) {
         (self.queue, self.live) = (queue, live)
         self.target = target
-        self.tap = tap
+        (self.tap, soundTap) = (tap, sound)
         self.onWarning = onWarning
         self.onTime = onTime
         self.onEffort = onEffort
@@ -166,6 +168,7 @@ final class QueueSink: RecordSink {
     func note(place fix: Fix) {
         pass(()) { _ in
             queue.note(place: fix)
+            soundTap?.place.update { $0 = fix }
             schedule?.note(place: fix)
         }
     }

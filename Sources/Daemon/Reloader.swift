@@ -1,7 +1,9 @@
 // Reloads the configuration on a separate thread, once per burst of requests.
+import Audio
 import Configuration
 import Host
 import Intake
+import Listen
 import Queue
 import Records
 import Setup
@@ -16,6 +18,7 @@ struct Reloader: Sendable {
     let services: Services
     let intake: IntakeService
     let subscriber: SubscriberService
+    let listen: ListenService
     let context: ServiceContext
     let service: ServiceManager
     let signals: GatewaySignals
@@ -64,6 +67,7 @@ struct Reloader: Sendable {
             declare(new, life)
             changed.append("stream")
         }
+        listen.declare(isEnabled: new.audio.isEnabled)
         if subscribe(new, life) { changed.append("mqtt") }
         changed += services.apply(new, isReload: true)
         var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]

@@ -20,6 +20,8 @@ struct ServiceContext: Sendable {
     let log: Log
     /// The values to be published live; nil while nothing is.
     let live = StateBox<LiveTap?>(nil)
+    /// Recorded audio, for programs that listen.
+    let sound: SoundTap
     /// Whether the effort accounts are kept.
     var keepsEffort = true
 

@@ -1,6 +1,7 @@
 // Stops a gateway in order, and within its time limit even if a part hangs.
 import Host
 import Intake
+import Listen
 import Queue
 import Records
 import Setup
@@ -53,6 +54,7 @@ extension Gateway {
         subscriber.raise()
         var ended = [
             services.stop(by: deadline), intake.stop(by: deadline), subscriber.stop(by: deadline),
+            listen.stop(by: deadline),
         ]
         ended += running.threads.map { $0.stop(by: deadline) }
         accept(.stopped)

@@ -91,6 +91,7 @@ final class SourceRun: Sendable {
             live: context.live,
             isOnTrial: isOnTrial,
             tap: tap,
+            sound: context.sound,
             onWarning: { why in
                 context.board.errors.add(Failure(why), at: context.clock.now())
                 context.log.warning(name, ["why": why])

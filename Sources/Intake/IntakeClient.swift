@@ -19,6 +19,8 @@ package final class IntakeClient {
         package var timeout: Duration?
         /// Lines beyond the stream's `max_rate` are delayed, not refused.
         package var waitsForRate = true
+        /// The input's lines are requests of `DatedRecord`, not objects.
+        package var takesRequests = false
         /// A gateway that accepts nothing for longer is reported, once per outage.
         var noticeAfter = Duration.seconds(10)
 
@@ -182,6 +184,7 @@ package final class IntakeClient {
                 throw IntakeRefusal("too long: more than \(Self.lineLimit) bytes in a line")
             }
             if bytes.allSatisfy({ $0 == 32 || $0 == 9 || $0 == 13 }) { return nil }
+            if options.takesRequests { return bytes + [10] }
             return IntakeLine.line(
                 stream: stream.name,
                 members: try IntakeLine.members(of: bytes)

@@ -52,6 +52,8 @@ struct IntakeLine: Equatable {
 
     var stream: String
     var given: WallTime?
+    /// When it was observed on CLOCK_BOOTTIME of this boot, instead of `given`.
+    var boot: BootInstant?
     /// The members of `data` as received, without braces and without blanks between their parts.
     var members: [UInt8]
 
@@ -69,6 +71,7 @@ struct IntakeLine: Equatable {
         var stream: String?
         var members: [UInt8]?
         var given: WallTime?
+        var boot: BootInstant?
         try cursor.openObject("a line is a JSON object with stream and data")
         while let name = try cursor.nextName() {
             switch String(decoding: name.text, as: UTF8.self) {
@@ -76,20 +79,24 @@ struct IntakeLine: Equatable {
                 stream = String(decoding: try cursor.text("stream is a text"), as: UTF8.self)
             case "data": members = try Self.members(&cursor, "data is a JSON object")
             case "timestamp": given = try Self.time(&cursor)
+            case "boottime_ns": boot = try Self.bootTime(&cursor)
             default:
                 let shown = JSONCursor.shown(name.text)
-                let message = "\"\(shown)\" is none of stream, data and timestamp"
+                let message = "\"\(shown)\" is none of stream, data, timestamp and boottime_ns"
                 throw cursor.refusal(message, name.place)
             }
         }
         try cursor.end()
         guard let stream else { throw cursor.refusal("stream is missing: the name of a stream") }
         guard let members else { throw cursor.refusal("data is missing: a JSON object") }
-        return Self(stream: stream, given: given, members: members)
+        if given != nil, boot != nil {
+            throw cursor.refusal("timestamp and boottime_ns say the same: send one of them")
+        }
+        return Self(stream: stream, given: given, boot: boot, members: members)
     }
 
-    private init(stream: String, given: WallTime?, members: [UInt8]) {
-        (self.stream, self.given, self.members) = (stream, given, members)
+    private init(stream: String, given: WallTime?, boot: BootInstant?, members: [UInt8]) {
+        (self.stream, self.given, self.boot, self.members) = (stream, given, boot, members)
     }
 
     /// Reads an RFC 3339 time of a plausible year.
@@ -101,6 +108,17 @@ struct IntakeLine: Equatable {
             throw cursor.refusal("\(expected) of the years 1970 to 2200", place)
         }
         return time
+    }
+
+    /// Reads nanoseconds on CLOCK_BOOTTIME.
+    private static func bootTime(_ cursor: inout JSONCursor) throws(JSONFault) -> BootInstant {
+        let place = cursor.place
+        var digits: [UInt8] = []
+        try cursor.copyValue(to: &digits)
+        guard let number = Int64(String(decoding: digits, as: UTF8.self)), number >= 0 else {
+            throw cursor.refusal("boottime_ns is a whole number of nanoseconds since boot", place)
+        }
+        return BootInstant(nanoseconds: number)
     }
 
     /// Reads a `timestamp` that is a JSON value by itself.
@@ -167,13 +185,22 @@ struct IntakeLine: Equatable {
         return count > limit ? "a record has more than \(limit) members" : nil
     }
 
-    /// Returns the line for an object, with its line feed.
-    static func line(stream: String, members: [UInt8]) -> [UInt8] {
+    /// Returns the line for an object, with its line feed; without a time, the gateway's is used.
+    static func line(
+        stream: String,
+        members: [UInt8],
+        at time: DatedRecord.Time? = nil
+    ) -> [UInt8] {
         var line = JSONWriter()
         line.object {
             $0.field("stream", stream)
             $0.key("data")
-            $0.append(Array("{".utf8) + members + Array("}".utf8))
+            $0.raw(Array("{".utf8) + members + Array("}".utf8))
+            switch time {
+            case .wall(let wall): $0.field("timestamp", wall)
+            case .boot(let boot): $0.field("boottime_ns", boot.nanoseconds)
+            case nil: break
+            }
         }
         return line.bytes + [10]
     }

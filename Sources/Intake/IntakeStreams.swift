@@ -79,13 +79,19 @@ struct IntakeStreams {
                     + "(stream.\(stream.name).max_record_bytes)"
             )
         }
-        let stamp = clock.stamp()
+        var stamp = clock.stamp()
         if let delay = declared[line.stream]?.rate.delay(at: stamp.boot) {
             throw IntakeRefusal(
                 "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records per second "
                     + "(stream.\(stream.name).max_rate); send it again later",
                 retryAfter: delay
             )
+        }
+        if let boot = line.boot {
+            guard boot <= stamp.boot else {
+                throw IntakeRefusal("boottime_ns is later than now: CLOCK_BOOTTIME of this boot")
+            }
+            stamp = stamp.advanced(by: boot - stamp.boot)
         }
         return UserRecord(
             stream: stream.name,

@@ -2,16 +2,6 @@
 import SQLite
 import Synchronization
 
-/// A small text to store under a name.
-package struct Memo: Sendable, Equatable {
-    package var name: String
-    package var text: String
-
-    package init(name: String, text: String) {
-        (self.name, self.text) = (name, text)
-    }
-}
-
 /// Named texts: the newest value of each, and which are not in the database yet.
 ///
 /// A memo does not cause a commit: it is written with the next one, at the latest at shutdown.
@@ -33,11 +23,11 @@ final class Memos: Sendable {
         }
     }
 
-    /// Records that a record's transaction stores the memo, with `text` once that is committed.
-    func isStored(_ name: String, as text: String? = nil) {
+    /// Records that a record's transaction stores these memos, and whether it is committed.
+    func areStored(_ memos: [String: String], isCommitted: Bool) {
         content.withLock { content in
-            content.unwritten.remove(name)
-            if let text { content.values[name] = text }
+            content.unwritten.subtract(memos.keys)
+            if isCommitted { content.values.merge(memos) { $1 } }
         }
     }
 

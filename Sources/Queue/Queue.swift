@@ -142,12 +142,13 @@ package final class Queue: Sendable {
 
     /// Stores records of a user's program; calls `done` once they are on disk or have failed.
     ///
-    /// `memo` is stored in the same transaction, or not at all if the records are not stored.
+    /// `texts`, memos by their names, are stored in the same transaction, or not at all if the
+    /// records are not stored.
     /// `done` runs on the writer's thread. Its error is `UnknownStream`, `QueueFull` or
     /// `QueueClosed`; none of the records is stored then.
     package func put(
         _ records: [UserRecord],
-        memo: Memo?,
+        memos texts: [String: String],
         done: @escaping @Sendable ((any Error)?) -> Void
     ) {
         let streams = streams
@@ -159,17 +160,17 @@ package final class Queue: Sendable {
             rows.append(PlainRow(record, kind.stream))
         }
         let finish: @Sendable ((any Error)?) -> Void = { [memos] error in
-            if error == nil, let memo { memos.isStored(memo.name, as: memo.text) }
+            if error == nil { memos.areStored(texts, isCommitted: true) }
             done(error)
         }
-        if !mailbox.post(.record(.put(rows, memo, finish))) { done(QueueFull()) }
+        if !mailbox.post(.record(.put(rows, texts, finish))) { done(QueueFull()) }
     }
 
     /// Stores records of a user's program without a memo.
     package func put(
         _ records: [UserRecord],
         done: @escaping @Sendable ((any Error)?) -> Void
-    ) { put(records, memo: nil, done: done) }
+    ) { put(records, memos: [:], done: done) }
 
     /// Replaces the declared user streams; pending records of removed streams are still uploaded.
     package func declare(_ streams: [DeclaredStream]) {

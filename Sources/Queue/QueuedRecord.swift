@@ -9,8 +9,8 @@ enum QueuedRecord: Sendable {
     case row(PlainRow)
     /// Records whose sender waits until they are on disk.
     ///
-    /// The memo, if any, is stored in the same transaction.
-    case put([PlainRow], Memo?, @Sendable ((any Error)?) -> Void)
+    /// The memos, texts by their names, are stored in the same transaction.
+    case put([PlainRow], [String: String], @Sendable ((any Error)?) -> Void)
     /// A fix; stored while a survey is open.
     case place(Fix)
     case begin(AudioRun)

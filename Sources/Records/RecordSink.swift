@@ -17,6 +17,8 @@ package protocol RecordSink: AnyObject, Sendable {
 
     /// Takes each advertisement as received, before filter and throttle; nil if nobody wants them.
     var tap: AdvertisementTap? { get }
+    /// Takes recorded audio, beside the queue; nil if nobody can listen.
+    var soundTap: SoundTap? { get }
 
     /// Whether a source that can wait (a replay) may continue.
     var hasRoom: Bool { get }
@@ -71,6 +73,7 @@ package struct DueTime: Sendable, Equatable {
 extension RecordSink {
     package var stoppedAt: Stamp? { nil }
     package var tap: AdvertisementTap? { nil }
+    package var soundTap: SoundTap? { nil }
     package func missedAudio() -> [DueTime] { [] }
     package var window: RecordingWindow { RecordingWindow() }
 }

@@ -10,6 +10,7 @@ package final class GatewayBoard: Sendable {
     package let sources: [SourceName: Publisher<SourceReport>]
     package let upload = Publisher<UploadReport>()
     package let proxy = Publisher<ProxyReport>()
+    package let listen = Publisher<ListenReport>()
     /// Why a source does not run: `disabled`, `waiting for enrolment`.
     package let resting = StateBox([SourceName: String]())
     /// Which sources are off by their schedule.

@@ -48,4 +48,18 @@ extension StatusReport.Output {
             )
         }
     }
+
+    /// The listen socket's state; `sent` and `dropped` are samples.
+    init(_ state: BoardState<ListenReport>) {
+        let report = state.value ?? ListenReport()
+        switch state {
+        case .unknown: break
+        case .loading: self.state = StatusReport.Source.State.loading.rawValue
+        case .loaded: self.state = StatusReport.Source.State.loaded.rawValue
+        case .error(let failure, _):
+            self.state = StatusReport.Source.State.error.rawValue
+            reason = failure.message
+        }
+        (clients, sent, dropped) = (report.readers, report.sent, report.lost)
+    }
 }

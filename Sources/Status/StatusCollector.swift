@@ -1,4 +1,5 @@
 // Makes a status report from the status board and the queue.
+import Audio
 import Glibc
 package import Host
 import Proxy
@@ -275,6 +276,9 @@ package struct StatusCollector: Sendable {
         }
         if configuration.proxy.isEnabled {
             figures["proxy"] = StatusReport.Output(board.proxy.state, date)
+        }
+        if configuration.audio.isEnabled {
+            figures["listen"] = StatusReport.Output(board.listen.state)
         }
         return figures.isEmpty ? nil : figures
     }

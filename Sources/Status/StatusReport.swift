@@ -15,7 +15,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var streams: [String: StreamFigures]
     package var upload = UploadFigures()
     package var storage = Storage()
-    /// The outputs beside the queue that are configured: `mqtt`, `proxy`; absent without any.
+    /// The outputs beside the queue that are configured (`mqtt`, `proxy`, `listen`), if any.
     package var outputs: [String: Output]?
     /// Absent if the database is not on a disk.
     package var disk: DiskFigures?

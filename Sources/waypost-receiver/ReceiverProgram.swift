@@ -14,7 +14,7 @@ struct ReceiverProgram: ParsableCommand {
             Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
             LabelCommands.self,
             ConfigCommand.self, SetupCommand.self,
-            BackupCommand.self, RestoreCommand.self, PruneCommand.self,
+            BackupCommand.self, RestoreCommand.self, PruneCommand.self, ExportCommands.self,
         ],
         // The options of `serve` may follow the program's name.
         defaultSubcommand: Serve.self

@@ -12,8 +12,9 @@ struct ExportCommand: ParsableCommand {
         discussion: """
             Exports the records still on this device, uploaded or not, with the gateway running or not; \
             changes nothing. csv and ndjson are for every stream, gpx and geojson for location; wav, ogg, \
-            flac and recorded are for audio (one file per chunk, in the folder of --output). A csv has a \
-            column for each reading, and a blank between day and time.
+            flac and recorded are for audio (one file per chunk, in the folder of --output, named by device, \
+            start and position, with GUANO metadata). A csv has a column for each reading, and a blank \
+            between day and time.
 
             Exit status: 0 done, 1 some records cannot be read, 2 failed.
             """
@@ -85,6 +86,7 @@ struct ExportCommand: ParsableCommand {
         if local { request.localOffset = { WallTime.localOffset(at: $0) } }
         request.output = output
         request.database = database
+        request.version = currentVersion
         let progress = ProgressLine()
         let outcome = try reporting("export") {
             try Export(request, configuration) {

@@ -61,7 +61,12 @@ struct Put: ParsableCommand {
 
     mutating func run() throws {
         let (configuration, isRight) = try options.loadOrAsk(warns: false)
-        let declared = try declaredStream(configuration, isRight: isRight)
+        let declared = try declaredStream(
+            stream,
+            configuration,
+            options.config,
+            isRight: isRight
+        )
         let input = try openInput()
         let progress = ProgressLine()
         let client = IntakeClient(
@@ -90,30 +95,6 @@ struct Put: ParsableCommand {
         return options
     }
 
-    private func declaredStream(
-        _ configuration: Configuration,
-        isRight: Bool
-    ) throws -> UserStream {
-        let streams = configuration.userStreams
-        if let declared = streams.first(where: { $0.name == stream }) { return declared }
-        // The gateway runs with an earlier configuration, and knows its streams.
-        if !isRight, UserStream.problem(withName: stream) == nil { return UserStream(name: stream) }
-        let known =
-            streams.isEmpty
-            ? "no stream is" : "declared: \(streams.map(\.name).joined(separator: ", "))"
-        if let near = nearest(to: stream, among: streams.map(\.name)) {
-            Output.error(
-                "stream \(stream.blanked) is not declared; did you mean \(near)? (\(known))"
-            )
-            throw ExitCode(1)
-        }
-        let step =
-            UserStream.problem(withName: stream).map { "\($0); choose another name" }
-            ?? "add [stream.\(stream)] to \(options.config), then `systemctl reload waypost`"
-        Output.error("stream \(stream.blanked) is not declared (\(known)); \(step)")
-        throw ExitCode(1)
-    }
-
     private static func message(_ outcome: IntakeClient.Outcome) -> String {
         let refused = outcome.refused > 0 ? ", \(outcome.refused) refused" : ""
         return "\(outcome.accepted) on the disk\(refused)"
@@ -129,4 +110,30 @@ struct Put: ParsableCommand {
         }
         return number
     }
+}
+
+/// Returns a declared stream, or ends the command with what to do.
+///
+/// `isRight` false: a gateway runs with an earlier configuration, and knows its streams.
+func declaredStream(
+    _ name: String,
+    _ configuration: Configuration,
+    _ path: String,
+    isRight: Bool = true
+) throws -> UserStream {
+    let streams = configuration.userStreams
+    if let declared = streams.first(where: { $0.name == name }) { return declared }
+    if !isRight, UserStream.problem(withName: name) == nil { return UserStream(name: name) }
+    let known =
+        streams.isEmpty
+        ? "no stream is" : "declared: \(streams.map(\.name).joined(separator: ", "))"
+    if let near = nearest(to: name, among: streams.map(\.name)) {
+        Output.error("stream \(name.blanked) is not declared; did you mean \(near)? (\(known))")
+        throw ExitCode(1)
+    }
+    let step =
+        UserStream.problem(withName: name).map { "\($0); choose another name" }
+        ?? "add [stream.\(name)] to \(path), then `systemctl reload waypost`"
+    Output.error("stream \(name.blanked) is not declared (\(known)); \(step)")
+    throw ExitCode(1)
 }

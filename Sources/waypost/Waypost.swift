@@ -18,6 +18,7 @@ struct Waypost: ParsableCommand {
                 name: "Everyday",
                 subcommands: [
                     Status.self, SyncCommand.self, SurveyCommand.self, ExportCommand.self, Put.self,
+                    ListenCommand.self,
                 ]
             ),
             CommandGroup(

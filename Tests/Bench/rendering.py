@@ -56,6 +56,8 @@ def blocks():
     beside = json.loads((HERE / "beside.json").read_text())
     return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "boards": boards(figures), "air": air(figures["parts"]["air"]),
             "beside": others(beside["peers"]), "mqtt": messages(json.loads((HERE / "mqtt.json").read_text())),
+            "outputs": outputs(json.loads((HERE / "outputs.json").read_text())),
+            "advertisements": advertisements(json.loads((HERE / "advertisements.json").read_text())),
             "summary": summary(figures)}
 
 
@@ -131,9 +133,26 @@ def others(peers):
 
 def messages(found):
     lines = [[peer["title"], text(peer["memory"]), f"{peer['missing']:,}", f"{peer['twice']:,}"] for peer in found["peers"]]
-    what = (f"{found['messages']:,} messages in {found['seconds'] / 60:.0f} minutes, {found['kills']} kill -9, {found['cuts']} cuts of the "
-            f"link,\n{found['restarts']} restarts of the broker, no server for a third of the time:\n\n")
+    what = (f"{found['messages']:,} messages in {found['seconds'] / 60:.0f} minutes, {found['kills']} kill -9, {found['power']} power cuts, "
+            f"{found['cuts']} cuts of\nthe link, {found['restarts']} restarts of the broker, no server for a third of the time:\n\n")
     return what + table(["", "private MB", "missing", "twice"], lines)
+
+
+def outputs(found):
+    none = found["cases"][0]
+    lines = []
+    for case in found["cases"]:
+        more = [f"`{name}`, {text(woken)} wake-ups/s" for name, woken in case["threads"].items() if name not in none["threads"]]
+        lines.append([case["title"], text(case["private"]), text(case["wakes"]), str(len(case["threads"])), "; ".join(more),
+                      ", ".join(case["more_libraries"]) or "none"])
+    return table([f"in {found['seconds']} s", "private MB", "wake-ups/s", "threads", "thread more", "libraries more"], lines)
+
+
+def advertisements(found):
+    rate, core, private = (text(one["ours"]) for one in found["rows"])
+    order = "all byte for byte, in their order" if found["rows"][0]["ours"] else "**not all the same**"
+    return (f"{found['sent']:,} advertisements in {found['seconds']:.0f} s, {order}: {rate} per second (goal: ≥ 1,000),\n"
+            f"{core} % of a core, {private} MB private memory.\n")
 
 
 def summary(figures):

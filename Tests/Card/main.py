@@ -124,10 +124,23 @@ class Bench:
             self.say(f"`waypost status`:\n{self.screen}")
 
 
+# Runs the note's unit, which waits no longer than it must, while the gateway is stopped.
+NOTE_NOW = """sudo systemctl stop waypost
+sudo mkdir /run/systemd/system/waypost-note.service.d
+printf '[Service]\\nExecStart=\\nExecStart=/usr/bin/waypost card-note --patience 0 /boot/firmware\\n' |
+    sudo tee /run/systemd/system/waypost-note.service.d/now.conf >/dev/null
+sudo systemctl daemon-reload
+sudo systemctl restart waypost-note
+while systemctl is-active -q waypost-note; do sleep 1; done
+sudo head -n 1 /boot/firmware/waypost-ok.txt | tr -d '\\r'
+sudo systemctl start waypost
+systemctl is-active waypost"""
+
+
 def look(shell):
     """Checks the image's promises in the running system: name, what was found, whether it is right."""
-    def ask(command):
-        return shell.run(command, check=False).stdout.strip()
+    def ask(command, limit=180):
+        return shell.run(command, check=False, limit=limit).stdout.strip()
     rows = [
         ("root", ask("findmnt -no OPTIONS / | cut -d, -f1; touch /usr/x 2>&1"), lambda text: "ro" in text and "Read-only" in text),
         ("data partition", ask("df -h --output=size,source /data | tail -n 1"), lambda text: "p4" in text and text.startswith("3.")),
@@ -152,8 +165,11 @@ def look(shell):
          lambda text: "vfat" in text and "errors" not in text),
         ("documents", ask("sudo ls /boot/firmware | grep -c -e waypost-all-keys.toml -e waypost-manual.html"),
          lambda text: text == "2"),
-        ("note of the start", ask("for i in $(seq 40); do sudo cat /boot/firmware/waypost-ok.txt 2>/dev/null | tr -d '\\r' && break; "
-                                  "sleep 10; done"), lambda text: "Device:" in text and "Server:" in text),
+        # Five minutes after its start at the latest.
+        ("note of the start", ask("for i in $(seq 40); do sudo test -s /boot/firmware/waypost-ok.txt && break; sleep 10; done; "
+                                  "sudo cat /boot/firmware/waypost-ok.txt | tr -d '\\r'", limit=600),
+         lambda text: "Device:" in text and "Server:" in text),
+        ("note without a gateway", ask(NOTE_NOW), lambda text: text.startswith("Waypost does NOT run") and text.endswith("\nactive")),
         ("token on it", ask("sudo head -c 40 /boot/firmware/Waypost.token.txt"), lambda text: text and TOKEN not in text),
     ]
     good = True

@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import Records
 import StatusBoard
 import Support
 import Testing
@@ -48,7 +49,8 @@ import Status
             deviceID: "d",
             version: "1",
             environment: [:],
-            log: log
+            log: log,
+            sound: try SoundTap()
         )
         let isEnrolled = Locked(false)
         let uploads = try Uploads(context, configuration) { isEnrolled.update { $0 = true } }

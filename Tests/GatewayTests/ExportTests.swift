@@ -328,6 +328,62 @@ import Setup
         }
     }
 
+    /// The first chunk's file says when and where it was recorded, and has the samples of the record.
+    @Test func soundFile_hasItsPlaceAndRecord_andTheSamplesStayAsTheyWere() throws {
+        let bench = try Bench()
+        bench.configuration.deviceID = "lake-7"
+        try bench.walk(2)
+        try record(bench, chunks: 2)
+        let records = try objects(bench.export("audio", .ndjson).text)
+        let root = bench.folder + "/root"
+        try FileManager.default.createDirectory(
+            atPath: root + "/proc/device-tree",
+            withIntermediateDirectories: true
+        )
+        try Data("Raspberry Pi 4\0".utf8).write(
+            to: URL(fileURLWithPath: root + "/proc/device-tree/model")
+        )
+        _ = try bench.export("audio", .wav) {
+            $0.output = bench.folder + "/sound"
+            $0.localOffset = { _ in -12_600 }
+            ($0.version, $0.root) = ("9.9", root)
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
+        #expect(
+            names.sorted() == [
+                "lake-7_20261121T010020.000000-0330_+48.00100+011.00000.wav",
+                "lake-7_20261121T010023.000000-0330_+48.00100+011.00000.wav",
+            ]
+        )
+        for (name, record) in zip(names.sorted(), records) {
+            let path = "\(bench.folder)/sound/\(name)"
+            let file = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+            let stored = try #require(Data(base64Encoded: record["audio_data"] as? String ?? ""))
+            // The size in the header counts the metadata; all else is the same.
+            #expect(file[8..<stored.count].elementsEqual(stored[8...]))
+            let text = String(decoding: file[stored.count...], as: UTF8.self)
+            for line in [
+                "GUANO|Version: 1.0", "Loc Position: 48.0010000 11.0000000", "Serial: lake-7",
+                "Model: Raspberry Pi 4", "Firmware Version: waypost 9.9", "Length: 3.0",
+                "Samplerate: 8000", "Waypost|Record ID: \(record["id"] as? String ?? "-")",
+                "Waypost|Clock: \(record["clock"] as? String ?? "-")", "Waypost|Microphone: mic",
+            ] {
+                #expect(text.contains(line + "\n"), "\(line) in \(text)")
+            }
+        }
+    }
+
+    /// Root exports into a folder of another user, who has put a link there.
+    @Test func linkInTheFolder_isNotFollowed() throws {
+        let bench = try Bench()
+        try bench.walk(1)
+        let target = bench.folder + "/target"
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: target))
+        #expect(symlink(target, bench.folder + "/out.part") == 0)
+        #expect(throws: Failure.self) { try bench.export("location", .ndjson) }
+        #expect(try String(contentsOfFile: target, encoding: .utf8) == "mine")
+    }
+
     @Test func track_isInSegments_andPointsHaveTheirProperties() throws {
         let bench = try Bench()
         try bench.walk(2)

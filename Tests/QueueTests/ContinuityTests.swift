@@ -59,7 +59,7 @@ import QueueSupport
         let outcome = Locked<[Bool]>([])
         let stamp = SystemClock().stamp()
         let record = UserRecord(stream: "weather", stamp: stamp, members: Array("\"a\":1".utf8))
-        queue.put([record], memo: Memo(name: "session", text: "new")) { error in
+        queue.put([record], memos: ["session": "new"]) { error in
             outcome.update { $0.append(error == nil) }
         }
         try waitUntil("the commit") { outcome.value == [true] }
@@ -75,13 +75,13 @@ import QueueSupport
         #expect(after.remembered("session") == "new")
         after.close()
         // Also without a record: a new session at a broker.
-        queue.put([], memo: Memo(name: "session", text: "empty")) { error in
+        queue.put([], memos: ["session": "empty"]) { error in
             outcome.update { $0.append(error == nil) }
         }
         try waitUntil("its commit") { outcome.value == [true, true] }
         // A record of no stream stores nothing.
         let other = UserRecord(stream: "wind", stamp: stamp, members: [])
-        queue.put([other], memo: Memo(name: "session", text: "lost")) { error in
+        queue.put([other], memos: ["session": "lost"]) { error in
             outcome.update { $0.append(error == nil) }
         }
         #expect(outcome.value == [true, true, false])

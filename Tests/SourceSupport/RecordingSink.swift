@@ -24,6 +24,7 @@ package final class RecordingSink: RecordSink {
     private let recent: [Sighting]
     private let lastEnd: Stamp?
     package let stoppedAt: Stamp?
+    package let soundTap: SoundTap?
     private let missed: [DueTime]
     private let presentWindow = Locked(RecordingWindow())
     private let room: @Sendable () -> Bool
@@ -35,6 +36,7 @@ package final class RecordingSink: RecordSink {
         recent: [Sighting] = [],
         endOfSound: Stamp? = nil,
         stoppedAt: Stamp? = nil,
+        tap: SoundTap? = nil,
         missed: [DueTime] = [],
         hasRoom: @escaping @Sendable () -> Bool = { true },
         sighting: @escaping @Sendable (Sighting) -> Bool = { _ in true },
@@ -42,7 +44,7 @@ package final class RecordingSink: RecordSink {
     ) {
         self.recent = recent
         lastEnd = endOfSound
-        (self.stoppedAt, self.missed) = (stoppedAt, missed)
+        (self.stoppedAt, self.missed, soundTap) = (stoppedAt, missed, tap)
         room = hasRoom
         admitsSighting = sighting
         admitsSegment = segment

@@ -76,6 +76,64 @@ import Testing
         }
     }
 
+    private static let hasScience =
+        (try? Process.run(ObjectStore.python, ["-c", "import guano, soundfile, mutagen"]).status)
+        == 0
+
+    /// Real files of each format, read by the libraries that scientists use.
+    @Test(.enabled(if: hasScience, "needs guano, soundfile, mutagen (PyPI)"))
+    func soundFiles_tellScientistsProgramsTimePlaceAndDevice() throws {
+        let site = try Site()
+        try site.configure(audio: "chunk = \"4s\"\noverlap = \"1s\"")
+        let arguments = ["run", "--config", site.folder + "/waypost.toml"]
+        try site.start(Tree.program("waypost"), arguments, FileHandle.nullDevice)
+        for stream in ["location", "audio"] {
+            try waitUntil(stream) {
+                try site.run("export", stream).status == 0 && !lines(site, stream).isEmpty
+            }
+        }
+        // A running gateway may still correct the dates.
+        let gateway = try #require(site.children.last)
+        gateway.terminate()
+        gateway.waitUntilExit()
+        let records = try lines(site, "audio")
+        for format in ["wav", "ogg", "flac"] {
+            let folder = site.folder + "/" + format
+            let export = ["export", "audio", "--format", format, "--output", folder]
+            #expect(try site.run(export).status == 0)
+            let name = try #require(
+                FileManager.default.contentsOfDirectory(atPath: folder).min()
+            )
+            let peer = try run(
+                ObjectStore.python,
+                arguments: [Tree.path("Tests/Peers/science.py"), "\(folder)/\(name)"]
+            )
+            let all = try JSONSerialization.jsonObject(with: peer) as? [String: [String: Any]]
+            let facts = try #require(all?.values.first)
+            let fields = try #require(facts["fields"] as? [String: String])
+            let read = Dictionary(
+                uniqueKeysWithValues: fields.map { ($0.key.lowercased(), $0.value) }
+            )
+            let record = try #require(
+                records.first { $0["id"] as? String == read["waypost|record id"] }
+            )
+            let duration = try #require(record["duration"] as? Double)
+            let rate = try #require(facts["rate"] as? Double)
+            #expect(facts["frames"] as? Double == (duration * rate).rounded(), "\(format)")
+            #expect(read["length"].flatMap(Double.init) == duration)
+            #expect(read["waypost|clock"] == record["clock"] as? String)
+            #expect(read["guano|version"] == "1.0")
+            #expect(read["loc position"]?.split(separator: " ").count == 2)
+            #expect(read["firmware version"]?.hasPrefix("waypost ") == true)
+            let start = try #require(record["timestamp_start"] as? String)
+            // guano writes microseconds.
+            let times = ["+00:00", "000+00:00"].map { String(start.dropLast()) + $0 }
+            #expect(times.contains(read["timestamp"] ?? ""))
+            let digits = start.dropLast().filter { $0 != "-" && $0 != ":" }
+            #expect(name.contains("_\(digits)000+0000_+"), "\(name)")
+        }
+    }
+
     /// The mean level in dBFS.
     private func level(_ sound: Data) -> Double {
         let bytes = [UInt8](sound)

@@ -16,6 +16,7 @@ spark=(pyspark==4.1.4)
 decoders=(bthome-ble==3.25.0 ruuvitag-sensor==4.1.0 ibeacon-ble==1.2.0)
 # Home Assistant's client of the Bluetooth proxy.
 proxying=(aioesphomeapi==46.23.0)
+science=(guano==1.0.16 soundfile==0.14.0 mutagen==1.48.1 frictionless==5.21.0)
 # Deque's axe-core 4.12.1 (MPL-2.0) as a package; nothing else of it is used.
 axe="axe-playwright-python==0.1.8"
 
@@ -51,6 +52,9 @@ install_reading() {
 }
 install_proxying() {
     install_modules 'aioesphomeapi' "${proxying[@]}" || say "not installable here; its test is skipped"
+}
+install_science() {
+    install_modules 'guano, soundfile, mutagen, frictionless' "${science[@]}" || say "not installable here; its tests are skipped"
 }
 install_decoders() { install_modules 'bthome_ble, ruuvitag_sensor.decoder, ibeacon_ble' "${decoders[@]}"; }
 

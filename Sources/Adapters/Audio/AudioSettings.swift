@@ -51,6 +51,9 @@ package struct AudioSettings: Sendable, Equatable {
 
     var overlapSegments: Int { overlap > .zero ? parts : 0 }
 
+    /// Segments from the start of a chunk to the start of the next one.
+    var chunkStep: Int { max(1, chunkSegments - overlapSegments) }
+
     /// The maximum number of frames that encoder and filter need beyond a segment to complete it.
     var aheadFrames: Int {
         let held =

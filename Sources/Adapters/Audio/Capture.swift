@@ -25,6 +25,10 @@ final class Capture {
     private var now: Stamp?
     private var newestStart: Stamp?
     private var refusedAt: Stamp?
+    /// For programs that listen: samples of segments that are not finished, and the first's number.
+    private var live: (frame: Int, samples: [Int16]) = (0, [])
+    /// The newest chunk's first frame and its capture time.
+    private var chunk: (frame: Int, start: Stamp)?
     private(set) var startStamp: Stamp?
     private(set) var segments = 0
     /// Final segments that the queue did not accept.
@@ -69,8 +73,7 @@ final class Capture {
     /// The current chunk has just been completed.
     var isAtChunkEnd: Bool {
         let beyond = segments - settings.chunkSegments
-        return beyond >= 0
-            && beyond % max(1, settings.chunkSegments - settings.overlapSegments) == 0
+        return beyond >= 0 && beyond % settings.chunkStep == 0
     }
 
     /// Ends the run before this segment, which the queue rejected: no segment may follow a gap.
@@ -130,6 +133,12 @@ final class Capture {
 
     /// Encodes samples; returns the segments that they complete.
     func take(_ samples: ArraySlice<Int16>) throws -> [Segment] {
+        if sink.soundTap?.isOpen == true {
+            if live.samples.isEmpty { live.frame = framesIn }
+            live.samples += samples
+        } else if !live.samples.isEmpty {
+            live.samples = []
+        }
         framesIn += samples.count
         return try encoder.encode(samples).compactMap(dated)
     }
@@ -152,6 +161,8 @@ final class Capture {
         // A corrected estimate must not move time backwards.
         if let newestStart, start.boot < newestStart.boot { start = newestStart }
         newestStart = start
+        if segments % settings.chunkStep == 0 { chunk = (framesOut, start) }
+        passLive(to: framesOut + encoded.frames)
         framesOut += encoded.frames
         segments += 1
         return Segment(
@@ -161,6 +172,24 @@ final class Capture {
             meanSquare: encoded.meanSquare,
             data: encoded.data
         )
+    }
+
+    /// Gives the samples of a finished segment to programs that listen; never waits for them.
+    private func passLive(to end: Int) {
+        let count = min(end - live.frame, live.samples.count)
+        guard count > 0, let chunk else { return }
+        sink.soundTap?.pass(
+            SoundBlock(
+                run: run,
+                frame: Int64(live.frame),
+                rate: settings.rate,
+                chunkFrame: Int64(chunk.frame),
+                chunkStart: chunk.start,
+                samples: Array(live.samples[..<count])
+            )
+        )
+        live.samples.removeFirst(count)
+        live.frame += count
     }
 
     /// Returns both clocks at the capture of a frame; the wall clock as it is set now.

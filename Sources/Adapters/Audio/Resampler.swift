@@ -6,7 +6,7 @@ import CSpeexDSP
 /// Quality 8: from 44.1, 48, 32 and 96 to 16 kHz, anything above 8 kHz is below -100 dB, the band
 /// is flat within 0.5 dB to 7.4 kHz, and an hour of audio takes a few seconds. libsamplerate's
 /// medium sinc is as good and several times slower; libasound's own converter has no filter.
-final class Resampler {
+package final class Resampler {
     private static let quality: Int32 = 8
     /// Frames converted per call.
     private static let block = 4800
@@ -20,7 +20,7 @@ final class Resampler {
     private var output: [Float]
 
     /// Rates in frames per second; throws the library's error if out of memory.
-    init(from: Int, to: Int) throws(ResamplerError) {
+    package init(from: Int, to: Int) throws(ResamplerError) {
         var code: Int32 = 0
         guard
             let state = speex_resampler_init(1, UInt32(from), UInt32(to), Self.quality, &code)
@@ -38,7 +38,7 @@ final class Resampler {
     }
 
     /// Resets the filter.
-    func reset() {
+    package func reset() {
         speex_resampler_reset_mem(state)
         speex_resampler_skip_zeros(state)
         framesIn = 0
@@ -46,13 +46,13 @@ final class Resampler {
     }
 
     /// Converts all of `input` (full scale 1) and appends the result.
-    func convert(_ input: [Float], into samples: inout [Int16]) {
+    package func convert(_ input: [Float], into samples: inout [Int16]) {
         framesIn += Int64(input.count)
         push(input, most: .max, into: &samples)
     }
 
     /// Appends the frames still in the filter, so that output matches input in length.
-    func finish(into samples: inout [Int16]) {
+    package func finish(into samples: inout [Int16]) {
         let due = (framesIn * Int64(to) + Int64(from) - 1) / Int64(from)
         let zeros = Int(speex_resampler_get_input_latency(state)) + from / to + 1
         push([Float](repeating: 0, count: zeros), most: due, into: &samples)
@@ -79,10 +79,10 @@ final class Resampler {
 }
 
 /// An error of libspeexdsp, with its message.
-struct ResamplerError: Error, CustomStringConvertible {
+package struct ResamplerError: Error, CustomStringConvertible {
     var code: Int32
 
-    var description: String {
+    package var description: String {
         "speex_resampler_init: \(String(cString: speex_resampler_strerror(code)))"
     }
 }

@@ -25,6 +25,7 @@
 #include <sys/timerfd.h>
 #include <sys/timex.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,6 +99,15 @@ static inline int waypost_take_signals(void) {
 static inline int waypost_next_signal(int fd) {
     struct signalfd_siginfo info;
     return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+}
+
+/// pidfd_open(2): a descriptor that is readable once the process has ended.
+static inline int waypost_pidfd(pid_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+
+/// 1 if a folder is on a tmpfs (statfs(2)), else 0.
+static inline int waypost_is_in_memory(const char *folder) {
+    struct statfs about;
+    return statfs(folder, &about) == 0 && about.f_type == 0x01021994;
 }
 
 /// pipe2(2), a GNU extension, with both ends closed in child processes.

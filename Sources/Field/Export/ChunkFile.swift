@@ -1,6 +1,7 @@
 // Writes the audio file of a chunk, in another format than the recorded one if that is asked for.
 import Audio
 import AudioFiles
+import AudioTags
 import Host
 import Queue
 import Records
@@ -11,32 +12,32 @@ struct ChunkFile {
     let stored: Stored<Chunk>
     let source: RecordSource
     let reader: Reader
+    /// GUANO's fields.
+    let fields: [(key: String, value: String)]
 
     private var chunk: Chunk { stored.record }
 
-    /// Writes the file into `folder`; returns false if it is in its recorded format instead.
-    func write(as format: ExportFormat, into folder: String) throws -> Bool {
-        let name = try source.fileName(of: stored)
-        let recorded = chunk.codec.format
-        let base = "\(folder)/\(name.dropLast(recorded.count))"
+    /// Returns the format in which `write` writes: the recorded one if it cannot be converted.
+    func type(as format: ExportFormat) -> String {
         switch (format, chunk.codec) {
-        case (.wav, .opus): try writeWave(to: base + "wav")
-        case (.flac, .opus), (.flac, .wav): try writeFlac(to: base + "flac")
-        default:
-            try copy(to: "\(folder)/\(name)")
-            return format == .recorded || format.rawValue == recorded
+        case (.wav, .opus): "wav"
+        case (.flac, .opus), (.flac, .wav): "flac"
+        default: chunk.codec.format
         }
-        return true
     }
 
-    private func copy(to path: String) throws {
-        let file = try ExportFile(path)
-        try source.file(of: stored) { try file.write($0) }
+    /// Writes the file as a `type` of `type(as:)`.
+    func write(_ type: String, to path: String) throws {
+        let file = TaggedExportFile(try ExportFile(path), type, fields)
+        switch (type, chunk.codec) {
+        case ("wav", .opus): try writeWave(to: file)
+        case ("flac", .opus), ("flac", .wav): try writeFlac(to: file)
+        default: try source.file(of: stored) { try file.write($0) }
+        }
         try file.close()
     }
 
-    private func writeWave(to path: String) throws {
-        let file = try ExportFile(path)
+    private func writeWave(to file: TaggedExportFile) throws {
         try file.write(WaveFile.header(rate: chunk.rate, frames: chunk.frames))
         try OpusSamples.decode(stored, reader) { samples in
             try file.write(
@@ -45,11 +46,9 @@ struct ChunkFile {
                 }
             )
         }
-        try file.close()
     }
 
-    private func writeFlac(to path: String) throws {
-        let file = try ExportFile(path)
+    private func writeFlac(to file: TaggedExportFile) throws {
         let encoder = try FlacSamples(rate: chunk.rate, frames: chunk.frames)
         let append = { (samples: [Int16]) in try file.write(encoder.append(samples)) }
         if chunk.codec == .opus {
@@ -58,7 +57,6 @@ struct ChunkFile {
             try eachSegment(append)
         }
         try file.write(encoder.finish())
-        try file.close()
     }
 
     /// Calls `body` with the samples of each segment of a chunk of PCM.
@@ -74,5 +72,32 @@ struct ChunkFile {
                 }
             )
         }
+    }
+}
+
+/// An audio file that gets its metadata while it is written.
+private final class TaggedExportFile {
+    private let file: ExportFile
+    private let type: String
+    private let fields: [(key: String, value: String)]
+    private var isStarted = false
+    private var last: [UInt8] = []
+
+    init(_ file: ExportFile, _ type: String, _ fields: [(key: String, value: String)]) {
+        (self.file, self.type, self.fields) = (file, type, fields)
+    }
+
+    /// Appends a piece; the first one that is not empty has all that comes before the audio.
+    func write(_ bytes: [UInt8]) throws {
+        guard !isStarted, !bytes.isEmpty else { return try file.write(bytes) }
+        isStarted = true
+        let (first, last) = TaggedFile.started(bytes, type: type, fields)
+        self.last = last
+        try file.write(first)
+    }
+
+    func close() throws {
+        try file.write(last)
+        try file.close()
     }
 }

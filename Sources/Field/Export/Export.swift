@@ -21,10 +21,19 @@ package struct ExportRequest: Sendable {
     package var database: String?
     /// Returns the seconds east of UTC at a time, for local times; nil: UTC.
     package var localOffset: (@Sendable (WallTime) -> Int)?
+    /// Waypost's version, for the metadata of audio files; empty: not known.
+    package var version = ""
+    /// The folder in place of `/` where the board's name is; tests use another.
+    package var root = ""
 
     package init(stream: String, format: ExportFormat?) {
         self.stream = stream
         self.format = format
+    }
+
+    /// Returns whether a time is in the requested range.
+    func isWanted(_ wall: WallTime) -> Bool {
+        since.map { wall >= $0 } ?? true && until.map { wall < $0 } ?? true
     }
 }
 
@@ -91,10 +100,8 @@ package final class Export {
         }
         format = request.format ?? Self.format(of: stream, to: request.output)
         try Self.check(format, stream)
-        if request.localOffset != nil, ![.csv, .ndjson, .geojson].contains(format) {
-            throw Failure(
-                "\(format.rawValue) has no local times; they are for csv, ndjson, geojson"
-            )
+        if request.localOffset != nil, format == .gpx {
+            throw Failure("gpx has no local times; use csv, ndjson or geojson")
         }
     }
 
@@ -191,11 +198,7 @@ package final class Export {
         let members = RecordMembers(json)
         let time = ["timestamp", "timestamp_start", "start"].lazy.compactMap { members.text($0) }
         guard let wall = time.first.flatMap({ WallTime(rfc3339: $0) }) else { return true }
-        return isWanted(wall)
-    }
-
-    private func isWanted(_ wall: WallTime) -> Bool {
-        request.since.map { wall >= $0 } ?? true && request.until.map { wall < $0 } ?? true
+        return request.isWanted(wall)
     }
 
     /// Calls `body` with runs of existing records; `body` calls `done` with each handled one.
@@ -244,21 +247,12 @@ package final class Export {
     // MARK: Audio
 
     private func writeSounds() throws {
-        guard let folder = request.output else {
-            throw Failure("audio is exported as one file per chunk: give a folder, --output FOLDER")
-        }
-        if mkdir(folder, 0o755) != 0, errno != EEXIST {
-            throw Failure("\(SystemError.last("mkdir", on: folder))")
-        }
-        let source = try RecordSource(reader: reader, clockMap: .max, sound: .named)
+        var files = try SoundFiles(request, format, reader, configuration)
         try eachRun { run, done in
             for sequence in run {
-                for stored in try source.chunks(sequence...sequence)
-                where isWanted(source.start(of: stored)) {
-                    let file = ChunkFile(stored: stored, source: source, reader: reader)
-                    if try !file.write(as: format, into: folder) { outcome.asRecorded += 1 }
-                    outcome.records += 1
-                }
+                let count = try files.write(sequence...sequence)
+                outcome.records += count.files
+                outcome.asRecorded += count.asRecorded
                 done(sequence)
             }
         }

@@ -22,7 +22,8 @@ final class ExportFile {
         }
         self.path = path
         part = Self.isReplaced(path) ? path + ".part" : nil
-        let create = part == nil ? 0 : O_CREAT
+        // In another user's folder, a link of that name could lead root elsewhere.
+        let create = part == nil ? 0 : O_CREAT | O_NOFOLLOW
         let number = open(part ?? path, O_WRONLY | create | O_TRUNC | O_CLOEXEC, 0o644)
         guard number >= 0 else { throw Failure("\(SystemError.last("open", on: path))") }
         descriptor = Descriptor(owning: number)

@@ -55,6 +55,14 @@ package struct LineBuffer {
         return .whole(Array(bytes[start...]))
     }
 
+    /// Returns at most `limit` bytes that follow the last line, and removes them.
+    package mutating func takeBytes(atMost limit: Int) -> ArraySlice<UInt8> {
+        let taken = bytes[start...].prefix(max(0, limit))
+        start += taken.count
+        searched = start
+        return taken
+    }
+
     private mutating func forget() {
         bytes.removeAll()
         (start, searched) = (0, 0)

@@ -27,6 +27,9 @@ package class LineChannel {
     /// The time since which the other side has read nothing of what waits for it.
     package var stalledSince: BootInstant? { outgoing.isEmpty ? nil : lastWait }
 
+    /// Discards whatever the other side sends from now on.
+    package func refuseInput() { shutdown(number, Int32(SHUT_RD)) }
+
     /// Reads once into `input`.
     package func receive(atMost size: Int = 16 << 10) -> Outcome {
         withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer in

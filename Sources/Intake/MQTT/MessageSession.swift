@@ -8,6 +8,10 @@ import Queue
 /// A message stays here from its receipt until the broker has confirmed the acknowledgement. Its
 /// packet id and digest are stored in the transaction that stores its record, so that they are
 /// known after a kill between the commit and the acknowledgement.
+///
+/// It is stored as memos of `blockSize` packet ids each, of which a commit writes those that have
+/// changed: a broker that sends a large backlog answers a ping after all of it, and until then
+/// every message may come again.
 struct MessageSession: Sendable, Equatable {
     /// How far a message has come.
     private enum Stage {
@@ -21,49 +25,102 @@ struct MessageSession: Sendable, Equatable {
         var digest: UInt64
         var stage = Stage.received
         /// The connections that have ended since it was last received.
-        var connections = 0
+        var connections: UInt8 = 0
     }
+
+    private typealias Block = [UInt16: Entry]
 
     /// A broker sends a message again in the next connection, or never; this many are awaited.
     private static let connectionLimit = 8
 
-    static let memo = "mqtt session"
+    private static let blockSize = 1024
+    private static let blockCount = 1 << 16 / blockSize
+    private static let memo = "mqtt filters"
+
+    private static func memo(block: Int) -> String { "mqtt messages \(block)" }
 
     /// Broker and client id; a session of another one is unknown.
     let name: String
     /// The filters that the broker may have subscribed.
     var filters: [String] = []
-    private var entries: [UInt16: Entry] = [:]
+    private var blocks = [Block](repeating: [:], count: Self.blockCount)
+    /// Blocks that differ from what was taken to be stored.
+    private var changed: Set<Int> = []
 
     init(name: String) { self.name = name }
 
-    var isEmpty: Bool { filters.isEmpty && entries.isEmpty }
-
-    /// The number of messages that the broker may send again.
-    var count: Int { entries.count }
-
-    // MARK: As text
-
-    /// Parses a stored text; nil if it is of another session.
-    init?(_ text: String?, name: String) {
-        guard let lines = text?.split(separator: "\n", omittingEmptySubsequences: false),
-            lines.count >= 2, lines[0] == name
-        else { return nil }
-        self.init(name: name)
-        for part in lines[1].split(separator: " ") {
-            let words = part.split(separator: ":")
-            guard words.count == 3, let id = UInt16(words[0]),
-                let digest = UInt64(words[1], radix: 36), let connections = Int(words[2])
-            else { continue }
-            entries[id] = Entry(digest: digest, connections: connections)
-        }
-        filters = lines.dropFirst(2).map(String.init)
+    static func == (one: Self, other: Self) -> Bool {
+        (one.name, one.filters) == (other.name, other.filters) && one.blocks == other.blocks
     }
 
-    var text: String {
-        let ids = entries.sorted { $0.key < $1.key }
-            .map { "\($0.key):\(String($0.value.digest, radix: 36)):\($0.value.connections)" }
-        return ([name, ids.joined(separator: " ")] + filters).joined(separator: "\n")
+    var isEmpty: Bool { filters.isEmpty && count == 0 }
+
+    /// The number of messages that the broker may send again.
+    var count: Int { blocks.reduce(0) { $0 + $1.count } }
+
+    // MARK: As memos
+
+    /// Reads the stored memos; false if they are of another session, which the next ones replace.
+    mutating func restore(_ stored: (String) -> String?) -> Bool {
+        let lines = stored(Self.memo)?.split(separator: "\n", omittingEmptySubsequences: false)
+        let isKnown = lines?.first.map { $0 == name } ?? false
+        for index in blocks.indices {
+            guard let text = stored(Self.memo(block: index)), !text.isEmpty else { continue }
+            if isKnown { blocks[index] = Self.block(text) } else { changed.insert(index) }
+        }
+        if isKnown { filters = lines?.dropFirst().map(String.init) ?? [] }
+        return isKnown
+    }
+
+    /// Forgets everything, because the broker has a new session.
+    mutating func reset() {
+        markChanged { !$0.isEmpty }
+        blocks = [Block](repeating: [:], count: Self.blockCount)
+        filters = []
+    }
+
+    /// Returns the memos that have changed since the last call, by their names.
+    mutating func takeMemos() -> [String: String] {
+        var memos = [Self.memo: ([name] + filters).joined(separator: "\n")]
+        for index in changed { memos[Self.memo(block: index)] = Self.text(blocks[index]) }
+        changed = []
+        return memos
+    }
+
+    /// Records that what `takeMemos` returned was not stored.
+    mutating func notStored() { changed = Set(blocks.indices) }
+
+    private static func block(_ text: String) -> Block {
+        var block = Block()
+        for part in text.split(separator: " ") {
+            let words = part.split(separator: ":")
+            guard words.count == 3, let id = UInt16(words[0]),
+                let digest = UInt64(words[1], radix: 36), let connections = UInt8(words[2])
+            else { continue }
+            block[id] = Entry(digest: digest, connections: connections)
+        }
+        return block
+    }
+
+    private static func text(_ block: Block) -> String {
+        var text = ""
+        for (id, entry) in block {
+            text += "\(id):\(String(entry.digest, radix: 36)):\(entry.connections) "
+        }
+        return text
+    }
+
+    private mutating func markChanged(where isChanged: (Block) -> Bool) {
+        for index in blocks.indices where isChanged(blocks[index]) { changed.insert(index) }
+    }
+
+    /// The entry of a message; setting it changes what is stored.
+    private subscript(id: UInt16) -> Entry? {
+        get { blocks[Int(id) / Self.blockSize][id] }
+        set {
+            blocks[Int(id) / Self.blockSize][id] = newValue
+            changed.insert(Int(id) / Self.blockSize)
+        }
     }
 
     // MARK: Messages
@@ -73,23 +130,24 @@ struct MessageSession: Sendable, Equatable {
     /// That is the same content under the same id, sent again (DUP) in the same session. Without
     /// DUP the id is in use again, for another message.
     mutating func recognises(_ message: MQTTMessage) -> Bool {
-        guard message.isDuplicate, entries[message.id]?.digest == Self.digest(message) else {
+        guard message.isDuplicate, self[message.id]?.digest == Self.digest(message) else {
             return false
         }
-        entries[message.id]?.connections = 0
+        self[message.id]?.connections = 0
         return true
     }
 
     /// Adds a message of QoS 1 whose record is stored together with this session.
     mutating func receive(_ message: MQTTMessage) {
-        entries[message.id] = Entry(digest: Self.digest(message))
+        self[message.id] = Entry(digest: Self.digest(message))
     }
 
     /// Forgets a message whose record was not stored.
-    mutating func forget(_ id: UInt16) { entries[id] = nil }
+    mutating func forget(_ id: UInt16) { self[id] = nil }
 
     mutating func acknowledged(_ ids: [UInt16]) {
-        for id in ids { entries[id]?.stage = .acknowledged }
+        // The stage is not stored.
+        for id in ids { blocks[Int(id) / Self.blockSize][id]?.stage = .acknowledged }
     }
 
     /// Records that a ping was sent after all acknowledgements so far.
@@ -97,29 +155,43 @@ struct MessageSession: Sendable, Equatable {
     /// Returns false if it would confirm nothing.
     mutating func pinged() -> Bool {
         var isUseful = false
-        for (id, entry) in entries where entry.stage == .acknowledged {
-            entries[id]?.stage = .pinged
-            isUseful = true
+        for index in blocks.indices {
+            for id in blocks[index].keys where blocks[index][id]?.stage == .acknowledged {
+                blocks[index][id]?.stage = .pinged
+                isUseful = true
+            }
         }
         return isUseful
     }
 
     /// Forgets the messages that an answered ping confirms; returns false if there are none.
     mutating func answered() -> Bool {
-        let before = entries.count
-        entries = entries.filter { $0.value.stage != .pinged }
-        return entries.count < before
+        let before = count
+        keep { $0.stage != .pinged }
+        return count < before
     }
 
     /// Records that the connection has ended: what was not confirmed by then may come again.
     ///
     /// `wasHeard`: the broker sent something in it. In any other, nothing could come again.
     mutating func disconnected(wasHeard: Bool) {
-        for id in entries.keys {
-            entries[id]?.stage = .received
-            if wasHeard { entries[id]?.connections += 1 }
+        for index in blocks.indices {
+            for id in blocks[index].keys {
+                blocks[index][id]?.stage = .received
+                if wasHeard { blocks[index][id]?.connections += 1 }
+            }
         }
-        entries = entries.filter { $0.value.connections < Self.connectionLimit }
+        if wasHeard { markChanged { !$0.isEmpty } }
+        keep { $0.connections < Self.connectionLimit }
+    }
+
+    private mutating func keep(where isKept: (Entry) -> Bool) {
+        for index in blocks.indices {
+            let kept = blocks[index].filter { isKept($0.value) }
+            guard kept.count < blocks[index].count else { continue }
+            blocks[index] = kept
+            changed.insert(index)
+        }
     }
 
     /// A digest of topic and payload (FNV-1a, 64 bits).

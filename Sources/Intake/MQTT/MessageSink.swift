@@ -4,10 +4,10 @@ package import Records
 
 /// Stores records of messages together with the state of the session that they came in.
 package protocol MessageSink: IntakeSink {
-    /// Stores all records and the memo, or nothing; calls `done` once, on any thread.
+    /// Stores all records and the memos (texts by their names), or nothing; calls `done` once, on any thread.
     func put(
         _ records: [UserRecord],
-        memo: Memo?,
+        memos: [String: String],
         done: @escaping @Sendable ((any Error)?) -> Void
     )
 

@@ -67,7 +67,7 @@ final class MessageSubscriber {
     /// written; without the ids of that batch its messages would be stored twice.
     private func readSession() {
         repeat {
-            put(MessageBatch(), nil)
+            put(MessageBatch(), [:])
             do throws(Failure) {
                 try awaitOutcome()
                 break
@@ -76,9 +76,7 @@ final class MessageSubscriber {
             }
         } while !rest(for: Self.pauses.queue)
         guard !stop.isRaised else { return }
-        let known = MessageSession(sink.remembered(MessageSession.memo), name: session.name)
-        isUnknown = known == nil
-        session = known ?? session
+        isUnknown = !session.restore(sink.remembered)
     }
 
     /// Connects again and again until `stop` is raised.
@@ -163,7 +161,7 @@ final class MessageSubscriber {
         if !connection.isResumed {
             if !session.isEmpty {
                 report.lostSession()
-                session = MessageSession(name: session.name)
+                session.reset()
                 // Before its first message: an id of the old session must not stand for one of this.
                 try store(MessageBatch())
                 try awaitOutcome()
@@ -293,12 +291,12 @@ final class MessageSubscriber {
             drop(batch)
             throw Failure("messages are not stored: \(why)")
         }
-        put(batch, Memo(name: MessageSession.memo, text: session.text))
+        put(batch, session.takeMemos())
     }
 
-    private func put(_ batch: MessageBatch, _ memo: Memo?) {
+    private func put(_ batch: MessageBatch, _ memos: [String: String]) {
         travelling = batch
-        sink.put(batch.records, memo: memo) { [outcome, wakeup] error in
+        sink.put(batch.records, memos: memos) { [outcome, wakeup] error in
             outcome.update { $0 = error.map { .refused("\($0)") } ?? .stored }
             wakeup.signal()
         }
@@ -336,6 +334,7 @@ final class MessageSubscriber {
     /// Gives up records that were not stored; those of QoS 1 wait at the broker.
     private func drop(_ batch: MessageBatch) {
         for id in batch.recordIDs { session.forget(id) }
+        session.notStored()
         let lost = batch.records.count - batch.recordIDs.count
         if lost > 0 { report.lost(lost) }
     }
@@ -394,6 +393,6 @@ final class MessageSubscriber {
     /// Stores the session with the next commit, unless a batch with a newer one is under way.
     private func rememberSession() {
         guard travelling == nil, batch.isEmpty, delayed == nil else { return }
-        sink.remember(MessageSession.memo, session.text)
+        for (name, text) in session.takeMemos() { sink.remember(name, text) }
     }
 }

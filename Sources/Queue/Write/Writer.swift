@@ -243,9 +243,9 @@ package final class Writer {
         switch record {
         case .sighting(let sighting): try insert(sighting)
         case .row(let row): try insert(row)
-        case .put(let rows, let memo, _):
+        case .put(let rows, let memos, _):
             for row in rows { try insert(row) }
-            if let memo { try note(memos: [memo.name: memo.text]) }
+            try note(memos: memos)
         case .place(let fix): try insert(place: fix)
         case .begin(let run): try begin(run)
         case .segment(let segment): try insert(segment)

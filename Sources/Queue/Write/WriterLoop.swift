@@ -148,10 +148,10 @@ final class WriterLoop {
 
     /// Writes a record that the backlog already holds.
     private func write(_ record: QueuedRecord) {
-        if case .put(_, let memo, let done) = record {
+        if case .put(_, let memos, let done) = record {
             waiting.append(done)
-            // An older text of `remember` must not replace this one at the commit.
-            if let memo { queue.memos.isStored(memo.name) }
+            // An older text of `remember` must not replace one of these at the commit.
+            queue.memos.areStored(memos, isCommitted: false)
         }
         if retryAt == nil { attempt { try $0.insert(record) } }
         // The WAL holds a whole transaction: if its limit is small, keep transactions short.

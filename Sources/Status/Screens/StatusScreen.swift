@@ -130,7 +130,11 @@ package struct StatusScreen {
     }
 
     private var outputs: [String] {
-        (report.outputs ?? [:]).sorted { $0.key < $1.key }.flatMap { name, output in
+        let shown = (report.outputs ?? [:]).filter { name, output in
+            // Without a program that listens it needs no line.
+            name != "listen" || output.clients > 0 || output.reason != nil
+        }
+        return shown.sorted { $0.key < $1.key }.flatMap { name, output in
             let detail = output.detail.wrapped(to: Self.width - 10, breakingWords: true)
             return [fit(name.column(10) + summary(of: output))]
                 + detail.filter { !$0.isEmpty }.map { "".column(10) + $0 }

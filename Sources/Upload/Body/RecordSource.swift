@@ -1,6 +1,6 @@
 // Converts stored records to JSON, a page at a time.
 import HTTP
-package import Host
+import Host
 import JSON
 package import Queue
 package import Records
@@ -184,9 +184,9 @@ package final class RecordSource {
         while let bytes = try next() { try piece(bytes) }
     }
 
-    /// Returns when the audio of a chunk begins.
-    package func start(of stored: Stored<Chunk>) -> WallTime {
-        moment(stored, stored.record.start).wall
+    /// Returns when the audio of a chunk begins, and how that is known.
+    package func start(of stored: Stored<Chunk>) -> Moment {
+        moment(stored, stored.record.start)
     }
 
     /// Returns the chunks of a range.

@@ -3,7 +3,8 @@ import FuzzSupport
 extension FuzzTarget {
     /// All fuzz targets of the gateway.
     static let gateway =
-        BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
+        BeaconTargets.all + LocationTargets.all + SoundTargets.all + TagTargets.all
+        + ConfigurationTargets.all
         + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + JSONTargets.all
         + MQTTTargets.all + ProxyTargets.all
 }

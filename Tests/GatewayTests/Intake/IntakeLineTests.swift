@@ -71,7 +71,7 @@ import Daemon
         ),
         (
             #"{"stream":"s","data":{},"color":1}"#,
-            "refused at byte 25: \"color\" is none of stream, data and timestamp"
+            "refused at byte 25: \"color\" is none of stream, data, timestamp and boottime_ns"
         ),
         (
             #"{"stream":"s","stream":"t","data":{}}"#,

@@ -10,22 +10,85 @@ import Testing
         MQTTMessage(topic: "t", payload: Array(text.utf8), qos: 1, isDuplicate: again, id: id)
     }
 
-    private func stored(_ session: MessageSession) throws -> MessageSession {
-        try #require(MessageSession(session.text, name: session.name))
+    /// The memos as the queue has them.
+    private final class Memos {
+        var texts: [String: String] = [:]
+        var written = 0
+
+        func store(_ session: inout MessageSession) {
+            let memos = session.takeMemos()
+            written = memos.values.reduce(0) { $0 + $1.utf8.count }
+            texts.merge(memos) { $1 }
+        }
+
+        func session(_ name: String) -> MessageSession? {
+            var session = MessageSession(name: name)
+            return session.restore({ texts[$0] }) ? session : nil
+        }
+
+        /// A comparison of its own, because a test would print all of both.
+        func have(_ other: MessageSession) -> Bool { session(other.name) == other }
     }
 
-    @Test func text_makesTheRound() throws {
+    private func stored(_ session: MessageSession) throws -> MessageSession {
+        let memos = Memos()
+        var session = session
+        memos.store(&session)
+        return try #require(memos.session(session.name))
+    }
+
+    @Test func memos_makeTheRound() throws {
         var session = MessageSession(name: "mqtt://h:1 id-in")
         session.filters = ["a/+", "b c/#"]
         session.receive(message(1, "x"))
         session.receive(message(65_535, "y"))
         let again = try stored(session)
         #expect(again == session)
-        #expect(MessageSession(session.text, name: "mqtt://h:1 other-in") == nil)
-        #expect(MessageSession(nil, name: session.name) == nil)
-        #expect(MessageSession("garbage", name: session.name) == nil)
+        let memos = Memos()
+        #expect(memos.session("n") == nil)
+        memos.store(&session)
+        #expect(memos.session("mqtt://h:1 other-in") == nil)
         let empty = MessageSession(name: "n")
         #expect(try stored(empty) == empty)
+    }
+
+    /// A broker that answers no ping before the end of its backlog.
+    @Test func memos_areThoseThatChanged() throws {
+        var session = MessageSession(name: "n")
+        let memos = Memos()
+        for batch in 0..<60 {
+            for id in 1...1000 { session.receive(message(UInt16(batch * 1000 + id), "x")) }
+            memos.store(&session)
+            #expect(memos.written < 100_000)
+        }
+        #expect(session.count == 60_000)
+        #expect(memos.have(session))
+        // What was not stored is in the next memos, and so is every change.
+        session.receive(message(1, "y"))
+        _ = session.takeMemos()
+        session.notStored()
+        memos.store(&session)
+        #expect(memos.have(session))
+        session.disconnected(wasHeard: true)
+        memos.store(&session)
+        #expect(memos.have(session))
+        session.acknowledged(Array(1...30_000))
+        _ = session.pinged()
+        _ = session.answered()
+        memos.store(&session)
+        #expect(session.count == 30_000)
+        #expect(memos.have(session))
+        // Neither a reset session nor another one keeps messages for the next.
+        let after = Memos()
+        after.texts = memos.texts
+        session.reset()
+        after.store(&session)
+        #expect(try #require(after.session("n")).isEmpty)
+        var other = MessageSession(name: "other")
+        #expect(!other.restore { memos.texts[$0] })
+        memos.store(&other)
+        #expect(memos.session("n") == nil)
+        #expect(try #require(memos.session("other")).count == 0)
     }
 
     private func recognises(_ session: MessageSession, _ message: MQTTMessage) -> Bool {

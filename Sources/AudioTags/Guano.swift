@@ -1,0 +1,36 @@
+// The fields of GUANO 1.0 (guano-md.org), which bat and bird software reads.
+
+extension Recording {
+    /// The fields in order: `GUANO|Version` first, our own under `Waypost|`.
+    package var guano: [(key: String, value: String)] {
+        var fields = [("GUANO|Version", "1.0"), ("Timestamp", timestamp)]
+        if let place {
+            fields.append(("Loc Position", "\(plain(place.latitude)) \(plain(place.longitude))"))
+            if let accuracy = place.accuracy { fields.append(("Loc Accuracy", "\(accuracy)")) }
+            if let altitude = place.altitude { fields.append(("Loc Elevation", "\(altitude)")) }
+        }
+        fields.append(("Make", "Waypost"))
+        fields.append(("Model", model ?? "field gateway"))
+        fields.append(("Serial", device))
+        if let firmware { fields.append(("Firmware Version", firmware)) }
+        if let rate { fields.append(("Samplerate", "\(rate)")) }
+        if let duration { fields.append(("Length", "\(duration)")) }
+        if let overlap { fields.append(("Waypost|Overlap", "\(overlap)")) }
+        if let clock { fields.append(("Waypost|Clock", clock)) }
+        if let recordID { fields.append(("Waypost|Record ID", recordID)) }
+        if let microphone { fields.append(("Waypost|Microphone", microphone)) }
+        return fields.map { ($0, oneLine($1)) }
+    }
+
+    /// Returns degrees with seven decimals and no plus sign.
+    private func plain(_ value: Double) -> String {
+        let text = degrees(value, 1, 7)
+        return text.hasPrefix("+") ? String(text.dropFirst()) : text
+    }
+
+    /// Returns a value without control characters, which would begin another field.
+    private func oneLine(_ value: String) -> String {
+        let printable = value.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? " " : $0 }
+        return String(String.UnicodeScalarView(printable.prefix(1000)))
+    }
+}

@@ -1,0 +1,106 @@
+// The folder that an export writes: new files only, each complete when it has its name.
+import CLinux
+import Foundation
+import Glibc
+import Host
+
+/// The new or empty folder of an export.
+///
+/// No symbolic link in it is followed, and a file gets its name when it is complete.
+final class ExportFolder {
+    private static let unfinished = ".part"
+    private static let mode: mode_t = 0o640
+
+    let path: String
+    private let folder: Descriptor
+
+    /// Creates the folder if needed; throws a Trouble if it has files, or is part of the archive.
+    init(_ path: String, data: String) throws {
+        try BackupFolder.expectApart(path, data)
+        if mkdir(path, 0o750) != 0, errno != EEXIST { throw Trouble("mkdir", path) }
+        folder = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
+        let names = try FileManager.default.contentsOfDirectory(atPath: path)
+        guard Set(names).isSubset(of: ["lost+found"]) else {
+            throw Trouble("\(path) is not empty; name a new or an empty folder with --out")
+        }
+        guard access(path, W_OK | X_OK) == 0 else { throw Trouble("write to", path) }
+        self.path = path
+    }
+
+    /// Creates a folder in it.
+    func makeFolder(_ name: String) throws {
+        guard mkdirat(folder.number, name, 0o750) == 0 else {
+            throw Trouble("mkdir", "\(path)/\(name)")
+        }
+    }
+
+    /// Writes a whole file; throws a Trouble if one of that name exists.
+    func write(_ bytes: [UInt8], to name: String) throws {
+        let file = try ExportedFile(name, in: self)
+        try file.append(bytes)
+        try file.finish()
+    }
+
+    /// Syncs the file system, so that a disk can be taken away once the command has ended.
+    func sync() throws { try syncFileSystem(of: path) }
+
+    fileprivate func open(_ name: String) throws -> Int32 {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let number = openat(folder.number, name + Self.unfinished, flags, Self.mode)
+        guard number >= 0 else { throw Trouble("open", "\(path)/\(name)") }
+        return number
+    }
+
+    fileprivate func name(_ name: String) throws {
+        guard faccessat(folder.number, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 else {
+            throw Trouble("\(path)/\(name) was written twice; export fewer devices or days")
+        }
+        guard renameat(folder.number, name + Self.unfinished, folder.number, name) == 0 else {
+            throw Trouble("rename", "\(path)/\(name)")
+        }
+    }
+
+    fileprivate func remove(_ name: String) {
+        unlinkat(folder.number, name + Self.unfinished, 0)
+    }
+}
+
+/// A file of an export while it is written; removed by deinit unless it was finished.
+final class ExportedFile {
+    private static let block = 256 << 10
+
+    private let name: String
+    private let folder: ExportFolder
+    private let number: Int32
+    private var waiting: [UInt8] = []
+    private var length: Int64 = 0
+    private var isFinished = false
+
+    init(_ name: String, in folder: ExportFolder) throws {
+        (self.name, self.folder) = (name, folder)
+        number = try folder.open(name)
+    }
+
+    deinit {
+        close(number)
+        if !isFinished { folder.remove(name) }
+    }
+
+    func append(_ bytes: some Sequence<UInt8>) throws {
+        waiting += bytes
+        if waiting.count >= Self.block { try flush() }
+    }
+
+    private func flush() throws {
+        try writeBytes(waiting, to: number, at: length, "\(folder.path)/\(name)")
+        length += Int64(waiting.count)
+        waiting.removeAll(keepingCapacity: true)
+    }
+
+    /// Gives the file its name.
+    func finish() throws {
+        try flush()
+        try folder.name(name)
+        isFinished = true
+    }
+}

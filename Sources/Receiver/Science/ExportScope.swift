@@ -1,0 +1,51 @@
+// The scope of an export of the archive, and its counts.
+package import Host
+
+/// The devices and the range of time of an export.
+package struct ExportScope: Sendable {
+    /// Empty: all devices.
+    package var devices: Set<String> = []
+    package var since: WallTime?
+    /// Excluded.
+    package var until: WallTime?
+    /// Positions that count instead of a device's own.
+    package var positions: [String: SitePlace] = [:]
+
+    package init() {}
+
+    /// Returns whether a time, in milliseconds since 1970, is in the range.
+    func includes(_ time: Int64) -> Bool {
+        since.map { time >= $0.milliseconds } ?? true
+            && until.map { time < $0.milliseconds } ?? true
+    }
+
+    /// Returns whether records of a date may be in the range, or within a day of it.
+    func mayInclude(date: String) -> Bool {
+        guard let day = Day(date) else { return false }
+        return since.map { day.end + Day.milliseconds > $0.milliseconds } ?? true
+            && until.map { day.start - Day.milliseconds < $0.milliseconds } ?? true
+    }
+}
+
+/// The place of a device as a person gives it, in degrees.
+package struct SitePlace: Sendable, Equatable {
+    package var latitude: Double
+    package var longitude: Double
+
+    package init(latitude: Double, longitude: Double) {
+        (self.latitude, self.longitude) = (latitude, longitude)
+    }
+}
+
+/// The counts of an export.
+package struct ScienceOutcome: Sendable, Equatable {
+    package var files = 0
+    package var bytes: Int64 = 0
+    /// Records whose audio file does not exist any more.
+    package var missing = 0
+    package var deployments = 0
+    package var observations = 0
+    package var failures = 0
+
+    package init() {}
+}

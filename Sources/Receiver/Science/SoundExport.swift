@@ -1,0 +1,129 @@
+// `waypost-receiver export audio`: the archive's audio with names and metadata for science.
+import AudioTags
+import Glibc
+import Host
+
+/// Copies audio files of an archive, with names and metadata for science; changes no archive.
+package struct SoundExport {
+    private let directory: String
+    private let scope: ExportScope
+    private let folder: ExportFolder
+    private let progress: (String) -> Void
+
+    /// Creates the output folder; throws a Trouble if it has files.
+    ///
+    /// `progress` is called with a line for each day of a device.
+    package init(
+        of directory: String,
+        to output: String,
+        _ scope: ExportScope,
+        progress: @escaping (String) -> Void = { _ in }
+    ) throws {
+        guard fileSize(ArchiveFiles.index(in: directory)) != nil else {
+            throw Trouble("no receiver has run on \(directory); set --data to its folder")
+        }
+        (self.directory, self.scope, self.progress) = (directory, scope, progress)
+        folder = try ExportFolder(output, data: directory)
+    }
+
+    package func run() throws -> ScienceOutcome {
+        var (outcome, copy) = (ScienceOutcome(), SoundCopy(directory, folder, prefix: ""))
+        for records in try DeviceRecords.all(in: directory, scope) {
+            for date in records.dates where scope.mayInclude(date: date) {
+                let sounds = try records.sounds(on: date, scope)
+                guard !sounds.isEmpty else { continue }
+                progress("\(records.device) \(date): \(sounds.count) files")
+                var places = try DevicePlaces(records, date, scope)
+                copy.beginDay()
+                for sound in sounds {
+                    let name = copy.name(of: sound, places.recording(of: sound))
+                    try copy.write(sound, places.recording(of: sound), to: name, &outcome)
+                }
+            }
+        }
+        try folder.sync()
+        return outcome
+    }
+}
+
+/// Where a device was on a date, and what it ran.
+struct DevicePlaces {
+    private let device: String
+    private let firmware: String?
+    private let given: SitePlace?
+    private var log: PositionLog
+
+    init(_ records: DeviceRecords, _ date: String, _ scope: ExportScope) throws {
+        device = records.device
+        firmware = try records.firmware(on: date)
+        given = scope.positions[device]
+        log = given == nil ? try records.positions(around: date) : PositionLog()
+    }
+
+    mutating func recording(of sound: ArchivedSound) -> Recording {
+        let start = WallTime(milliseconds: sound.chunk.start)
+        let place = given.map {
+            Recording.Place(latitude: $0.latitude, longitude: $0.longitude)
+        }
+        return sound.recording(of: device, at: place ?? log.place(at: start), firmware)
+    }
+}
+
+/// Copies audio files with names and metadata for science.
+struct SoundCopy {
+    private let directory: String
+    private let folder: ExportFolder
+    /// The folder of the files in the output folder, with a slash at its end; or empty.
+    private let prefix: String
+    private var names = UsedNames()
+
+    init(_ directory: String, _ folder: ExportFolder, prefix: String) {
+        (self.directory, self.folder, self.prefix) = (directory, folder, prefix)
+    }
+
+    /// Forgets the names of another device's or day's files, which differ from the next ones.
+    mutating func beginDay() { names = UsedNames() }
+
+    /// Returns a new file's name.
+    mutating func name(of sound: ArchivedSound, _ recording: Recording) -> String {
+        prefix + names.name(of: recording, type: sound.type)
+    }
+
+    /// Returns whether the archive still has a record's file.
+    func exists(_ sound: ArchivedSound) -> Bool {
+        fileKind("\(directory)/\(sound.path)") == S_IFREG
+    }
+
+    /// Writes the file; returns false, and counts it as missing, if it was deleted.
+    @discardableResult
+    func write(
+        _ sound: ArchivedSound,
+        _ recording: Recording,
+        to name: String,
+        _ outcome: inout ScienceOutcome
+    ) throws -> Bool {
+        guard let bytes = try read(sound.path) else {
+            outcome.missing += 1
+            return false
+        }
+        let file = TaggedFile.tagged(bytes, type: sound.type, recording.guano)
+        try folder.write(file, to: name)
+        outcome.files += 1
+        outcome.bytes += Int64(file.count)
+        return true
+    }
+
+    /// Reads a file of the archive; nil if there is none.
+    ///
+    /// A server stores files of 1 GiB at most.
+    private func read(_ path: String) throws -> [UInt8]? {
+        do throws(SystemError) {
+            let limit = 1 << 30
+            let file = try SmallFile.read("\(directory)/\(path)", limit: limit, followsLink: false)
+            return file.isRegular && file.bytes.count <= limit ? file.bytes : nil
+        } catch {
+            guard error.code != ENOENT, error.code != ELOOP else { return nil }
+            throw Trouble("\(error)")
+        }
+    }
+}
