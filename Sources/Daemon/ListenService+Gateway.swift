@@ -3,6 +3,7 @@ import Host
 import Listen
 import Queue
 import Records
+import Schedule
 import Status
 
 extension ListenService {
@@ -11,6 +12,7 @@ extension ListenService {
 
     convenience init(_ context: ServiceContext, directory: String) {
         let (queue, clock, tap) = (context.queue, context.clock, context.sound)
+        let schedule = context.schedule
         let facts = ListenFacts(
             deviceID: context.deviceID,
             date: { stamp in
@@ -19,7 +21,7 @@ extension ListenService {
             },
             place: {
                 guard let fix = tap.place.value, clock.now() - fix.stamp.boot < Self.placeAge
-                else { return nil }
+                else { return schedule.site.map { ($0.latitude, $0.longitude) } }
                 return (fix.latitude, fix.longitude)
             }
         )

@@ -4,7 +4,8 @@
 package struct StreamList: Sendable {
     /// Small streams first: audio must not delay a fix.
     package static let builtIn = [
-        Event.kind, DeviceHealth.kind, Effort.kind, Survey.kind, Fix.kind, Sighting.kind, Chunk.kind,
+        Event.kind, DeviceHealth.kind, Effort.kind, Survey.kind, Fix.kind, Sighting.kind,
+        Chunk.kind,
     ]
 
     package private(set) var kinds: [StreamKind]

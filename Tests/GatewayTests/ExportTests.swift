@@ -4,6 +4,7 @@ import Host
 import Queue
 import QueueSupport
 import Records
+import Schedule
 import SQLite
 import Support
 import Testing
@@ -326,6 +327,17 @@ import Setup
             let first = try #require(wave.data.first)
             #expect(wave.data.prefix(16_000) == Data(repeating: first, count: 16_000))
         }
+    }
+
+    @Test func soundFileWithoutAFix_hasTheConfiguredPlace() throws {
+        let bench = try Bench()
+        bench.configuration.deviceID = "lake-7"
+        bench.configuration.schedules.fixed = SitePosition(latitude: -3.5, longitude: 29.25)
+        try record(bench, chunks: 1)
+        _ = try bench.export("audio", .wav) { $0.output = bench.folder + "/sound" }
+        let names = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
+        #expect(names.count == 1)
+        #expect(names.allSatisfy { $0.hasSuffix("_-03.50000+029.25000.wav") }, "\(names)")
     }
 
     /// The first chunk's file says when and where it was recorded, and has the samples of the record.

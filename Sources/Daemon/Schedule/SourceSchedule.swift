@@ -150,6 +150,9 @@ final class SourceSchedule: Sendable {
         }
     }
 
+    /// Where the device stands by its configuration.
+    var site: SitePosition? { content.value.settings.fixed }
+
     // MARK: What follows from it
 
     /// Brings all schedules up to now; returns what each source is to do.

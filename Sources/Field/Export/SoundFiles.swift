@@ -4,6 +4,7 @@ import Glibc
 import Host
 import Queue
 import Records
+import Schedule
 import Setup
 import Upload
 
@@ -19,6 +20,8 @@ struct SoundFiles {
     private let device: String
     /// The board's own name; nil if it has none.
     private let model: String?
+    /// Where the device stands by its configuration, for audio without a fix near it.
+    private let site: Recording.Place?
     private var positions = PositionLog()
     private var names = UsedNames()
 
@@ -40,6 +43,9 @@ struct SoundFiles {
         let configured = configuration.deviceID
         let kept = try? DeviceID.kept(in: configuration.stateDirectory)
         device = configured == "auto" ? kept ?? "waypost" : configured
+        site = configuration.schedules.fixed.map {
+            Recording.Place(latitude: $0.latitude, longitude: $0.longitude)
+        }
         model = SystemFiles(root: request.root).text("/proc/device-tree/model")
             .map { String($0.prefix { $0 != "\0" }) }
         readPositions()
@@ -73,7 +79,7 @@ struct SoundFiles {
         let chunk = stored.record
         var recording = Recording(device: device, start: moment.wall)
         recording.offsetMinutes = (request.localOffset?(moment.wall) ?? 0) / 60
-        recording.place = positions.place(at: moment.wall)
+        recording.place = positions.place(at: moment.wall) ?? site
         recording.rate = chunk.rate
         recording.duration = Double(chunk.frames) / Double(max(1, chunk.rate))
         recording.overlap = Double(chunk.overlapFrames) / Double(max(1, chunk.rate))

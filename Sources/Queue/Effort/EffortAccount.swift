@@ -12,8 +12,9 @@ struct EffortAccount: Sendable, Equatable {
     static let settling: Int64 = 10_000
     /// The longest time (ms) from opening an audio device to its first sample, or back.
     static let slowestStart: Int64 = 10_000
-    /// Jitter (ms) of the times of samples: between two runs, and within one, where the samples
-    /// themselves show that none is missing. A shorter gap in audio is not one.
+    /// Jitter (ms) of the times of samples; a shorter gap in audio is not one.
+    ///
+    /// Between two runs, and within one, where the samples themselves show that none is missing.
     static let jitter: (between: Int64, within: Int64) = (20, 1000)
     /// The most spans in memory; the oldest of more become one unknown span.
     static let most = 256
@@ -197,9 +198,8 @@ struct EffortAccount: Sendable, Equatable {
 
     /// Takes away and returns the intervals that are final, in order.
     ///
-    /// - Parameters:
-    ///   - isDated: The clock of this boot is known; without that they wait for ten minutes.
-    ///   - wall: Returns the time in UTC, in ms.
+    /// `isDated`: the clock of this boot is known; without that they wait for ten minutes. `wall`
+    /// returns a time in UTC, in ms.
     mutating func seal(
         at now: EffortTime,
         number: Int64?,
