@@ -85,8 +85,13 @@ struct EffortAccount: Sendable, Equatable {
     private mutating func append(_ span: EffortSpan) {
         var span = span
         if let last = spans.last, !span.from.isAfter(last.from) {
-            (span.from, span.number) = (last.from, last.number)
-            spans.removeLast()
+            if last.state == .unknown || last.isOn && last.number ?? .max < span.number ?? 0 {
+                // Another process, or one that has records, takes at least a millisecond.
+                span.from = last.from.advanced(by: 1)
+            } else {
+                (span.from, span.number) = (last.from, last.number)
+                spans.removeLast()
+            }
         }
         spans.append(span)
         merge()
@@ -110,7 +115,9 @@ struct EffortAccount: Sendable, Equatable {
     /// Audio is lost where no segment is stored, which is known already: there a loss only names
     /// the cause.
     mutating func lose(from start: EffortTime, to end: EffortTime, _ cause: String, number: Int64) {
-        let isLost: (EffortSpan) -> Bool = isSound ? { $0.state == .listening } : { $0.isOn }
+        // Where it ended in that millisecond, it had lost records before.
+        let isLost: (EffortSpan) -> Bool =
+            isSound ? { $0.state == .listening } : { $0.isOn || $0.from == start }
         replace(start, end.advanced(by: 1), where: isLost, by: .failed, cause, number)
     }
 

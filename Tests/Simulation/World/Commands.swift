@@ -37,6 +37,7 @@ extension World {
 
     private func health(_ device: Device, _ queue: Queue) throws {
         queue.purge(retention: plan.retention)
+        device.effort.isPurged = true
         queue.checkStorage()
         try device.turn()
         try checkRetention(device)

@@ -32,6 +32,8 @@ struct EffortAudit {
     var noted: [(stream: Int, time: Time)] = []
     /// The device's past was changed, or its disk said that it stored what it did not.
     var isVoid = false
+    /// Uploaded records were deleted: a process that was killed may have left none.
+    var isPurged = false
     private(set) var intervals: [String: [Interval]] = [:]
     /// The rows read so far, by the seed of their database's ids and their number.
     private var known: Set<String> = []
@@ -93,6 +95,12 @@ struct EffortAudit {
         }
         return low < all.count && all[low].from <= time ? all[low] : nil
     }
+
+    func text(_ source: String) -> String {
+        (intervals[source] ?? []).map { " \($0.state) \($0.from)..\($0.to)" }.joined(separator: ";")
+    }
+
+    func start(_ source: String) -> Time? { intervals[source]?.first?.from }
 
     func end(_ source: String) -> Time? { intervals[source]?.last?.to }
 }
@@ -159,8 +167,13 @@ extension World {
         try checkSegments(device)
         for (stream, time) in device.effort.noted {
             let name = StreamList()[number: stream]?.stream.name ?? ""
-            if device.effort.interval(name, at: time)?.state == "recorded" {
-                throw Violation("effort", "\(name): \(time) is recorded, and a loss was noted")
+            let interval = device.effort.interval(name, at: time)
+            let isEdge = interval?.from == time || interval?.to == time.next
+            if interval?.state == "recorded", !isEdge {
+                throw Violation(
+                    "effort",
+                    "\(name): \(time) is recorded, and a loss was noted" + device.effort.text(name)
+                )
             }
         }
     }
@@ -172,6 +185,8 @@ extension World {
         _ device: Device,
         _ losses: [LossEntry]
     ) throws {
+        // Those in quarantine are not lost.
+        let here = Presence(device.disk, streams: StreamList.builtIn)
         // Records that were removed were recorded first.
         let isRemoved = losses.contains { $0.stream == stream && $0.kind.isOfRemoval }
         for serial in device.account.taken[stream.number] ?? [] {
@@ -179,20 +194,30 @@ extension World {
             let time = EffortAudit.Time(boot: known.boot, boottime: known.boottime)
             let interval = device.effort.interval(stream.name, at: time)
             let state = interval?.state
-            let isHere = server.serials.contains(serial)
+            let isHere = here.records.contains(serial) || server.serials.contains(serial)
             // In the millisecond in which an interval begins or ends, both may be.
             let isEdge = interval?.from == time || interval?.to == time.next
+            let isUnproved = state == "unknown" && device.effort.isPurged
             let fits =
                 isHere
-                ? ["recorded", "failed", nil].contains(state) || isEdge
+                ? ["recorded", "failed", nil].contains(state) || isEdge || isUnproved
                 : state != "recorded" || isRemoved || isEdge
             guard fits else {
                 let words = "\(stream) \(serial) at \(time), \(isHere ? "arrived" : "lost"): "
-                throw Violation("effort", words + "\(state ?? "no interval")")
+                throw Violation(
+                    "effort",
+                    words + "\(state ?? "no interval")" + device.effort.text(stream.name)
+                )
             }
             let isLate = device.effort.end(stream.name).map { time >= $0 } ?? true
-            guard state != nil || isLate else {
-                throw Violation("effort", "\(stream) \(serial) at \(time) is in no interval")
+            // The account begins with the first start of which anything reached the disk.
+            let isEarly = !isHere && device.effort.start(stream.name).map { time < $0 } ?? true
+            guard state != nil || isLate || isEarly else {
+                throw Violation(
+                    "effort",
+                    "\(stream) \(serial) at \(time) is in no interval"
+                        + device.effort.text(stream.name)
+                )
             }
         }
     }
