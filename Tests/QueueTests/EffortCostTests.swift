@@ -17,6 +17,8 @@ import Testing
             $0.clock = clock
         }
         defer { queue.close() }
+        let start = clock.stamp()
+        try queue.perform { try $0.noteClock(start, synced: true, by: .kernel) }
         let reader = try Connection(path: folder.database, access: .readOnly)
         var (commits, version) = (0, try reader.integer("PRAGMA data_version"))
         for stream in [Stream.beacons, .location] where isListening {
@@ -24,6 +26,7 @@ import Testing
         }
         for minute in 0..<1500 {
             queue.accept(testSighting(minute))
+            queue.turn()
             clock.advance(by: .seconds(60))
             queue.turn()
             let now = try reader.integer("PRAGMA data_version")
