@@ -237,9 +237,12 @@ final class Services: Sendable {
     }
 
     private func endAll(by deadline: BootInstant) -> Bool {
-        let sourcesEnded = stop(SourceName.allCases, by: deadline) { _ in
-            "the gateway was stopped"
+        let why = "the gateway was stopped"
+        // One that rests by its schedule has no run that would end.
+        for name in SourceName.allCases where source(name) == nil {
+            context.note(.off(why), of: name)
         }
+        let sourcesEnded = stop(SourceName.allCases, by: deadline) { _ in why }
         let liveEnded = stopLive(by: deadline)
         let proxyEnded = stopProxy(by: deadline)
         return stopUploads(by: deadline) && liveEnded && sourcesEnded && proxyEnded

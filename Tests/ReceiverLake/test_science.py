@@ -87,7 +87,7 @@ class Device:
         north = 46.46 if day < 15 else 46.47
         for hour in range(24):
             yield json.dumps({"id": f"{self.name}-{day}-{hour}", "timestamp": at(day * 86400 + hour * HOUR), "latitude": north + hour * 1e-6,
-                              "longitude": 6.84, "horizontal_accuracy": 4.5, "altitude": 372.1, "clock": "synced"})
+                              "longitude": 6.84, "fix": "3d", "horizontal_accuracy": 4.5, "altitude": 372.1, "clock": "synced"})
 
     def tiles(self, midnight, opens, closes, lost):
         edges = [(midnight, opens, "scheduled_off", "window closed")]
@@ -268,7 +268,7 @@ class ScienceTests(unittest.TestCase):
     def test_hostile_device_spoils_only_its_own_rows(self):
         files = [json.dumps({"id": f"twin{number}", "timestamp_start": at(100), "duration": 1e300, "audio_data": base64.b64encode(wave(8000, number)).decode(),
                              "audio_format": "wav", "sample_rate": 1e18, "device": "\n=1+1,\"", "clock": "synced"}) for number in range(3)]
-        fakes = [json.dumps({"id": f"fake{number}", "timestamp": at(200 + number), "audio_file": name, "clock": "synced"})
+        fakes = [json.dumps({"id": f"fake{number}", "timestamp": at(200 + number), "audio_file": name, "sample_rate": 16000, "clock": "synced"})
                  for number, name in enumerate(("../../../../etc/passwd", ".receiver.sqlite", "a/b.wav", "x" * 300 + ".wav"))]
         lies = [json.dumps({"id": "lie", "timestamp": at(300), "source": "audio", "state": "recorded", "from": "0001-01-01T00:00:00Z", "to": "0001-01-01T06:00:00Z"}),
                 json.dumps({"id": "turned", "timestamp": at(300), "source": "audio", "state": "failed", "from": at(300), "to": at(200)}),

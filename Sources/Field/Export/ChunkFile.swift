@@ -28,7 +28,7 @@ struct ChunkFile {
 
     /// Writes the file as a `type` of `type(as:)`.
     func write(_ type: String, to path: String) throws {
-        let file = TaggedExportFile(try ExportFile(path), type, fields)
+        let file = TaggedExportFile(try ExportFile(path, isNamedByUs: true), type, fields)
         switch (type, chunk.codec) {
         case ("wav", .opus): try writeWave(to: file)
         case ("flac", .opus), ("flac", .wav): try writeFlac(to: file)

@@ -14,14 +14,15 @@ final class ExportFile {
     private var block: [UInt8] = []
     private var isWhole = false
 
-    init(_ path: String?) throws {
+    /// `isNamedByUs`: a person chose only the folder, so that a link of the name is replaced.
+    init(_ path: String?, isNamedByUs: Bool = false) throws {
         guard let path, path != "-" else {
             (self.path, part) = ("standard output", nil)
             descriptor = Descriptor(owning: dup(STDOUT_FILENO))
             return
         }
         self.path = path
-        part = Self.isReplaced(path) ? path + ".part" : nil
+        part = isNamedByUs || Self.isReplaced(path) ? path + ".part" : nil
         // In another user's folder, a link of that name could lead root elsewhere.
         let create = part == nil ? 0 : O_CREAT | O_NOFOLLOW
         let number = open(part ?? path, O_WRONLY | create | O_TRUNC | O_CLOEXEC, 0o644)

@@ -178,7 +178,8 @@ struct MessageSession: Sendable, Equatable {
         for index in blocks.indices {
             for id in blocks[index].keys {
                 blocks[index][id]?.stage = .received
-                if wasHeard { blocks[index][id]?.connections += 1 }
+                let count = blocks[index][id]?.connections ?? 0
+                if wasHeard, count < .max { blocks[index][id]?.connections = count + 1 }
             }
         }
         if wasHeard { markChanged { !$0.isEmpty } }

@@ -63,12 +63,13 @@ struct DeviceRecords {
     }
 
     private static func content(of record: RecordLine) -> Content? {
-        if record["audio_file"] != nil { return .audio }
-        if record["scientific_name"] != nil || record["species"] != nil { return .detections }
-        if record["state"] != nil, record["from"] != nil, record["to"] != nil { return .effort }
-        if record["uptime_s"] != nil, record["version"] != nil { return .health }
-        let isPlace = record["latitude"] != nil && record["longitude"] != nil
-        return isPlace && record["kind"] == nil ? .positions : nil
+        func has(_ names: String...) -> Bool { names.allSatisfy { record[$0] != nil } }
+        if has("scientific_name") || has("species") { return .detections }
+        // A person's own stream may have clips, places or a version, too.
+        if has("audio_file", "sample_rate") { return .audio }
+        if has("source", "state", "from", "to") { return .effort }
+        if has("uptime_s", "version", "state", "reasons") { return .health }
+        return has("latitude", "longitude", "fix") ? .positions : nil
     }
 
     /// Calls `body` with each record of a content that is stored under one of these dates, and the
