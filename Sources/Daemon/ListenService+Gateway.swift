@@ -1,4 +1,4 @@
-// What the listen socket says about this gateway.
+// The facts about this gateway that the listen socket gives.
 import Host
 import Listen
 import Queue

@@ -33,7 +33,7 @@ final class QueueSink: RecordSink {
     /// How the last run of the audio source ended.
     private let audioMemo: AudioMemo?
     private let onEffort: @Sendable (SourceEffort) -> Void
-    /// What the run does, as last noted in the effort account.
+    /// The state of the run, as last noted in the effort account.
     private let effort = Mutex<SourceEffort?>(nil)
 
     private struct Gate {

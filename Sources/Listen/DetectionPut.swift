@@ -49,7 +49,7 @@ enum DetectionLine {
 
 /// Sends records to the gateway on a thread of its own, as `waypost put` does.
 ///
-/// What the gateway does not accept yet stays in a pipe, and then in `outgoing`.
+/// Lines that the gateway does not accept yet stay in a pipe, and then in `outgoing`.
 final class DetectionPut {
     /// More than this waits: no more output of a detector is read.
     private static let limit = 64 << 10

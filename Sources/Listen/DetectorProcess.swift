@@ -15,6 +15,8 @@ final class DetectorProcess {
     private let output: Descriptor
     private let child: pid_t
     private(set) var lines = LineBuffer()
+    /// It has closed its standard output.
+    private var isAtEnd = false
     /// When to send the next signal.
     private(set) var due: BootInstant
     private var isTerminated = false
@@ -36,7 +38,16 @@ final class DetectorProcess {
         if isRead, waypost_pipe(&ends) != 0 { throw SystemError.last("pipe") }
         output = Descriptor(owning: ends[0])
         let other = Descriptor(owning: ends[1])
-        child = try Self.start(command, environment, output: other.number)
+        let nothing = try Descriptor(opening: "/dev/null", O_RDONLY)
+        child = try spawn(
+            "/bin/sh",
+            ["/bin/sh", "-c", command],
+            environment: environment,
+            files: [
+                STDIN_FILENO: nothing.number,
+                STDOUT_FILENO: isRead ? other.number : STDOUT_FILENO,
+            ]
+        )
         let number = waypost_pidfd(child)
         guard number >= 0 else {
             let error = SystemError.last("pidfd_open")
@@ -56,41 +67,9 @@ final class DetectorProcess {
         waitpid(child, nil, 0)
     }
 
-    private static func start(
-        _ command: String,
-        _ environment: [String],
-        output: Int32
-    ) throws -> pid_t {
-        var (actions, attributes) = (posix_spawn_file_actions_t(), posix_spawnattr_t())
-        posix_spawn_file_actions_init(&actions)
-        posix_spawnattr_init(&attributes)
-        defer {
-            posix_spawn_file_actions_destroy(&actions)
-            posix_spawnattr_destroy(&attributes)
-        }
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        if output >= 0 { posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) }
-        var (none, all) = (sigset_t(), sigset_t())
-        sigemptyset(&none)
-        sigfillset(&all)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &all)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-        posix_spawnattr_setflags(&attributes, Int16(flags))
-        let arguments: [String] = ["/bin/sh", "-c", command]
-        var words = arguments.map { strdup($0) } + [nil]
-        var variables = environment.map { strdup($0) } + [nil]
-        defer { (words + variables).forEach { free($0) } }
-        var child = pid_t()
-        let code = posix_spawn(&child, "/bin/sh", &actions, &attributes, &words, &variables)
-        guard code == 0 else { throw SystemError("posix_spawn", on: "/bin/sh", code: code) }
-        return child
-    }
-
-    /// The entries to poll: the end, and the output unless `isWanted` is false.
+    /// The entries to poll: the end, and the output unless `isWanted` is false or all was read.
     func entries(isWanted: Bool) -> [PollEntry] {
-        [PollEntry(ended.number), PollEntry(isWanted ? output.number : -1)]
+        [PollEntry(ended.number), PollEntry(isWanted && !isAtEnd ? output.number : -1)]
     }
 
     /// Reads what the output holds; at most 64 kB.
@@ -99,6 +78,7 @@ final class DetectorProcess {
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 1) { buffer in
             let count = Glibc.read(output.number, buffer.baseAddress, buffer.count)
             if count > 0 { lines.append(buffer[..<count]) }
+            isAtEnd = count == 0
         }
     }
 

@@ -1,38 +1,51 @@
-// What a detector's user is told: faults at once, their repetitions in sums.
+// Reports to a detector's user: faults at once, their repetitions in sums.
 import Host
 
 /// Counts segments and lines; a fault is reported when it is new, then once per interval.
 struct DetectorReport {
-    private let interval: Duration
-    private let tell: @Sendable (String) -> Void
-    private var counts = (begun: 0, failed: 0, skipped: 0, printed: 0, refused: 0)
-    /// The counts that were reported last.
-    private var told = (failed: 0, skipped: 0, refused: 0)
-    /// The last fault and the last refusal that were reported in words.
-    private var lastFault: String?
-    private var lastRefusal: String?
-    private var toldAt: BootInstant
+    /// The cases of one kind of fault.
+    private struct Tally {
+        private(set) var count = 0
+        /// Those that were not reported yet.
+        private(set) var pending = 0
+        /// The last one that was reported in words.
+        private var last: String?
 
-    init(interval: Duration, now: BootInstant, tell: @escaping @Sendable (String) -> Void) {
-        (self.interval, toldAt, self.tell) = (interval, now, tell)
+        /// Counts a case; returns true if it is to be reported in words.
+        mutating func add(_ text: String) -> Bool {
+            count += 1
+            guard text == last else {
+                last = text
+                return true
+            }
+            pending += 1
+            return false
+        }
+
+        mutating func report() { pending = 0 }
     }
 
-    private var isNews: Bool {
-        (told.failed, told.skipped, told.refused)
-            != (counts.failed, counts.skipped, counts.refused)
+    private let interval: Duration
+    private let tell: @Sendable (String) -> Void
+    private var (begunCount, printedCount) = (0, 0)
+    private var (failures, skips, refusals) = (Tally(), Tally(), Tally())
+    private var reportedAt: BootInstant
+
+    init(interval: Duration, now: BootInstant, tell: @escaping @Sendable (String) -> Void) {
+        (self.interval, reportedAt, self.tell) = (interval, now, tell)
     }
 
     /// When the sums are due; nil if there is nothing to report.
-    var due: BootInstant? { isNews ? toldAt + interval : nil }
+    var due: BootInstant? {
+        failures.pending + skips.pending + refusals.pending > 0 ? reportedAt + interval : nil
+    }
 
-    mutating func begun() { counts.begun += 1 }
-    mutating func printed() { counts.printed += 1 }
+    mutating func begun() { begunCount += 1 }
+    mutating func printed() { printedCount += 1 }
 
     mutating func skipped() {
-        counts.skipped += 1
-        if counts.skipped == 1 {
+        if skips.add("") {
             tell("skipped a segment: CMD takes longer than a segment; sums follow each minute")
-            told.skipped = 1
         }
     }
 
@@ -41,31 +54,26 @@ struct DetectorReport {
     }
 
     mutating func failed(_ segment: SoundSegment, _ fault: String) {
-        counts.failed += 1
-        guard fault != lastFault else { return }
-        lastFault = fault
-        told.failed += 1
-        tell("segment \(segment.start.rfc3339): CMD failed: \(fault)")
+        if failures.add(fault) { tell("segment \(segment.start.rfc3339): CMD failed: \(fault)") }
     }
 
     mutating func refused(_ segment: SoundSegment, _ reason: String) {
-        counts.refused += 1
-        guard reason != lastRefusal else { return }
-        lastRefusal = reason
-        told.refused += 1
+        guard refusals.add(reason) else { return }
         tell("segment \(segment.start.rfc3339): a line of CMD is not stored: \(reason)")
     }
 
     mutating func check(_ now: BootInstant) {
         guard let due, due <= now else { return }
         tell(sums)
-        toldAt = now
-        told = (counts.failed, counts.skipped, counts.refused)
+        reportedAt = now
+        failures.report()
+        skips.report()
+        refusals.report()
     }
 
     private var sums: String {
-        "so far: \(counts.begun) segments, \(counts.failed) failed, \(counts.skipped) skipped, "
-            + "\(counts.printed) records, \(counts.refused) lines not stored"
+        "so far: \(begunCount) segments, \(failures.count) failed, \(skips.count) skipped, "
+            + "\(printedCount) records, \(refusals.count) lines not stored"
     }
 
     // MARK: The end

@@ -5,7 +5,7 @@ import Host
 import Intake
 package import Setup
 
-/// What to run, on what, and where its lines go.
+/// The command of a detector, its segments, and where its lines go.
 package struct DetectorSettings: Sendable {
     /// For `/bin/sh -c`.
     package var command: String

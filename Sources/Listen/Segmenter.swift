@@ -39,13 +39,13 @@ package struct Segmenter {
         var segments: [SoundSegment] = []
         var at = 0
         while at < piece.samples.count {
-            var segment = current ?? Self.segment(piece, from: at)
+            // Moved out, so that the samples are appended in place.
+            var segment = current.take() ?? Self.segment(piece, from: at)
             let end = min(piece.samples.count, at + wanted - segment.samples.count)
             segment.samples += piece.samples[at..<end]
             at = end
             let isWhole = segment.samples.count == wanted
-            if isWhole { segments.append(segment) }
-            current = isWhole ? nil : segment
+            if isWhole { segments.append(segment) } else { current = segment }
         }
         return (segments, left)
     }

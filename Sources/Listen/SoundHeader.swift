@@ -3,7 +3,7 @@ package import Host
 import JSON
 import Records
 
-/// What the header says about the gateway, read for each block.
+/// The facts about the gateway in a header, read for each block.
 package struct ListenFacts: Sendable {
     package var deviceID: String
     /// Returns the right wall time of a capture, and false if the clock was never synced.

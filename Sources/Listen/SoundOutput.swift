@@ -3,7 +3,7 @@ import Audio
 import AudioFiles
 import Host
 
-/// Converts pieces of a recording to one rate; starts anew after each gap.
+/// Converts pieces of a recording to one rate; starts again after each gap.
 struct RateConverter {
     private var resampler: Resampler?
     private var from = 0

@@ -1,7 +1,7 @@
 // Effort: when a source was listening, and why it was not.
 package import Host
 
-/// What a source did in one interval (waypost-protocol(7), RECORDS).
+/// The state of a source in one interval (waypost-protocol(7), RECORDS).
 package enum EffortState: String, Sendable, CaseIterable {
     case recorded
     case scheduledOff = "scheduled_off"

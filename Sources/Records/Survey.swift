@@ -1,5 +1,4 @@
 // Surveys: how well beacons are received from which position, between a start and a stop.
-import Glibc
 package import Host
 
 /// The record of a finished survey.
@@ -59,13 +58,8 @@ package struct Place: Sendable, Equatable {
         self.longitude = longitude
     }
 
-    /// Returns the haversine distance on a sphere with a radius of 6,371,009 m.
+    /// Returns the distance in metres on a sphere.
     package func metres(to other: Self) -> Double {
-        let radians = Double.pi / 180
-        let north = sin((other.latitude - latitude) * radians / 2)
-        let east = sin((other.longitude - longitude) * radians / 2)
-        let chord =
-            north * north + cos(latitude * radians) * cos(other.latitude * radians) * east * east
-        return 2 * 6_371_009 * asin(min(1, chord.squareRoot()))
+        Host.metres(from: (latitude, longitude), to: (other.latitude, other.longitude))
     }
 }

@@ -19,7 +19,7 @@ package struct ScheduleState: Sendable, Equatable {
 
     package struct Change: Sendable, Equatable {
         package var at: WallTime
-        /// What changes it, as the configuration writes it: `sunrise-1h`, `22:00`, `1m/10m`.
+        /// The cause, as the configuration writes it: `sunrise-1h`, `22:00`, `1m/10m`.
         package var cause: String
     }
 }

@@ -1,13 +1,10 @@
 // A place on Earth, as precise as the sun's times need.
-import Glibc
+import Host
 
 /// Latitude and longitude in degrees, WGS 84.
 package struct SitePosition: Sendable, Equatable {
     package var latitude: Double
     package var longitude: Double
-
-    /// Metres of one degree of latitude.
-    private static let degree = 111_195.0
 
     /// Returns nil unless both are numbers in range.
     package init?(latitude: Double, longitude: Double) {
@@ -44,11 +41,8 @@ package struct SitePosition: Sendable, Equatable {
         return place
     }
 
-    /// Returns the distance in metres; exact enough to tell a walk from a journey.
+    /// Returns the distance in metres on a sphere.
     package func distance(to other: Self) -> Double {
-        var east = abs(longitude - other.longitude)
-        east = min(east, 360 - east) * cos((latitude + other.latitude) / 2 * .pi / 180)
-        let north = latitude - other.latitude
-        return (north * north + east * east).squareRoot() * Self.degree
+        metres(from: (latitude, longitude), to: (other.latitude, other.longitude))
     }
 }

@@ -29,14 +29,7 @@ extension StatusReport.Output {
     /// The Bluetooth proxy's state; `date` gives the wall clock time of a past one.
     init(_ state: BoardState<ProxyReport>, _ date: (Stamp) -> WallTime) {
         let report = state.value ?? ProxyReport()
-        switch state {
-        case .unknown: break
-        case .loading: self.state = StatusReport.Source.State.loading.rawValue
-        case .loaded: self.state = StatusReport.Source.State.loaded.rawValue
-        case .error(let failure, _):
-            self.state = StatusReport.Source.State.error.rawValue
-            reason = failure.message
-        }
+        take(state)
         (clients, sent, dropped) = (report.clients, report.sent, report.dropped)
         errors = report.faults
         detail = report.unannounced ?? ""
@@ -52,6 +45,12 @@ extension StatusReport.Output {
     /// The listen socket's state; `sent` and `dropped` are samples.
     init(_ state: BoardState<ListenReport>) {
         let report = state.value ?? ListenReport()
+        take(state)
+        (clients, sent, dropped) = (report.readers, report.sent, report.lost)
+    }
+
+    /// Takes the state of an output to which others connect.
+    private mutating func take<Report>(_ state: BoardState<Report>) {
         switch state {
         case .unknown: break
         case .loading: self.state = StatusReport.Source.State.loading.rawValue
@@ -60,6 +59,5 @@ extension StatusReport.Output {
             self.state = StatusReport.Source.State.error.rawValue
             reason = failure.message
         }
-        (clients, sent, dropped) = (report.readers, report.sent, report.lost)
     }
 }

@@ -1,4 +1,4 @@
-// What programs that listen get of a recording: the stored samples, dated as the stored chunks.
+// The samples that programs get which listen to a recording: those stored, dated as the stored chunks.
 import Configuration
 import Host
 import Records

@@ -4,7 +4,6 @@ import Host
 import Queue
 import QueueSupport
 import Records
-import Schedule
 import SQLite
 import Support
 import Testing
@@ -14,76 +13,16 @@ import Daemon
 import Setup
 
 @Suite struct ExportTests {
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        var configuration = Configuration()
-        let queue: Queue
-        let clock = ManualClock(
-            Stamp(
-                boot: BootInstant(nanoseconds: 1_000_000_000_000),
-                wall: WallTime(milliseconds: 1_795_235_400_000)
-            )
-        )
-
-        init() throws {
-            configuration.stateDirectory = temporary.path
-            queue = try Queue(at: Configuration.databasePath(in: temporary.path), clock: clock) {
-                $0.userStreams = [DeclaredStream(name: "weather", wire: "site_weather")]
-            }
-        }
-
-        deinit {
-            queue.close()
-        }
-
-        /// Records a fix every ten seconds.
-        func walk(_ count: Int) throws {
-            for number in 0..<count {
-                var fix = Fix(
-                    stamp: clock.stamp(),
-                    mode: .threeDimensional,
-                    latitude: 48 + Double(number) / 1000,
-                    longitude: 11
-                )
-                fix.altitude = 500
-                fix.speed = 1.25
-                queue.accept(fix)
-                clock.advance(by: .seconds(10))
-            }
-            try queue.flushed()
-        }
-
-        func export(
-            _ stream: String,
-            _ format: ExportFormat,
-            _ change: (inout ExportRequest) -> Void = { _ in }
-        ) throws -> (text: String, outcome: ExportOutcome) {
-            var request = ExportRequest(stream: stream, format: format)
-            request.output = folder + "/out"
-            change(&request)
-            let outcome = try Export(request, configuration).run()
-            let text = try? String(contentsOfFile: folder + "/out", encoding: .utf8)
-            return (text ?? "", outcome)
-        }
-    }
-
     private func bytesToRead(_ pipe: Int32) -> Int32 {
         var count: Int32 = 0
         _ = ioctl(pipe, UInt(FIONREAD), &count)
         return count
     }
 
-    private func objects(_ text: String) throws -> [[String: Any]] {
-        try text.split(separator: "\n").map {
-            try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] ?? [:]
-        }
-    }
-
     /// Readers reject a course of 360 or more.
     @Test(arguments: [(0.04, 0.0), (359.94, 359.9), (359.96, 0), (360, 0)])
     func course_isBelow360_roundedToo(course: Double, shown: Double) throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         let stamp = bench.clock.stamp()
         var fix = Fix(stamp: stamp, mode: .twoDimensional, latitude: 48, longitude: 11)
         fix.course = course
@@ -95,7 +34,7 @@ import Setup
 
     /// A reader that pauses: the export waits for it, and the gateway's WAL is still checkpointed.
     @Test func outputThatNobodyReads_doesNotKeepTheJournal() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(2000)
         mkfifo(bench.folder + "/out.part", 0o600)
         let pipe = open(bench.folder + "/out.part", O_RDWR)
@@ -122,7 +61,7 @@ import Setup
 
     /// As root, a rename would replace `/dev/null` by a file.
     @Test func outputThatIsNoFile_isWritten_andStaysWhatItIs() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(3)
         let path = bench.folder + "/pipe"
         mkfifo(path, 0o600)
@@ -143,7 +82,7 @@ import Setup
 
     /// `status` shows pending records by that name.
     @Test func streamThatIsDeclaredNoMore_isFoundByItsNameOnTheWire() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         let record = UserRecord(
             stream: "weather",
             stamp: bench.clock.stamp(),
@@ -156,7 +95,7 @@ import Setup
     }
 
     @Test func lines_areTheRecordsOfTheTimeThatIsWanted() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(10)
         let start = WallTime(milliseconds: 1_795_235_400_000)
         #expect(try bench.export("location", .ndjson).outcome.records == 10)
@@ -172,7 +111,7 @@ import Setup
     }
 
     @Test func whatIsGone_isLeftOut() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(3000)
         for (end, isDropped) in [(Int64(100), false), (1500, true)] {
             let range = try #require(bench.queue.pending(.location))
@@ -187,51 +126,9 @@ import Setup
         #expect(text.split(separator: "\n").count == 1600)
     }
 
-    /// Records chunks of three segments, none of them shared.
-    private func record(_ bench: Bench, chunks: Int) throws {
-        let run = AudioRun(
-            id: bench.queue.newRunID(),
-            codec: .wav,
-            rate: 8000,
-            device: "mic",
-            chunkSegments: 3,
-            overlapSegments: 0
-        )
-        bench.queue.begin(run)
-        for number in 0..<(3 * chunks) {
-            let data = [UInt8](repeating: UInt8(number), count: 16_000)
-            let stamp = bench.clock.stamp()
-            bench.queue.accept(
-                Segment(run: run.id, frames: 8000, start: stamp, meanSquare: 0.01, data: data)
-            )
-            bench.clock.advance(by: .seconds(1))
-        }
-        bench.queue.end(run: run.id)
-        try bench.queue.flushed()
-    }
-
-    @Test func soundThatIsDamaged_isCounted_andThatBehindItComes() throws {
-        let bench = try Bench()
-        try record(bench, chunks: 3)
-        do {
-            let path = Configuration.databasePath(in: bench.folder)
-            let other = try Connection(path: path, access: .readWrite)
-            try other.execute("UPDATE segments SET sum=sum+1 WHERE id=5")
-        }
-        let (text, outcome) = try bench.export("audio", .ndjson)
-        #expect(outcome == ExportOutcome(records: 2, unreadable: 1))
-        #expect(try objects(text).map { $0["duration"] as? Double } == [3, 3])
-        var request = ExportRequest(stream: "audio", format: .wav)
-        request.output = bench.folder + "/sound"
-        let sound = try Export(request, bench.configuration).run()
-        #expect(sound == ExportOutcome(records: 2, unreadable: 1))
-        let files = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
-        #expect(files.count == 2)
-    }
-
     /// A page of the table itself, so its records are unknown.
     @Test func pageThatIsDamaged_isLeftOut_andWhatIsBehindItComes() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(3000)
         bench.queue.close()
         let path = Configuration.databasePath(in: bench.folder)
@@ -249,7 +146,7 @@ import Setup
     }
 
     @Test func table_hasAColumnForEachNameOfAnyRecord() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         let done = StateBox(0)
         for members in [
             #""a":1.50,"b":"x, \"y\"\nz""#, #""c":{"d":[1,2],"e":{"f":7},"g":{}},"a":null"#,
@@ -280,7 +177,7 @@ import Setup
 
     /// Half an hour west, before and after the hour changes.
     @Test func localTimes_areThoseOfTheZone() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(1)
         for (offset, csv, json) in [
             (3600, "2026-11-21 05:30:00.000", "2026-11-21T05:30:00.000+01:00"),
@@ -303,91 +200,9 @@ import Setup
         }
     }
 
-    @Test func soundIntoAFolder_isAsRecorded_orFlac() throws {
-        let bench = try Bench()
-        try record(bench, chunks: 2)
-        let names = { (format: ExportFormat?) throws -> [String] in
-            let folder = "\(bench.folder)/\(format?.rawValue ?? "plain")/"
-            var request = ExportRequest(stream: "audio", format: format)
-            request.output = folder
-            let outcome = try Export(request, bench.configuration).run()
-            #expect(outcome == ExportOutcome(records: 2))
-            return try FileManager.default.contentsOfDirectory(atPath: folder).map { folder + $0 }
-        }
-        #expect(try names(nil).allSatisfy { $0.hasSuffix(".wav") })
-        for path in try names(.flac) {
-            #expect(path.hasSuffix(".flac"))
-            // Three seconds of samples of one value each, which is lossless.
-            let wave = try Process.run(
-                "/usr/bin/ffmpeg",
-                ["-v", "error", "-i", path, "-f", "s16le", "-"]
-            )
-            #expect(wave.error.isEmpty)
-            #expect(wave.data.count == 48_000)
-            let first = try #require(wave.data.first)
-            #expect(wave.data.prefix(16_000) == Data(repeating: first, count: 16_000))
-        }
-    }
-
-    @Test func soundFileWithoutAFix_hasTheConfiguredPlace() throws {
-        let bench = try Bench()
-        bench.configuration.deviceID = "lake-7"
-        bench.configuration.schedules.fixed = SitePosition(latitude: -3.5, longitude: 29.25)
-        try record(bench, chunks: 1)
-        _ = try bench.export("audio", .wav) { $0.output = bench.folder + "/sound" }
-        let names = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
-        #expect(names.count == 1)
-        #expect(names.allSatisfy { $0.hasSuffix("_-03.50000+029.25000.wav") }, "\(names)")
-    }
-
-    /// The first chunk's file says when and where it was recorded, and has the samples of the record.
-    @Test func soundFile_hasItsPlaceAndRecord_andTheSamplesStayAsTheyWere() throws {
-        let bench = try Bench()
-        bench.configuration.deviceID = "lake-7"
-        try bench.walk(2)
-        try record(bench, chunks: 2)
-        let records = try objects(bench.export("audio", .ndjson).text)
-        let root = bench.folder + "/root"
-        try FileManager.default.createDirectory(
-            atPath: root + "/proc/device-tree",
-            withIntermediateDirectories: true
-        )
-        try Data("Raspberry Pi 4\0".utf8).write(
-            to: URL(fileURLWithPath: root + "/proc/device-tree/model")
-        )
-        _ = try bench.export("audio", .wav) {
-            $0.output = bench.folder + "/sound"
-            $0.localOffset = { _ in -12_600 }
-            ($0.version, $0.root) = ("9.9", root)
-        }
-        let names = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
-        #expect(
-            names.sorted() == [
-                "lake-7_20261121T010020.000000-0330_+48.00100+011.00000.wav",
-                "lake-7_20261121T010023.000000-0330_+48.00100+011.00000.wav",
-            ]
-        )
-        for (name, record) in zip(names.sorted(), records) {
-            let path = "\(bench.folder)/sound/\(name)"
-            let file = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
-            let stored = try #require(Data(base64Encoded: record["audio_data"] as? String ?? ""))
-            // The size in the header counts the metadata; all else is the same.
-            #expect(file[8..<stored.count].elementsEqual(stored[8...]))
-            let text = String(decoding: file[stored.count...], as: UTF8.self)
-            for line in [
-                "GUANO|Version: 1.0", "Loc Position: 48.0010000 11.0000000", "Serial: lake-7",
-                "Model: Raspberry Pi 4", "Firmware Version: waypost 9.9", "Length: 3.0",
-                "Samplerate: 8000", "Waypost|Record ID: \(record["id"] as? String ?? "-")",
-                "Waypost|Clock: \(record["clock"] as? String ?? "-")", "Waypost|Microphone: mic",
-            ] {
-                #expect(text.contains(line + "\n"), "\(line) in \(text)")
-            }
-        }
-    }
-
     /// Root exports into a folder of another user, who has put a link there.
     @Test func linkInTheFolder_isNotFollowed() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(1)
         let target = bench.folder + "/target"
         try Data("mine".utf8).write(to: URL(fileURLWithPath: target))
@@ -397,7 +212,7 @@ import Setup
     }
 
     @Test func track_isInSegments_andPointsHaveTheirProperties() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         try bench.walk(2)
         bench.clock.advance(by: .seconds(3600))
         try bench.walk(1)
@@ -418,7 +233,7 @@ import Setup
     }
 
     @Test func emptyStream_isAWholeFile() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         #expect(try bench.export("location", .ndjson).text.isEmpty)
         #expect(try bench.export("location", .gpx).text.hasSuffix("</trk>\n</gpx>\n"))
         let points = try bench.export("location", .geojson).text
@@ -428,7 +243,7 @@ import Setup
     }
 
     @Test func whatCannotBe_isSaid() throws {
-        let bench = try Bench()
+        let bench = try ExportBench()
         for (stream, format, words) in [
             ("sea", ExportFormat.ndjson, "no stream"), ("beacons", .gpx, "is for location"),
             ("location", .ogg, "is for audio; export location as ndjson, csv, gpx, geojson"),

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Queue
 
-/// What effort costs a device on which nothing happens.
+/// The cost of effort on a device on which nothing happens.
 @Suite struct EffortCostTests {
     /// Lives 25 hours with one record per minute; returns the commits and the effort records.
     private func quietDay(isListening: Bool) throws -> (commits: Int, records: [String: Int64]) {

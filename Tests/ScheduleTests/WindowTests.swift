@@ -1,4 +1,4 @@
-// What is accepted as a window, a duty cycle and an offset, and what the messages say.
+// Windows, duty cycles and offsets: accepted texts, and the messages for all others.
 import Configuration
 import Host
 import Testing

@@ -8,30 +8,7 @@ import Testing
     private final class Recorder: Device {
         init() throws {
             try super.init()
-            let source = Tree.path("Tests/FieldFaults/soundfaults.c")
-            let compiler = try Process.run(
-                "/usr/bin/env",
-                [
-                    "cc", "-shared", "-fPIC", "-O1", "-o", folder + "/mic.so", source, "-lasound",
-                    "-lm",
-                ]
-            )
-            try #require(compiler.status == 0, "\(compiler.error)")
-            try Data(count: 64).write(to: URL(fileURLWithPath: folder + "/control"))
-            try write(
-                """
-                pcm_type.waypost_mic { lib "\(folder)/mic.so" }
-                pcm.mic {
-                    type waypost_mic
-                    control "\(folder)/control"
-                    rates "16000"
-                    formats "S16_LE"
-                    channels 1
-                }
-                """,
-                "asound.conf"
-            )
-            environment = ["ALSA_CONFIG_PATH": folder + "/asound.conf"]
+            try useRampMicrophone()
         }
 
         /// Whether the gateway has the microphone open.
@@ -40,16 +17,13 @@ import Testing
             let numbers = (try? FileManager.default.contentsOfDirectory(atPath: files)) ?? []
             return numbers.contains {
                 (try? FileManager.default.destinationOfSymbolicLink(atPath: files + "/" + $0))
-                    == folder + "/control"
+                    == folder + "/mic-control"
             }
         }
     }
 
     private func time(_ record: [String: Any], _ key: String) throws -> Double {
-        let formatter = ISO8601DateFormatter()
-        formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
-        let text = try #require(record[key] as? String)
-        return try #require(formatter.date(from: text)).timeIntervalSince1970
+        try milliseconds(try #require(record[key] as? String)) / 1000
     }
 
     @Test func duty_opensAndClosesTheDevice_andRecordsItsWindowsExactly() throws {

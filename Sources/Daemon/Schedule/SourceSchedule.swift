@@ -9,7 +9,7 @@ import Setup
 import Status
 import StatusBoard
 
-/// What a source is to do now by its schedule.
+/// The order of its schedule to a source.
 enum ScheduleOrder: Sendable, Equatable {
     /// Its window is open, or opens so soon that its device is opened.
     case run(DeviceWindow)
@@ -91,7 +91,7 @@ final class SourceSchedule: Sendable {
         hasChanged = try Wakeup()
     }
 
-    // MARK: What it depends on
+    // MARK: Time and position
 
     /// Takes a believed fix; never blocks.
     func note(place fix: Fix) {
@@ -153,7 +153,7 @@ final class SourceSchedule: Sendable {
     /// Where the device stands by its configuration.
     var site: SitePosition? { content.value.settings.fixed }
 
-    // MARK: What follows from it
+    // MARK: Orders
 
     /// Brings all schedules up to now; returns what each source is to do.
     func look(_ configuration: Configuration) -> [SourceName: ScheduleOrder] {
@@ -299,7 +299,7 @@ extension WindowTrack.Doubt {
     }
 }
 
-/// What the schedules need after a restart: the last known time and position.
+/// The last known time and position, for the schedules after a restart.
 struct ScheduleMemo: Sendable, Equatable {
     static let name = "schedule"
 

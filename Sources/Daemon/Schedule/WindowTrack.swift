@@ -26,7 +26,7 @@ struct WindowTrack: Sendable {
         var cause: String
     }
 
-    /// What keeps a source running that should follow its schedule.
+    /// The reason why a source runs without following its schedule.
     enum Doubt: Sendable, Equatable {
         case time
         case position

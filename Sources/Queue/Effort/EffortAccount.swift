@@ -50,7 +50,7 @@ struct EffortAccount: Sendable, Equatable {
         (self.day, self.sealedToday) = (day, sealedToday)
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     /// Notes a change of the source; `number` is the next number of its stream.
     ///
@@ -141,7 +141,7 @@ struct EffortAccount: Sendable, Equatable {
         (origin, lineage) = (before.origin, before.lineage)
     }
 
-    /// Handles another database: it counts records anew, and does not have the last audio.
+    /// Handles another database: it counts records from its own start, and does not have the last audio.
     mutating func move() {
         for index in spans.indices { spans[index].number = nil }
         isElsewhere = true
@@ -263,7 +263,7 @@ struct EffortAccount: Sendable, Equatable {
         return now.milliseconds(since: next.from) ?? .max >= pause
     }
 
-    /// The shortest time (ms) between two failures that are told apart.
+    /// The shortest time (ms) between two failures that are separate intervals.
     ///
     /// The first 24 intervals of a day are exact. From there on it grows, which bounds the records
     /// of a source that fails all day to about 200.

@@ -20,7 +20,7 @@ struct EffortBook: Sendable, Equatable {
 
     subscript(source: Stream) -> EffortAccount? { accounts[source] }
 
-    // MARK: What happens
+    // MARK: Events
 
     mutating func note(
         _ effort: SourceEffort,

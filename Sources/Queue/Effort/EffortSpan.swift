@@ -2,7 +2,7 @@
 import Host
 import Records
 
-/// What a source does from now on, as its effort account hears it.
+/// A change of a source, as its effort account gets it.
 package enum SourceEffort: Sendable, Equatable {
     /// It starts or restarts and does not record yet.
     case starting
@@ -65,7 +65,7 @@ struct EffortInterval: Sendable, Equatable {
     var records: Int64?
 }
 
-/// What a transaction stored that matters to the accounts; applied with its commit.
+/// The changes of the accounts in a transaction; applied with its commit.
 struct EffortNotes: Sendable {
     /// Stored audio: its first frame, the end of its last one, and whether it continues the segment
     /// before it without a gap.

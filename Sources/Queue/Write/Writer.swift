@@ -29,7 +29,7 @@ struct WriterMemory: Sendable {
     var untold = false
     /// When an event last reported losses.
     var toldAt: BootInstant?
-    /// What the open transaction stored that matters to the effort accounts.
+    /// The changes of the effort accounts in the open transaction.
     var effort = EffortNotes()
 
     subscript(partition: Partition) -> StreamCounters {

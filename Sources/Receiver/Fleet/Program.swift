@@ -44,37 +44,18 @@ struct Program {
         defer { ends.forEach { close($0) } }
         // A pipe holds 64 kB (pipe(7)), so nobody has to read it yet.
         writeAll(input, to: ends[1])
-        var (actions, attributes) = (posix_spawn_file_actions_t(), posix_spawnattr_t())
-        posix_spawn_file_actions_init(&actions)
-        posix_spawnattr_init(&attributes)
-        defer {
-            posix_spawn_file_actions_destroy(&actions)
-            posix_spawnattr_destroy(&attributes)
+        do {
+            return try spawn(
+                path,
+                [path] + arguments,
+                environment: environment,
+                // Standard output has only the line with the server's address.
+                files: [STDIN_FILENO: ends[0], STDOUT_FILENO: STDERR_FILENO],
+                defaults: [SIGPIPE]
+            )
+        } catch let error as SystemError {
+            throw Trouble("\(path): \(String(cString: strerror(error.code)))")
         }
-        posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO)
-        // Standard output has only the line with the server's address.
-        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
-        prepare(&attributes)
-        var words = ([path] + arguments).map { strdup($0) } + [nil]
-        var environment = environment.map { strdup($0) } + [nil]
-        defer { (words + environment).forEach { free($0) } }
-        var child = pid_t()
-        let code = posix_spawn(&child, path, &actions, &attributes, &words, &environment)
-        guard code == 0 else { throw Trouble("\(path): \(String(cString: strerror(code)))") }
-        return child
-    }
-
-    /// Sets its own process group and the default signal handling.
-    private func prepare(_ attributes: inout posix_spawnattr_t) {
-        var (none, defaults) = (sigset_t(), sigset_t())
-        sigemptyset(&none)
-        sigemptyset(&defaults)
-        sigaddset(&defaults, SIGPIPE)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &defaults)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-        posix_spawnattr_setflags(&attributes, Int16(flags))
     }
 
     /// This process's environment, as `NAME=value`.

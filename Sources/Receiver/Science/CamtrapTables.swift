@@ -26,14 +26,7 @@ struct ScienceTable {
 
     /// Returns a line of CSV (RFC 4180, section 2), without control characters.
     private static func line(_ cells: [String]) -> [UInt8] {
-        let quoted: [[UInt8]] = cells.map { cell in
-            let cell = printable(cell, limit: longestCell)
-            // Not by characters: a mark may be combined with a quotation mark.
-            guard cell.utf8.contains(where: { $0 == 34 || $0 == 44 }) else {
-                return Array(cell.utf8)
-            }
-            return [34] + cell.utf8.flatMap { $0 == 34 ? [34, 34] : [$0] } + [34]
-        }
+        let quoted = cells.map { csvCell(printable($0, limit: longestCell)) }
         return Array(quoted.joined(separator: [44])) + [10]
     }
 }

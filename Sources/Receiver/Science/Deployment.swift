@@ -66,11 +66,8 @@ struct HourPlace {
 }
 
 extension SitePlace {
-    /// Returns the distance in metres; exact enough to recognise a move.
+    /// Returns the distance in metres on a sphere.
     func distance(to other: Self) -> Double {
-        var east = abs(longitude - other.longitude)
-        east = min(east, 360 - east) * cosine(of: (latitude + other.latitude) / 2)
-        let north = latitude - other.latitude
-        return (north * north + east * east).squareRoot() * 111_195
+        metres(from: (latitude, longitude), to: (other.latitude, other.longitude))
     }
 }

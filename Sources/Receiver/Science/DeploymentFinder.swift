@@ -1,9 +1,5 @@
 // Finds the deployments of a device in its records.
-import Foundation
 import Host
-
-/// Returns the cosine of an angle in degrees.
-func cosine(of degrees: Double) -> Double { cos(degrees * .pi / 180) }
 
 /// Reads all records of a device once, and finds where its deployments begin and end.
 struct DeploymentFinder {

@@ -1,4 +1,4 @@
-// What the schedules will record in the next days, as JSON (waypost(1), `schedule --json`).
+// The recordings that the schedules plan for the next days, as JSON (waypost(1), `schedule --json`).
 package import Host
 package import Schedule
 

@@ -1,4 +1,4 @@
-// What the schedules will record in the next days, as text and a chart of 80 columns.
+// The recordings that the schedules plan for the next days, as text and a chart of 80 columns.
 package import Host
 package import Schedule
 

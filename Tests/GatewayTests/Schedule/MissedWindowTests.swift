@@ -1,4 +1,4 @@
-// What the audio of earlier windows leaves to report when the source starts again.
+// Audio missing in earlier windows, reported when the source starts again.
 import Configuration
 import Host
 import Queue

@@ -1,0 +1,132 @@
+// Audio files of an export: their names and metadata, and the samples as they were recorded.
+import Foundation
+import Queue
+import QueueSupport
+import Schedule
+import SQLite
+import Support
+import Testing
+
+@testable import Field
+import Setup
+
+@Suite struct SoundExportTests {
+    @Test func soundThatIsDamaged_isCounted_andThatBehindItComes() throws {
+        let bench = try ExportBench()
+        try bench.record(chunks: 3)
+        do {
+            let path = Configuration.databasePath(in: bench.folder)
+            let other = try Connection(path: path, access: .readWrite)
+            try other.execute("UPDATE segments SET sum=sum+1 WHERE id=5")
+        }
+        let (text, outcome) = try bench.export("audio", .ndjson)
+        #expect(outcome == ExportOutcome(records: 2, unreadable: 1))
+        #expect(try objects(text).map { $0["duration"] as? Double } == [3, 3])
+        var request = ExportRequest(stream: "audio", format: .wav)
+        request.output = bench.folder + "/sound"
+        let sound = try Export(request, bench.configuration).run()
+        #expect(sound == ExportOutcome(records: 2, unreadable: 1))
+        let files = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
+        #expect(files.count == 2)
+    }
+
+    @Test func soundIntoAFolder_isAsRecorded_orFlac() throws {
+        let bench = try ExportBench()
+        try bench.record(chunks: 2)
+        let names = { (format: ExportFormat?) throws -> [String] in
+            let folder = "\(bench.folder)/\(format?.rawValue ?? "plain")/"
+            var request = ExportRequest(stream: "audio", format: format)
+            request.output = folder
+            let outcome = try Export(request, bench.configuration).run()
+            #expect(outcome == ExportOutcome(records: 2))
+            return try FileManager.default.contentsOfDirectory(atPath: folder).map { folder + $0 }
+        }
+        #expect(try names(nil).allSatisfy { $0.hasSuffix(".wav") })
+        for path in try names(.flac) {
+            #expect(path.hasSuffix(".flac"))
+            // Three seconds of samples of one value each, which is lossless.
+            let wave = try Process.run(
+                "/usr/bin/ffmpeg",
+                ["-v", "error", "-i", path, "-f", "s16le", "-"]
+            )
+            #expect(wave.error.isEmpty)
+            #expect(wave.data.count == 48_000)
+            let first = try #require(wave.data.first)
+            #expect(wave.data.prefix(16_000) == Data(repeating: first, count: 16_000))
+        }
+    }
+
+    @Test func soundFileWithoutAFix_hasTheConfiguredPlace() throws {
+        let bench = try ExportBench()
+        bench.configuration.deviceID = "lake-7"
+        bench.configuration.schedules.fixed = SitePosition(latitude: -3.5, longitude: 29.25)
+        try bench.record(chunks: 1)
+        _ = try bench.export("audio", .wav) { $0.output = bench.folder + "/sound" }
+        let names = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
+        #expect(names.count == 1)
+        #expect(names.allSatisfy { $0.hasSuffix("_-03.50000+029.25000.wav") }, "\(names)")
+    }
+
+    /// The first chunk's file says when and where it was recorded, and has the samples of the record.
+    @Test func soundFile_hasItsPlaceAndRecord_andTheSamplesStayAsTheyWere() throws {
+        let bench = try ExportBench()
+        bench.configuration.deviceID = "lake-7"
+        try bench.walk(2)
+        try bench.record(chunks: 2)
+        let records = try objects(bench.export("audio", .ndjson).text)
+        let root = bench.folder + "/root"
+        try FileManager.default.createDirectory(
+            atPath: root + "/proc/device-tree",
+            withIntermediateDirectories: true
+        )
+        try Data("Raspberry Pi 4\0".utf8).write(
+            to: URL(fileURLWithPath: root + "/proc/device-tree/model")
+        )
+        _ = try bench.export("audio", .wav) {
+            $0.output = bench.folder + "/sound"
+            $0.localOffset = { _ in -12_600 }
+            ($0.version, $0.root) = ("9.9", root)
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
+        #expect(
+            names.sorted() == [
+                "lake-7_20261121T010020.000000-0330_+48.00100+011.00000.wav",
+                "lake-7_20261121T010023.000000-0330_+48.00100+011.00000.wav",
+            ]
+        )
+        for (name, record) in zip(names.sorted(), records) {
+            let path = "\(bench.folder)/sound/\(name)"
+            let file = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+            let stored = try #require(Data(base64Encoded: record["audio_data"] as? String ?? ""))
+            // The size in the header counts the metadata; all else is the same.
+            #expect(file[8..<stored.count].elementsEqual(stored[8...]))
+            let text = String(decoding: file[stored.count...], as: UTF8.self)
+            for line in [
+                "GUANO|Version: 1.0", "Loc Position: 48.0010000 11.0000000", "Serial: lake-7",
+                "Model: Raspberry Pi 4", "Firmware Version: waypost 9.9", "Length: 3.0",
+                "Samplerate: 8000", "Waypost|Record ID: \(record["id"] as? String ?? "-")",
+                "Waypost|Clock: \(record["clock"] as? String ?? "-")", "Waypost|Microphone: mic",
+            ] {
+                #expect(text.contains(line + "\n"), "\(line) in \(text)")
+            }
+        }
+    }
+
+    /// Root exports again into a folder of another user, who has put a link in a file's place.
+    @Test func linkInPlaceOfASoundFile_isReplaced() throws {
+        let bench = try ExportBench()
+        try bench.record(chunks: 1)
+        let (target, folder) = (bench.folder + "/target", bench.folder + "/sound")
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: target))
+        _ = try bench.export("audio", .wav) { $0.output = folder }
+        let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+        let path = "\(folder)/\(name)"
+        #expect(unlink(path) == 0 && symlink(target, path) == 0)
+        _ = try bench.export("audio", .wav) { $0.output = folder }
+        #expect(try String(contentsOfFile: target, encoding: .utf8) == "mine")
+        #expect(
+            try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+                == .typeRegular
+        )
+    }
+}
