@@ -32,8 +32,9 @@ final class TestProxy {
         )
         let (tap, board) = (tap, board)
         // Another test may take the port first.
-        let found = (0..<20).lazy.compactMap { _ in
-            try? ProxyServer(
+        var found: ProxyServer?
+        for _ in 0..<20 where found == nil {
+            found = try? ProxyServer(
                 facts,
                 listen: HostPort(host: "::", port: freePort()),
                 bus: bus,
@@ -42,7 +43,7 @@ final class TestProxy {
                 clock: SystemClock(),
                 limits: limits
             )
-        }.first
+        }
         let server = try #require(found)
         port = server.port
         self.server = server
