@@ -243,7 +243,7 @@ extension ValueFormat where Value == [String] {
                     texts = list
                 default: return .failure(Mismatch(found: literal))
                 }
-                if let message = texts.lazy.compactMap(problem).first {
+                if let message = texts.firstResult(problem) {
                     return .failure(Mismatch(message))
                 }
                 return .success(texts)

@@ -95,12 +95,12 @@ extension SystemFiles {
     /// level, noise; the point means that the value is new.
     fileprivate var wifiRSSI: Int64? {
         let lines = text("/proc/net/wireless")?.split(separator: "\n") ?? []
-        return lines.lazy.compactMap { line -> Int64? in
+        return lines.firstResult { line -> Int64? in
             guard let colon = line.firstIndex(of: ":") else { return nil }
             let fields = line[line.index(after: colon)...].split(separator: " ")
             guard fields.count > 2 else { return nil }
             let level = fields[2].last == "." ? fields[2].dropLast() : fields[2]
             return Int64(level).flatMap { (-120..<0).contains($0) ? $0 : nil }
-        }.first
+        }
     }
 }

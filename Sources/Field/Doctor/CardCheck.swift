@@ -68,7 +68,7 @@ struct CardCheck {
     /// Returns whether a message names a disk without parts of the system: a stick or an image.
     private static func isAboutAnother(_ message: Substring, than own: Set<String>) -> Bool {
         let words = message.split { !$0.isASCII || !($0.isLetter || $0.isNumber) }
-        guard let named = words.lazy.compactMap(disk).first else { return false }
+        guard let named = words.firstResult(disk) else { return false }
         return own.isEmpty ? named.hasPrefix("loop") : !own.contains(named)
     }
 

@@ -196,8 +196,8 @@ package final class Export {
     private func isWanted(_ json: [UInt8]) -> Bool {
         guard request.since != nil || request.until != nil else { return true }
         let members = RecordMembers(json)
-        let time = ["timestamp", "timestamp_start", "start"].lazy.compactMap { members.text($0) }
-        guard let wall = time.first.flatMap({ WallTime(rfc3339: $0) }) else { return true }
+        let time = ["timestamp", "timestamp_start", "start"].firstResult { members.text($0) }
+        guard let wall = time.flatMap({ WallTime(rfc3339: $0) }) else { return true }
         return request.isWanted(wall)
     }
 

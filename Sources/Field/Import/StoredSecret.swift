@@ -23,13 +23,13 @@ struct StoredSecret {
         let isBucket = upload.destination == .s3
         guard let other = upload.server else { return nil }
         let files: [CardFile] = isBucket ? [.keys] : [.token, .code]
-        return files.lazy.compactMap { file in
+        return files.firstResult { file in
             guard let path = paths.secret(file), let text = SmallText.read(path) else {
                 return nil
             }
             let server = BoundSecret(Array(text.utf8)).server
             return server == other ? nil : StoredSecret(file: file, server: server, other: other)
-        }.first
+        }
     }
 
     /// Returns the problem to report; `name`: the configuration file on the card.

@@ -286,8 +286,7 @@ final class MessageSubscriber {
     /// Gives a batch to the queue, with the session as it is once the batch is stored.
     private func store(_ batch: MessageBatch) throws(Failure) {
         let names = Set(batch.records.map(\.stream))
-        if let why = context.whyNot() ?? names.lazy.compactMap({ self.sink.refusal(of: $0) }).first
-        {
+        if let why = context.whyNot() ?? names.firstResult({ self.sink.refusal(of: $0) }) {
             drop(batch)
             throw Failure("messages are not stored: \(why)")
         }

@@ -1,4 +1,5 @@
 // A device's latest reports about itself: position, supply, storage, pending records.
+import Host
 
 /// Values found by member names, in any stream (waypost-receiver(1) lists them).
 struct Vitals {
@@ -69,6 +70,6 @@ struct Vitals {
     }
 
     private static func first(_ names: [String], _ record: FlatRecord) -> Double? {
-        names.lazy.compactMap(record.number).first
+        names.firstResult(record.number)
     }
 }
