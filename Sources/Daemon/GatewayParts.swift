@@ -33,7 +33,11 @@ extension Gateway {
             interval: healthInterval,
             clock: context.clock,
             errors: context.board.errors,
-            log: context.log
+            log: context.log,
+            onSuspend: { [context] in
+                guard context.keepsEffort else { return }
+                context.queue.noteSleep(from: $0, to: $1)
+            }
         )
     }
 

@@ -70,7 +70,7 @@ final class QueueSink: RecordSink {
     }
 
     private func forward(_ state: BoardState<SourceReport>) {
-        noteEffort(state)
+        noteEffort()
         let isTried = isOnTrial.load(ordering: .acquiring)
         switch state {
         case .unknown: break
@@ -85,26 +85,23 @@ final class QueueSink: RecordSink {
     }
 
     /// Notes each change in the effort account, also of a run on trial.
-    private func noteEffort(_ state: BoardState<SourceReport>) {
-        let isChange = effort.withLock { last in
+    ///
+    /// `again`: also without a change, because a hang may have been noted in between. The state is
+    /// read under the lock: of two threads, the later one notes the newer state.
+    func noteEffort(again: Bool = false) {
+        effort.withLock { last in
+            if again { last = nil }
             let next: SourceEffort? =
-                switch state {
+                switch board.state {
                 case .unknown: nil
                 case .loading: last == .listening ? .starting : last ?? .starting
                 case .loaded: .listening
                 case .error(let failure, _): .failed(failure.cause)
                 }
-            defer { last = next ?? last }
-            return next != last
+            guard let next, next != last else { return }
+            last = next
+            onEffort(next)
         }
-        guard isChange, let next = effort.withLock({ $0 }) else { return }
-        onEffort(next)
-    }
-
-    /// Notes in the effort account what the run does now; a hang may have been noted in between.
-    func noteEffortAgain() {
-        effort.withLock { $0 = nil }
-        noteEffort(board.state)
     }
 
     private func sum(_ report: SourceReport?) -> SourceReport? {

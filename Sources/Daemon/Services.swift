@@ -83,13 +83,14 @@ final class Services: Sendable {
                 self.context.board.sources[name]?.failed(failure)
                 watch.isAway(name, since: since)
                 let now = self.context.clock.stamp()
-                let stamp = now.advanced(by: since - now.boot)
+                // An abandoned run hangs since before the source was due again.
+                let stamp = self.source(name).map { _ in now.advanced(by: since - now.boot) }
                 self.context.note(.failed(failure.message), of: name, at: stamp)
             },
             recover: { self.replace(name) },
             isBack: {
                 self.source(name)?.sink.endTrial()
-                self.source(name)?.sink.noteEffortAgain()
+                self.source(name)?.sink.noteEffort(again: true)
             }
         )
     }
@@ -130,7 +131,7 @@ final class Services: Sendable {
     private func startUploads() {
         let configuration = state.value.configuration
         let target = configuration.upload.target
-        if tooManyHang("upload", context.board.upload) { return }
+        if tooManyHang("upload", context.board.upload) != nil { return }
         attempt("upload", context.board.upload) {
             let uploads = try Uploads(context, configuration) { [weak self] in
                 self?.state.update { $0.acceptedBy = target }
@@ -150,7 +151,7 @@ final class Services: Sendable {
 
     private func startLive(_ slice: LiveSlice?) {
         let noBoard: Publisher<OutputReport>? = nil
-        guard let slice, !tooManyHang("mqtt", noBoard) else { return }
+        guard let slice, tooManyHang("mqtt", noBoard) == nil else { return }
         attempt("mqtt", noBoard) {
             let run = try LiveRun(slice, context)
             state.update { $0.live = run }
@@ -167,7 +168,7 @@ final class Services: Sendable {
             context.board.proxy.publish(.unknown)
             return true
         }
-        if tooManyHang("proxy", context.board.proxy) { return false }
+        if tooManyHang("proxy", context.board.proxy) != nil { return false }
         attempt("proxy", context.board.proxy) {
             let tap = try state.value.tap ?? AdvertisementTap()
             state.update { $0.tap = tap }
@@ -332,20 +333,20 @@ final class Services: Sendable {
         }
     }
 
-    /// Returns true, and publishes why, if too many runs of a part hang to start another.
+    /// Returns and publishes why no run of a part is started: too many hang; nil if not so many.
     ///
     /// Each start may leave one more hung thread behind; this limits recoveries, reloads and
     /// restarts by people together. The health timer retries (`apply`), and the failure is reported
     /// once.
-    func tooManyHang<Value>(_ part: String, _ board: Publisher<Value>?) -> Bool {
+    func tooManyHang<Value>(_ part: String, _ board: Publisher<Value>?) -> Failure? {
         let left = left(part)
         guard left.count > PartHealth.recoveries, let call = left.last?.word.call else {
-            return false
+            return nil
         }
         let failure = Failure(
             "\(part): not started, \(left.count) earlier starts of it hang, the last in \(call)"
         )
         tell(failure, board)
-        return true
+        return failure
     }
 }

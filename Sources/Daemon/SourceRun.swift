@@ -149,7 +149,12 @@ final class SourceRun: Sendable {
         case .run(let next):
             // The gateway was suspended or busy, and did not see the window's end.
             guard let closes = sink.window.closes, closes <= next.opens.boot else { return }
-            close(at: next.opens.advanced(by: closes - next.opens.boot), context)
+            let end = next.opens.advanced(by: closes - next.opens.boot)
+            close(at: end, context)
+            context.note(.scheduledOff("\(slice.name.rawValue).schedule"), of: slice.name, at: end)
+            // Else its device is opened before the window.
+            guard next.opens.boot < context.clock.now() else { return }
+            context.note(.failed(Services.late), of: slice.name, at: next.opens)
         case .ends(let end), .rests(let end): close(at: end, context)
         case nil: break
         }

@@ -82,6 +82,8 @@ final class Supervisor: Sendable {
         var lastCheck: BootInstant?
         /// The last time that the whole machine slept.
         var sleep: (end: BootInstant, length: Duration)?
+        /// The time in suspend since boot, at the last check.
+        var suspended: Duration?
     }
 
     private let parts: [Part]
@@ -90,16 +92,20 @@ final class Supervisor: Sendable {
     private let clock: any HostClock
     private let errors: ErrorLog
     private let log: Log
+    private let onSuspend: @Sendable (_ from: Stamp, _ to: Stamp) -> Void
     private let content = StateBox(Content())
 
     /// `interval` is the time between calls of `check`.
+    ///
+    /// `onSuspend` gets the time of each suspend, as if it had ended when it is noticed.
     init(
         _ parts: [Part],
         patience: Duration,
         interval: Duration,
         clock: any HostClock,
         errors: ErrorLog,
-        log: Log
+        log: Log,
+        onSuspend: @escaping @Sendable (_ from: Stamp, _ to: Stamp) -> Void = { _, _ in }
     ) {
         self.parts = parts
         self.patience = patience
@@ -107,12 +113,14 @@ final class Supervisor: Sendable {
         self.clock = clock
         self.errors = errors
         self.log = log
+        self.onSuspend = onSuspend
     }
 
     /// Checks all parts and wakes them for the next check.
     ///
     /// Returns false if only a restart of the program helps.
     func check() -> Bool {
+        noteSuspend()
         let now = clock.now()
         let last = content.update { content in
             defer { content.lastCheck = now }
@@ -134,6 +142,17 @@ final class Supervisor: Sendable {
             log.error("hangs; systemd will restart this program", ["part": part.name])
         }
         return lost.isEmpty
+    }
+
+    private func noteSuspend() {
+        let (end, total) = (clock.stamp(), clock.suspended())
+        let length = content.update { content in
+            defer { content.suspended = total }
+            return content.suspended.map { total - $0 } ?? .zero
+        }
+        // The two clocks are not read at the same instant.
+        guard length >= .seconds(1) else { return }
+        onSuspend(end.advanced(by: .zero - length), end)
     }
 
     private func judge(_ part: Part, _ now: BootInstant) {

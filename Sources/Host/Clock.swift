@@ -82,9 +82,13 @@ package struct Stamp: Sendable, Hashable {
 package protocol HostClock: Sendable {
     func now() -> BootInstant
     func wall() -> WallTime
+    /// The time since boot in which the machine was suspended.
+    func suspended() -> Duration
 }
 
 extension HostClock {
+    package func suspended() -> Duration { .zero }
+
     package func stamp() -> Stamp {
         Stamp(boot: now(), wall: wall())
     }
@@ -97,6 +101,11 @@ package struct SystemClock: HostClock {
     package func now() -> BootInstant {
         let time = read(CLOCK_BOOTTIME)
         return BootInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    package func suspended() -> Duration {
+        let (awake, all) = (read(CLOCK_MONOTONIC), read(CLOCK_BOOTTIME))
+        return .seconds(all.tv_sec - awake.tv_sec) + .nanoseconds(all.tv_nsec - awake.tv_nsec)
     }
 
     package func wall() -> WallTime {

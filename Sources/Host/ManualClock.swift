@@ -2,9 +2,10 @@
 import Synchronization
 
 /// A boot clock and a wall clock that move only when a test moves them; the wall clock can step
-/// alone.
+/// alone, and the machine can be suspended.
 package final class ManualClock: HostClock {
     private let time: Mutex<Stamp>
+    private let sleep = Mutex(Duration.zero)
 
     package init(_ start: Stamp) {
         time = Mutex(start)
@@ -13,6 +14,13 @@ package final class ManualClock: HostClock {
     package func now() -> BootInstant { time.withLock { $0.boot } }
 
     package func wall() -> WallTime { time.withLock { $0.wall } }
+
+    package func suspended() -> Duration { sleep.withLock { $0 } }
+
+    package func suspend(for duration: Duration) {
+        sleep.withLock { $0 += duration }
+        advance(by: duration)
+    }
 
     package func advance(by duration: Duration) {
         time.withLock { $0 = $0.advanced(by: duration) }

@@ -77,7 +77,7 @@ package struct ScheduleWindow: Sendable, Equatable {
         }
     }
 
-    /// Why the window can never open; nil if it can.
+    /// Why the window would be never or always open; nil if it is a window.
     private var problem: String? {
         switch (opens, closes) {
         case (.time(1440), _): "begins at 24:00; write 00:00"
@@ -85,8 +85,25 @@ package struct ScheduleWindow: Sendable, Equatable {
         case (.sun(let from, let before), .sun(let to, let after))
         where (from, before) == (to, after):
             "begins and ends at the same time"
+        case (.sun(let from, let before), .sun(let to, let after)):
+            hasPassed(from, before, to, after)
+                ? "has an offset beyond its other end; write one end as HH:MM" : nil
         default: nil
         }
+    }
+
+    /// Whether the ends pass each other on a day of twelve hours, as in `noon-8h..sunrise`.
+    ///
+    /// Such a window lasts longer than a day, or ends before it begins.
+    private func hasPassed(
+        _ from: SunEvent,
+        _ before: Duration,
+        _ to: SunEvent,
+        _ after: Duration
+    ) -> Bool {
+        let isSameDay = (from.order, before) < (to.order, after)
+        let length = to.usual - from.usual + after - before
+        return isSameDay ? length <= .zero : length >= .zero
     }
 
     package var text: String { "\(opens.text)..\(closes.text)" }

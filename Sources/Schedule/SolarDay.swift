@@ -18,6 +18,17 @@ package enum SunEvent: String, Sendable, CaseIterable {
     /// Its place in the day.
     package var order: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
+    /// Its time on a day of twelve hours, after midnight.
+    var usual: Duration {
+        switch self {
+        case .dawn: .seconds(5.6 * 3600)
+        case .sunrise: .seconds(6 * 3600)
+        case .noon: .seconds(12 * 3600)
+        case .sunset: .seconds(18 * 3600)
+        case .dusk: .seconds(18.4 * 3600)
+        }
+    }
+
     /// The sun's distance from the zenith in degrees; nil for noon.
     ///
     /// With the refraction that PyPI `astral` 3.2 applies: 31.3' at the horizon, 3.3' at dawn.

@@ -87,6 +87,30 @@ import Testing
 }
 
 @Suite struct SupervisorTests {
+    @Test func suspend_isToldOnce_withItsLength() {
+        let (clock, told) = (ManualClock(testStart), StateBox<[Duration]>([]))
+        let supervisor = Supervisor(
+            [],
+            patience: .seconds(30),
+            interval: .seconds(15),
+            clock: clock,
+            errors: ErrorLog(),
+            log: Log(level: .error)
+        ) { from, to in
+            #expect(to.boot == clock.now())
+            told.update { $0.append(to.boot - from.boot) }
+        }
+        clock.suspend(for: .seconds(50))
+        for length in [0, 15, 0, 0.9, 7200] {
+            clock.advance(by: .seconds(15))
+            #expect(supervisor.check())
+            clock.suspend(for: .seconds(length))
+        }
+        #expect(supervisor.check())
+        #expect(supervisor.check())
+        #expect(told.value == [.seconds(15), .seconds(7200)])
+    }
+
     /// Time in suspend does not count as waiting, because `poll` does not count it.
     @Test func waitsOfASuspendedMachine_goOnAfterIt_andAHangIsStillFound() {
         let clock = ManualClock(

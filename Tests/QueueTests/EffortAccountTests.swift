@@ -181,6 +181,43 @@ import Testing
         #expect(account.spans.map(\.state) == [.off])
     }
 
+    /// A duty cycle has many intervals, and is no source that fails all day.
+    @Test func windowsOfADutyCycle_joinNoFailures() {
+        var account = radio(("listening", 0))
+        for second in stride(from: 0, to: 36_000, by: 600) {
+            note(&account, ("scheduled", second + 60), ("listening", second + 600))
+            #expect(seal(&account, at: time(second + 620)).count == 2)
+        }
+        note(&account, ("gone", 36_005), ("listening", 36_010), ("gone", 36_040))
+        note(&account, ("listening", 36_045))
+        #expect(
+            seal(&account, at: time(36_100)) == [
+                "recorded 36000..36005", "failed 36005..36010", "recorded 36010..36040",
+                "failed 36040..36045",
+            ]
+        )
+    }
+
+    @Test func suspend_isOff_butForWhatIsStored() {
+        var radio = radio(("listening", 0), ("scheduled", 20), ("late", 80))
+        radio.sleep(from: time(10), to: time(90), number: 3)
+        note(&radio, ("listening", 95))
+        #expect(
+            seal(&radio, at: time(200))
+                == ["recorded 0..10", "off 10..20", "scheduled_off 20..80", "failed 80..95"]
+        )
+        var audio = EffortAccount(isSound: true)
+        note(&audio, ("listening", 0))
+        hear(&audio, (0, 6))
+        audio.sleep(from: time(10), to: time(90), number: 3)
+        hear(&audio, (6, 10), first: false)
+        hear(&audio, (92, 94))
+        note(&audio, ("off", 94))
+        #expect(
+            seal(&audio, at: time(200)) == ["recorded 0..10", "off 10..92", "recorded 92..94"]
+        )
+    }
+
     @Test func changesThatNobodyStores_areBoundedInMemory() {
         var account = EffortAccount(isSound: false)
         for second in 0..<2000 { note(&account, (["listening", "off"][second % 2], second)) }
@@ -348,6 +385,19 @@ import Testing
         let text = "beacons x\nb 1\naudio - 0 0 1 2\n\nlocation\na 1 2 strange 4\n 7 8"
         book.follow(InheritedEffort(text: text), wall: Self.wall)
         #expect(EffortBook.sources.allSatisfy { book[$0] == nil })
+    }
+
+    /// A disk that cannot be read at the start, or a quarantined database, brings them late.
+    @Test func forgottenAccounts_areNotContinued() {
+        var before = EffortBook()
+        before.note(.listening, of: .beacons, at: time(1), number: 5)
+        let old = InheritedEffort(text: before.takeText() ?? "", end: time(8))
+        var book = EffortBook()
+        book.clear()
+        book.follow(old, wall: Self.wall)
+        #expect(book.inherit(old, wall: Self.wall).isEmpty)
+        #expect(EffortBook.sources.allSatisfy { book[$0] == nil })
+        #expect(book.takeText() == "")
     }
 
     // MARK: A quarantined database

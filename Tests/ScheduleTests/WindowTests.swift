@@ -19,6 +19,7 @@ private func problem<Value>(_ result: Result<Value, Mismatch>) -> String? {
     @Test(arguments: [
         "06:00..08:30", "22:00..04:00", "00:00..24:00", "sunrise..sunset", "sunrise-1h..sunrise+3h",
         "dusk+30m..dawn-30m", "noon..24:00", "sunset-12h..23:59", "noon-1.5s..noon",
+        "sunset-4h..sunrise+4h", "sunrise+5h..sunset-5h", "noon..noon-1m",
     ])
     func window_isParsedAndWritten(text: String) throws {
         #expect(try ScheduleWindow.parse(text).get().text == text)
@@ -45,6 +46,9 @@ private func problem<Value>(_ result: Result<Value, Mismatch>) -> String? {
         "sunrise+9999999999d..noon": "is not an offset", "sunrise+1m1..noon": "is not an offset",
         "06:00..06:00": "begins and ends at the same time",
         "sunrise+60m..sunrise+1h": "begins and ends at the same time",
+        // Closed all day, and open all day.
+        "sunrise+8h..noon": "has an offset beyond its other end; write one end as HH:MM",
+        "noon-8h..sunrise": "has an offset beyond its other end",
         "６:00..08:00": "is not", "06:00\u{301}..08:00": "is not",
         "\u{1B}[31m..noon": "is not an event of the sun",
     ]

@@ -18,10 +18,13 @@ extension Services {
         return adaptSources()
     }
 
+    /// Why a window that has opened is not recorded, in an effort account.
+    static let late = "the gateway was suspended or busy when the window opened"
+
     /// Starts and stops sources as configuration, enrolment and schedules say.
     private func adaptSources() -> [SourceName] {
         let now = state.value
-        let orders = context.schedule.look(now.configuration)
+        let (orders, missed) = context.schedule.look(now.configuration)
         var wanted: [SourceName: SourceOrder] = [:]
         var resting: [SourceName: String] = [:]
         for name in SourceName.allCases {
@@ -41,9 +44,11 @@ extension Services {
         let leaving = now.sources.filter { $0.value.differs(from: wanted[$0.key]) }
         planStop(of: Array(leaving.keys))
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit) {
-            orders[$0]?.closedAt == nil ? resting[$0] ?? "stopped for other settings" : resting[$0]
+            // A closed window has been noted.
+            leaving[$0]?.hasClosed == true
+                ? resting[$0] : resting[$0] ?? "stopped for other settings"
         }
-        noteEffort(resting, orders, before: now)
+        noteEffort(resting, orders, missed, before: now)
         context.board.resting.update { [resting] in $0 = resting }
         // While audio is switched off, missing sound is not a gap.
         if !now.configuration.audio.isEnabled { AudioMemo(.off).keep(in: context.queue) }
@@ -56,9 +61,16 @@ extension Services {
     private func noteEffort(
         _ resting: [SourceName: String],
         _ orders: [SourceName: ScheduleOrder],
+        _ missed: [SourceName: [DueTime]],
         before: State
     ) {
         for (name, why) in resting { context.note(.off(why), of: name) }
+        for (name, windows) in missed where resting[name] == nil && before.sources[name] == nil {
+            for window in windows {
+                context.note(.failed(Self.late), of: name, at: window.from)
+                context.note(.scheduledOff("\(name.rawValue).schedule"), of: name, at: window.to)
+            }
+        }
         for (name, order) in orders where resting[name] == nil {
             guard let end = order.closedAt else { continue }
             // A window that closed earlier closed while the source was not running.
@@ -93,7 +105,9 @@ extension Services {
         guard let order else { return }
         let name = order.slice.name
         let board = context.board.sources[name]
-        if tooManyHang(name.rawValue, board) { return }
+        if let why = tooManyHang(name.rawValue, board) {
+            return context.note(.failed(why.message), of: name)
+        }
         attempt(name.rawValue, board) {
             let tap = order.slice.isTapped ? state.value.tap : nil
             let run = try SourceRun(order, context, tap: tap, isOnTrial: isOnTrial)

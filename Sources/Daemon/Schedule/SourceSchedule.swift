@@ -69,6 +69,8 @@ final class SourceSchedule: Sendable {
         var isLocating = true
         /// The windows of audio that passed between two looks: the gateway was suspended or busy.
         var missed: [DueTime] = []
+        /// When the schedules were last brought up to date.
+        var looked: BootInstant?
         /// The GNSS receiver's position, else the one stored before this start.
         ///
         /// A device with another fixed position was carried to another site.
@@ -155,11 +157,15 @@ final class SourceSchedule: Sendable {
 
     // MARK: Orders
 
-    /// Brings all schedules up to now; returns what each source is to do.
-    func look(_ configuration: Configuration) -> [SourceName: ScheduleOrder] {
+    /// Brings all schedules up to now; returns what each source is to do, and the windows that
+    /// passed since the last look.
+    func look(
+        _ configuration: Configuration
+    ) -> (orders: [SourceName: ScheduleOrder], missed: [SourceName: [DueTime]]) {
         let now = clock.stamp()
         let memo = queue.remembered(ScheduleMemo.name)
         let (changes, state, known) = content.update { content in
+            content.looked = now.boot
             content.settings = configuration.schedules
             content.stored = content.stored ?? ScheduleMemo(memo)
             content.known = content.known ?? content.stored?.time
@@ -186,7 +192,7 @@ final class SourceSchedule: Sendable {
         for change in changes { report(change) }
         publish(state, known?.stamp ?? now, known?.trust ?? .unsynced)
         if let known, known.trust == .vouched { remember(state, known.stamp) }
-        return state.tracks.mapValues { track in
+        let orders: [SourceName: ScheduleOrder] = state.tracks.mapValues { track in
             if let window = track.window(at: now.boot, isPrompt: track.isPrompt) {
                 return .run(window)
             }
@@ -194,6 +200,8 @@ final class SourceSchedule: Sendable {
             return track.isClosing(at: now.boot, isPrompt: track.isPrompt)
                 ? .ends(end) : .rests(end)
         }
+        let missed = Dictionary(grouping: changes, by: \.source).mapValues(Self.windows)
+        return (orders, missed)
     }
 
     /// Returns the windows that opened and closed.
@@ -208,7 +216,9 @@ final class SourceSchedule: Sendable {
         let now = clock.now()
         let tracks = content.value.tracks.values.filter { !$0.schedule.isAlways }
         guard !tracks.isEmpty else { return nil }
-        let next = tracks.compactMap { $0.wake(after: now, isPrompt: $0.isPrompt) }.min()
+        // An edge may have passed since the last look, while a source was stopped.
+        let last = content.value.looked ?? now
+        let next = tracks.compactMap { $0.wake(after: last, isPrompt: $0.isPrompt) }.min()
         return min(next ?? now + Self.pause, now + Self.pause)
     }
 

@@ -20,6 +20,7 @@ struct EffortAccount: Sendable, Equatable {
     static let most = 256
     static let restarted = "the source was restarted"
     static let ended = "the gateway ended without notice"
+    static let suspended = "the machine was suspended"
 
     /// Audio is recorded where segments are stored; other sources record while they listen.
     let isSound: Bool
@@ -28,9 +29,9 @@ struct EffortAccount: Sendable, Equatable {
     private(set) var origin: EffortTime?
     /// Tells accounts apart that began without knowledge of each other; survives databases.
     private(set) var lineage = ""
-    /// A UTC day, and the intervals sealed on it.
+    /// A UTC day, and the failures sealed on it.
     private(set) var day: Int64 = 0
-    private(set) var sealedToday = 0
+    private(set) var failuresToday = 0
     /// The last audio is in another database, which may not be found again.
     private(set) var isElsewhere = false
 
@@ -43,11 +44,11 @@ struct EffortAccount: Sendable, Equatable {
         origin: EffortTime?,
         lineage: String,
         day: Int64,
-        sealedToday: Int
+        failuresToday: Int
     ) {
         self.init(isSound: isSound)
         (self.spans, self.origin, self.lineage) = (spans, origin, lineage)
-        (self.day, self.sealedToday) = (day, sealedToday)
+        (self.day, self.failuresToday) = (day, failuresToday)
     }
 
     // MARK: Events
@@ -121,6 +122,12 @@ struct EffortAccount: Sendable, Equatable {
         replace(start, end.advanced(by: 1), where: isLost, by: .failed, cause, number)
     }
 
+    /// Notes that the machine was suspended between two times; what is stored stays recorded.
+    mutating func sleep(from start: EffortTime, to end: EffortTime, number: Int64?) {
+        let isLost: (EffortSpan) -> Bool = isSound ? { $0.state == .listening } : { $0.isOn }
+        replace(start, end, where: isLost, by: .off, Self.suspended, number)
+    }
+
     /// Puts the time that another account knows before this one.
     ///
     /// Its open span ended with the last sign of life, unless it was off; then nobody knows. A sign
@@ -155,7 +162,7 @@ struct EffortAccount: Sendable, Equatable {
         where isReplaced: (EffortSpan) -> Bool,
         by state: EffortSpan.State,
         _ reason: String,
-        _ number: Int64
+        _ number: Int64?
     ) {
         // The present boot is the last one: times of other boots are earlier.
         func isEarlier(_ time: EffortTime, _ other: EffortTime) -> Bool {
@@ -219,7 +226,7 @@ struct EffortAccount: Sendable, Equatable {
         let patience = isDated ? Self.settling : 600_000
         var sealed: [EffortInterval] = []
         while spans.count > 1, isFinal(at: now, after: patience) {
-            count(wall(spans[1].from))
+            if spans[0].state == .failed { count(wall(spans[1].from)) }
             sealed.append(takeFirst())
         }
         return sealed
@@ -265,17 +272,17 @@ struct EffortAccount: Sendable, Equatable {
 
     /// The shortest time (ms) between two failures that are separate intervals.
     ///
-    /// The first 24 intervals of a day are exact. From there on it grows, which bounds the records
-    /// of a source that fails all day to about 200.
+    /// The first 12 failures of a day are exact. From there on it grows, which bounds the records of
+    /// a source that fails all day to about 200.
     private var pause: Int64 {
-        let more = sealedToday - 24
-        return more < 0 ? 0 : 60_000 << min(6, more / 24)
+        let more = failuresToday - 12
+        return more < 0 ? 0 : 60_000 << min(6, more / 12)
     }
 
     private mutating func count(_ wall: Int64) {
         let today = Self.day(of: wall)
-        if today != day { (day, sealedToday) = (today, 0) }
-        sealedToday += 1
+        if today != day { (day, failuresToday) = (today, 0) }
+        failuresToday += 1
     }
 
     private mutating func joinFailures(at now: EffortTime) {

@@ -15,6 +15,8 @@ struct EffortBook: Sendable, Equatable {
     private var accounts: [Stream: EffortAccount] = [:]
     /// The accounts may differ from what was last stored.
     private(set) var isChanged = false
+    /// Earlier accounts are not continued.
+    private var isForgotten = false
 
     init() {}
 
@@ -34,8 +36,17 @@ struct EffortBook: Sendable, Equatable {
         (accounts[source], isChanged) = (account, true)
     }
 
-    /// Ends all accounts; used when effort is not to be recorded.
-    mutating func clear() { (accounts, isChanged) = ([:], true) }
+    /// Ends all accounts for this process, also those that another database holds; used when effort
+    /// is not to be recorded.
+    mutating func clear() { (accounts, isChanged, isForgotten) = ([:], true, true) }
+
+    /// Notes that the machine was suspended.
+    mutating func sleep(from start: EffortTime, to end: EffortTime, number: (Stream) -> Int64?) {
+        for source in accounts.keys {
+            accounts[source]?.sleep(from: start, to: end, number: number(source))
+        }
+        isChanged = true
+    }
 
     /// Applies what a transaction stored.
     mutating func apply(_ notes: EffortNotes, boot: String, number: (Stream) -> Int64) {
@@ -86,6 +97,7 @@ struct EffortBook: Sendable, Equatable {
 
     /// Puts the accounts of an earlier process before these.
     mutating func follow(_ before: InheritedEffort, wall: (EffortTime) -> Int64) {
+        guard !isForgotten else { return }
         isChanged = true
         for (source, account) in Self.accounts(before.text, wall) {
             let own = accounts[source] ?? EffortAccount(isSound: source == .audio)
@@ -101,6 +113,7 @@ struct EffortBook: Sendable, Equatable {
         _ before: InheritedEffort,
         wall: (EffortTime) -> Int64
     ) -> [(source: Stream, interval: EffortInterval)] {
+        guard !isForgotten else { return [] }
         var sealed: [(source: Stream, interval: EffortInterval)] = []
         for (source, account) in Self.accounts(before.text, wall) {
             var past = EffortAccount(isSound: account.isSound).following(account, before)
@@ -136,7 +149,7 @@ struct EffortBook: Sendable, Equatable {
         for source in Self.sources {
             guard let account = accounts[source], !account.spans.isEmpty else { continue }
             let origin = account.origin.map { Self.words($0) } ?? "- 0 0"
-            let counts = "\(account.day) \(account.sealedToday)"
+            let counts = "\(account.day) \(account.failuresToday)"
             lines.append("\(source.name) \(origin) \(counts) \(account.lineage)")
             for span in account.stable {
                 let number = span.number.map { "\($0)" } ?? "-"
@@ -198,7 +211,7 @@ struct EffortBook: Sendable, Equatable {
                 origin: dated(words.dropFirst()),
                 lineage: words.count > 6 ? String(words[6]) : "",
                 day: counts.first ?? 0,
-                sealedToday: Int(truncatingIfNeeded: counts.dropFirst().first ?? 0)
+                failuresToday: Int(truncatingIfNeeded: counts.dropFirst().first ?? 0)
             )
             return (source, account)
         }

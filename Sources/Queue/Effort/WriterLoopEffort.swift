@@ -13,7 +13,12 @@ extension Queue {
         command { $0.note(effort, of: source, at: stamp) }
     }
 
-    /// Ends the effort accounts: none are kept from now on, until a source is noted again.
+    /// Notes in all effort accounts that the machine was suspended.
+    package func noteSleep(from start: Stamp, to end: Stamp) {
+        command { $0.noteSleep(from: start, to: end) }
+    }
+
+    /// Ends the effort accounts: none are kept in this process.
     package func forgetEffort() { command { $0.effort.clear() } }
 }
 
@@ -22,6 +27,13 @@ extension WriterLoop {
         let number = retryAt == nil ? writer?.next(of: source) : nil
         let time = EffortTime(boot: settings.bootID, stamp: stamp)
         self.effort.note(effort, of: source, at: time, number: number)
+    }
+
+    func noteSleep(from start: Stamp, to end: Stamp) {
+        func time(_ stamp: Stamp) -> EffortTime { EffortTime(boot: settings.bootID, stamp: stamp) }
+        effort.sleep(from: time(start), to: time(end)) { source in
+            retryAt == nil ? writer?.next(of: source) : nil
+        }
     }
 
     /// Continues the accounts of the process before, once; a disk error is retried.

@@ -1,6 +1,7 @@
 // Audio missing in earlier windows, reported when the source starts again.
 import Configuration
 import Host
+import Location
 import Queue
 import QueueSupport
 import Records
@@ -10,6 +11,7 @@ import Status
 import StatusBoard
 import Support
 import Testing
+import Upload
 
 @testable import Daemon
 
@@ -110,13 +112,56 @@ import Testing
         #expect(sink.endOfSound()?.boot == at(300).boot)
     }
 
+    private func context(_ queue: Queue, _ schedule: SourceSchedule) throws -> ServiceContext {
+        ServiceContext(
+            queue: queue,
+            board: board,
+            budget: DayBudget(queue, clock: clock),
+            clock: clock,
+            clockWatch: try ClockMonitor(queue: queue, clock: clock) { _ in true },
+            schedule: schedule,
+            deviceID: "device",
+            version: "test",
+            environment: [:],
+            log: Log(level: .error),
+            sound: try SoundTap()
+        )
+    }
+
+    /// Suspended in one window, awake in the next.
+    @Test func pauseThatPassedInASuspend_isInTheAccount() throws {
+        let queue = try folder.queue(clock: clock)
+        let (schedule, _) = try schedule(queue)
+        let context = try context(queue, schedule)
+        var settings = LocationSettings()
+        settings.gpsd = HostPort(host: "127.0.0.1", port: 1)
+        let window = DeviceWindow(opens: at(0), wasPlanned: true, closes: at(595).boot)
+        let order = SourceOrder(.location(settings), window)
+        let run = try SourceRun(order, context, tap: nil)
+        // Nothing is sealed yet.
+        clock.advance(by: .seconds(600))
+        let next = DeviceWindow(opens: at(598), wasPlanned: true, closes: nil)
+        run.obey(.run(next), context)
+        #expect(run.hasClosed)
+        _ = run.stop(by: SystemClock().now() + .seconds(5))
+        queue.close()
+        let stored = try folder.queue(bootID: "next", clock: clock)
+        defer { stored.close() }
+        let lines = (stored.remembered("effort") ?? "").split(separator: "\n").dropFirst()
+        let words = lines.map { $0.split(separator: " ") }
+        let times = words.map { (Int64($0[1]) ?? 0) - Self.start.boot.nanoseconds }
+        #expect(times.map { $0 / 1_000_000_000 } == [0, 595, 598])
+        #expect(words.map { $0[3] } == ["failed", "scheduled_off", "failed"])
+    }
+
     @Test func windowThatPassedInASuspend_isMissedOnce() throws {
         let queue = try folder.queue(clock: clock)
         defer { queue.close() }
         let (schedule, configuration) = try schedule(queue)
         _ = schedule.look(configuration)
         clock.advance(by: .seconds(7300))
-        _ = schedule.look(configuration)
+        let missed = schedule.look(configuration).missed
+        #expect(times(missed[.audio] ?? []) == [3600, 4200])
         let sink = sink(queue, schedule)
         #expect(times(sink.missedAudio()) == [3600, 4200])
         #expect(sink.missedAudio() == [])

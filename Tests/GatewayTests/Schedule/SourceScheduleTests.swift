@@ -51,7 +51,7 @@ import Testing
     }
 
     private func runs(_ schedule: SourceSchedule, _ configuration: Configuration) -> Bool {
-        if case .run = schedule.look(configuration)[.audio] { true } else { false }
+        if case .run = schedule.look(configuration).orders[.audio] { true } else { false }
     }
 
     private var off: String? { board.schedule.state.value?.off[.audio] }
@@ -149,6 +149,19 @@ import Testing
         #expect(wakes(46))
         #expect(!wakes(46.05))
         #expect(wakes(46.2))
+    }
+
+    /// A source took so long to stop that its next window has begun.
+    @Test func edgeThatPassesAfterALook_isNotForgotten() throws {
+        defer { queue.close() }
+        clock.stepWall(to: wall("2027-01-01T05:59:50Z"))
+        try sync()
+        let (schedule, configuration) = (try schedule(), try configuration("06:00..07:00"))
+        #expect(!runs(schedule, configuration))
+        clock.advance(by: .seconds(15))
+        #expect(try #require(schedule.wake) <= clock.now())
+        #expect(runs(schedule, configuration))
+        #expect(try #require(schedule.wake) > clock.now())
     }
 
     @Test func withoutASchedule_nothingWakes() throws {
