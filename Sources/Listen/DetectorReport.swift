@@ -1,25 +1,34 @@
 // Reports to a detector's user: faults at once, their repetitions in sums.
 import Host
 
-/// Counts segments and lines; a fault is reported when it is new, then once per interval.
+/// Counts segments and lines; a fault is reported when it is new, then in sums once per interval.
 struct DetectorReport {
     /// The cases of one kind of fault.
     private struct Tally {
+        /// Kinds of reasons; those beyond it are only counted.
+        private static let mostReasons = 16
+
         private(set) var count = 0
         /// Those that were not reported yet.
         private(set) var pending = 0
-        /// The last one that was reported in words.
-        private var last: String?
+        /// When each kind of reason may be reported in words again, and the pause after that.
+        private var reasons: [String: (next: BootInstant, pause: Duration)] = [:]
 
         /// Counts a case; returns true if it is to be reported in words.
-        mutating func add(_ text: String) -> Bool {
+        ///
+        /// A reason is reported at once, then after pauses that double. Numbers and quotations in it
+        /// may be others each time, so its kind is the text before the first of them.
+        mutating func add(_ reason: String, at now: BootInstant, _ interval: Duration) -> Bool {
             count += 1
-            guard text == last else {
-                last = text
-                return true
+            let kind = String(reason.prefix { !$0.isNumber && $0 != "\"" })
+            let known = reasons[kind]
+            guard known.map({ $0.next <= now }) ?? (reasons.count < Self.mostReasons) else {
+                pending += 1
+                return false
             }
-            pending += 1
-            return false
+            let pause = known?.pause ?? interval
+            reasons[kind] = (now + pause, pause * 2)
+            return true
         }
 
         mutating func report() { pending = 0 }
@@ -43,8 +52,8 @@ struct DetectorReport {
     mutating func begun() { begunCount += 1 }
     mutating func printed() { printedCount += 1 }
 
-    mutating func skipped() {
-        if skips.add("") {
+    mutating func skipped(at now: BootInstant) {
+        if skips.add("", at: now, interval) {
             tell("skipped a segment: CMD takes longer than a segment; sums follow each minute")
         }
     }
@@ -53,12 +62,13 @@ struct DetectorReport {
         tell("\(RoughSeconds(frames: samples, rate: rate)) before a gap make no whole segment")
     }
 
-    mutating func failed(_ segment: SoundSegment, _ fault: String) {
-        if failures.add(fault) { tell("segment \(segment.start.rfc3339): CMD failed: \(fault)") }
+    mutating func failed(_ segment: SoundSegment, _ fault: String, at now: BootInstant) {
+        guard failures.add(fault, at: now, interval) else { return }
+        tell("segment \(segment.start.rfc3339): CMD failed: \(fault)")
     }
 
-    mutating func refused(_ segment: SoundSegment, _ reason: String) {
-        guard refusals.add(reason) else { return }
+    mutating func refused(_ segment: SoundSegment, _ reason: String, at now: BootInstant) {
+        guard refusals.add(reason, at: now, interval) else { return }
         tell("segment \(segment.start.rfc3339): a line of CMD is not stored: \(reason)")
     }
 

@@ -110,7 +110,7 @@ package final class DetectorRun {
         let (segments, left) = segmenter.take(piece)
         if left > 0 { report.left(left, rate: piece.header.rate) }
         for segment in segments {
-            if waiting != nil { report.skipped() }
+            if waiting != nil { report.skipped(at: clock.now()) }
             waiting = segment
         }
     }
@@ -133,7 +133,7 @@ package final class DetectorRun {
             )
         } catch {
             folder.clear()
-            report.failed(segment, "\(error)")
+            report.failed(segment, "\(error)", at: clock.now())
         }
     }
 
@@ -169,7 +169,7 @@ package final class DetectorRun {
         store(detector)
         folder.clear()
         self.detector = nil
-        if let fault { report.failed(detector.segment, fault) }
+        if let fault { report.failed(detector.segment, fault, at: clock.now()) }
     }
 
     /// Sends the detector's whole lines to the gateway.
@@ -186,7 +186,7 @@ package final class DetectorRun {
                 )
                 report.printed()
             } catch {
-                report.refused(detector.segment, "\(error)")
+                report.refused(detector.segment, "\(error)", at: clock.now())
             }
         }
     }

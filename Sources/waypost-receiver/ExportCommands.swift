@@ -59,9 +59,24 @@ struct ExportOptions: ParsableArguments {
             return try body(scope) { line in if isShown { tell(line) } }
         }
         if outcome.missing > 0 {
-            complain("\(outcome.missing) records have no audio file any more; they are left out")
+            complain("records left out because their audio was deleted: \(outcome.missing)")
+        }
+        if outcome.ahead > 0 {
+            complain(
+                "records left out because they are dated ahead of the server's clock: "
+                    + "\(outcome.ahead) (grep -r '\"clock\":\"future\"' \(place.data)/stream=* shows them)"
+            )
         }
         return outcome
+    }
+
+    /// Reports records that cannot be read, with exit status 1.
+    func expectAllRead(_ outcome: ScienceOutcome) throws {
+        guard outcome.unreadable > 0, let first = outcome.firstUnreadable else { return }
+        throw place.failure(
+            "records or audio files left out because they cannot be read: \(outcome.unreadable); "
+                + "look first at \(place.data)/\(first)"
+        )
     }
 }
 
@@ -85,6 +100,7 @@ struct AudioExportCommand: ParsableCommand {
             return try export.run()
         }
         print("wrote \(outcome.files) files, \(outcome.bytes) bytes, to \(options.out)")
+        try options.expectAllRead(outcome)
     }
 }
 
@@ -121,6 +137,7 @@ struct CamtrapCommand: ParsableCommand {
             "wrote \(outcome.deployments) deployments, \(outcome.files) files, "
                 + "\(outcome.observations) observations and \(outcome.failures) failures to \(options.out)"
         )
+        try options.expectAllRead(outcome)
     }
 }
 

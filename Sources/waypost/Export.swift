@@ -16,7 +16,7 @@ struct ExportCommand: ParsableCommand {
             start and position, with GUANO metadata). A csv has a column for each reading, and a blank \
             between day and time.
 
-            Exit status: 0 done, 1 some records cannot be read, 2 failed.
+            Exit status: 0 done, 1 some records cannot be read or converted, 2 failed.
             """
                 + examples(
                     "waypost export location --format gpx --output track.gpx",
@@ -89,9 +89,13 @@ struct ExportCommand: ParsableCommand {
         request.version = currentVersion
         let progress = ProgressLine()
         let outcome = try reporting("export") {
-            try Export(request, configuration) {
-                progress.show("\(counted($0, "record")), \(Int($1 * 100)) %")
-            }.run()
+            try Export(
+                request,
+                configuration,
+                progress: { progress.show("\(counted($0, "record")), \(Int($1 * 100)) %") },
+                complain: { progress.say("export: \($0)") }
+            )
+            .run()
         }
         progress.clear()
         if output != nil { Output.error(counted(outcome.records, "record")) }
@@ -100,7 +104,7 @@ struct ExportCommand: ParsableCommand {
             Output.error("\(files) written as recorded, not as \(format?.rawValue ?? "asked")")
         }
         guard outcome.unreadable == 0 else {
-            Output.error("\(counted(outcome.unreadable, "record")) cannot be read")
+            Output.error("\(counted(outcome.unreadable, "record")) cannot be read or converted")
             throw ExitCode(1)
         }
     }

@@ -87,6 +87,37 @@ final class ExportBench {
     }
 }
 
+extension ExportBench {
+    /// Records chunks of 40 ms, each of one Opus packet twice.
+    func record(opus packets: [[UInt8]]) throws {
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .opus,
+            rate: 16_000,
+            device: "mic",
+            chunkSegments: 1,
+            overlapSegments: 0
+        )
+        queue.begin(run)
+        for packet in packets {
+            let stored = [UInt8(packet.count), 0] + packet
+            let stamp = clock.stamp()
+            queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: 640,
+                    start: stamp,
+                    meanSquare: 0.01,
+                    data: stored + stored
+                )
+            )
+            clock.advance(by: .milliseconds(40))
+        }
+        queue.end(run: run.id)
+        try queue.flushed()
+    }
+}
+
 /// Parses lines of JSON objects.
 func objects(_ text: String) throws -> [[String: Any]] {
     try text.split(separator: "\n").map {

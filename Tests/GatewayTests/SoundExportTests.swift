@@ -30,6 +30,47 @@ import Setup
         #expect(files.count == 2)
     }
 
+    @Test func chunkThatLibopusRejects_isLeftOut_andThoseAfterItCome() throws {
+        let bench = try ExportBench()
+        // 20 ms of silence; and the beginning of a packet whose number of frames is missing.
+        let silence: [UInt8] = [0xF8, 0xFF, 0xFE]
+        try bench.record(opus: [silence, [0x03], silence])
+        let folder = bench.folder + "/sound"
+        let cases: [(format: ExportFormat, kept: Int)] = [(.wav, 2), (.flac, 2), (.recorded, 3)]
+        for (format, kept) in cases {
+            var request = ExportRequest(stream: "audio", format: format)
+            request.output = "\(folder)-\(format)"
+            var messages: [String] = []
+            let export = try Export(
+                request,
+                bench.configuration,
+                complain: { messages.append($0) }
+            )
+            #expect(try export.run() == ExportOutcome(records: kept, unreadable: 3 - kept))
+            #expect(messages.count == 3 - kept)
+            #expect(messages.allSatisfy { $0.contains("opus_decode") }, "\(messages)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: "\(folder)-\(format)")
+            #expect(names.count == kept, "\(names)")
+        }
+    }
+
+    /// People's voices may be in it.
+    @Test func audio_isNotForOtherUsers() throws {
+        let bench = try ExportBench()
+        try bench.record(chunks: 1)
+        let folder = bench.folder + "/sound"
+        _ = try bench.export("audio", .wav) { $0.output = folder }
+        _ = try bench.export("audio", .ndjson)
+        let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+        for (path, mode) in [
+            (folder, 0o750), ("\(folder)/\(name)", 0o640), (bench.folder + "/out", 0o640),
+        ] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            let found = try #require(attributes[.posixPermissions] as? Int)
+            #expect(found & ~mode == 0, "\(path): \(String(found, radix: 8))")
+        }
+    }
+
     @Test func soundIntoAFolder_isAsRecorded_orFlac() throws {
         let bench = try ExportBench()
         try bench.record(chunks: 2)

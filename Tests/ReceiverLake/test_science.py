@@ -313,7 +313,7 @@ class ScienceTests(unittest.TestCase):
         out = self.out()
         done = subprocess.run([RECEIVER, "export", "camtrap-dp", "--out", out, "--device", "lake-7", "--data", copy], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("2 records have no audio file any more", done.stderr)
+        self.assertIn("because their audio was deleted: 2", done.stderr)
         self.assertEqual(len(self.table(out, "media")), len(LAKE.sounds) - 2)
         self.assertEqual(self.validate(out), [])
 

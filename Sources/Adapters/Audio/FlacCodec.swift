@@ -100,9 +100,9 @@ private func receive(
 }
 
 /// An error of libFLAC, with its message.
-struct FlacError: Error, CustomStringConvertible {
+package struct FlacError: Error, CustomStringConvertible {
     var call: String
     var reason: String
 
-    var description: String { "\(call): \(reason)" }
+    package var description: String { "\(call): \(reason)" }
 }

@@ -27,8 +27,11 @@ struct ChunkFile {
     }
 
     /// Writes the file as a `type` of `type(as:)`.
+    ///
+    /// Throws an `OpusError` or a `FlacError` if the audio cannot be converted.
     func write(_ type: String, to path: String) throws {
-        let file = TaggedExportFile(try ExportFile(path, isNamedByUs: true), type, fields)
+        let whole = try ExportFile(path, isNamedByUs: true, holdsAudio: true)
+        let file = TaggedExportFile(whole, type, fields)
         switch (type, chunk.codec) {
         case ("wav", .opus): try writeWave(to: file)
         case ("flac", .opus), ("flac", .wav): try writeFlac(to: file)

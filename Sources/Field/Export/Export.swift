@@ -40,7 +40,7 @@ package struct ExportRequest: Sendable {
 /// The counts of an export.
 package struct ExportOutcome: Sendable, Equatable {
     package var records = 0
-    /// Unreadable records.
+    /// Unreadable records, and chunks that cannot be converted.
     package var unreadable = 0
     /// Audio files written in their recorded format instead of the requested one.
     package var asRecorded = 0
@@ -59,19 +59,22 @@ package final class Export {
     private let stream: Stream
     private let bounds: ClosedRange<Int64>?
     private let progress: (_ records: Int, _ share: Double) -> Void
+    private let complain: (String) -> Void
     private var outcome = ExportOutcome()
 
     /// Opens the database; throws a Failure if the stream or its format does not exist.
     ///
-    /// `progress` is called regularly with the records and the share of the stream done.
+    /// `progress` is called regularly with the records and the share of the stream done,
+    /// `complain` with a message for each chunk of audio that cannot be converted.
     package init(
         _ request: ExportRequest,
         _ configuration: Configuration,
-        progress: @escaping (_ records: Int, _ share: Double) -> Void = { _, _ in }
+        progress: @escaping (_ records: Int, _ share: Double) -> Void = { _, _ in },
+        complain: @escaping (String) -> Void = { _ in }
     ) throws {
         self.request = request
         self.configuration = configuration
-        self.progress = progress
+        (self.progress, self.complain) = (progress, complain)
         times = ExportTimes(offset: request.localOffset)
         let path = request.database ?? configuration.databasePath
         do {
@@ -145,7 +148,7 @@ package final class Export {
 
     private func write(_ writer: some ExportWriter) throws {
         var writer = writer
-        let file = try ExportFile(request.output)
+        let file = try ExportFile(request.output, holdsAudio: stream == .audio)
         file.keep(Array(writer.begin().utf8))
         // Written between pages, because a reader such as a pager may block for hours.
         try eachRecord(between: { try file.pour() }) { json in
@@ -247,12 +250,13 @@ package final class Export {
     // MARK: Audio
 
     private func writeSounds() throws {
-        var files = try SoundFiles(request, format, reader, configuration)
+        var files = try SoundFiles(request, format, reader, configuration, complain)
         try eachRun { run, done in
             for sequence in run {
                 let count = try files.write(sequence...sequence)
                 outcome.records += count.files
                 outcome.asRecorded += count.asRecorded
+                outcome.unreadable += count.unconverted
                 done(sequence)
             }
         }

@@ -15,7 +15,10 @@ final class ExportFile {
     private var isWhole = false
 
     /// `isNamedByUs`: a person chose only the folder, so that a link of the name is replaced.
-    init(_ path: String?, isNamedByUs: Bool = false) throws {
+    ///
+    /// `holdsAudio`: only the owner and the group may read it, because people's voices may be in
+    /// it.
+    init(_ path: String?, isNamedByUs: Bool = false, holdsAudio: Bool = false) throws {
         guard let path, path != "-" else {
             (self.path, part) = ("standard output", nil)
             descriptor = Descriptor(owning: dup(STDOUT_FILENO))
@@ -25,7 +28,8 @@ final class ExportFile {
         part = isNamedByUs || Self.isReplaced(path) ? path + ".part" : nil
         // In another user's folder, a link of that name could lead root elsewhere.
         let create = part == nil ? 0 : O_CREAT | O_NOFOLLOW
-        let number = open(part ?? path, O_WRONLY | create | O_TRUNC | O_CLOEXEC, 0o644)
+        let flags = O_WRONLY | create | O_TRUNC | O_CLOEXEC
+        let number = open(part ?? path, flags, holdsAudio ? 0o640 : 0o644)
         guard number >= 0 else { throw Failure("\(SystemError.last("open", on: path))") }
         descriptor = Descriptor(owning: number)
     }

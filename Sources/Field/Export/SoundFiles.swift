@@ -1,4 +1,5 @@
 // Writes the audio files of an export, with names and metadata for science.
+import Audio
 import AudioTags
 import Glibc
 import Host
@@ -17,6 +18,7 @@ struct SoundFiles {
     private let request: ExportRequest
     private let source: RecordSource
     private let reader: Reader
+    private let complain: (String) -> Void
     private let device: String
     /// The board's own name; nil if it has none.
     private let model: String?
@@ -30,15 +32,17 @@ struct SoundFiles {
         _ request: ExportRequest,
         _ format: ExportFormat,
         _ reader: Reader,
-        _ configuration: Configuration
+        _ configuration: Configuration,
+        _ complain: @escaping (String) -> Void
     ) throws {
         guard let folder = request.output else {
             throw Failure("audio is exported as one file per chunk: give a folder, --output FOLDER")
         }
-        if mkdir(folder, 0o755) != 0, errno != EEXIST {
+        if mkdir(folder, 0o750) != 0, errno != EEXIST {
             throw Failure("\(SystemError.last("mkdir", on: folder))")
         }
         (self.folder, self.request, self.format, self.reader) = (folder, request, format, reader)
+        self.complain = complain
         source = try RecordSource(reader: reader, clockMap: .max, sound: .named)
         let configured = configuration.deviceID
         let kept = try? DeviceID.kept(in: configuration.stateDirectory)
@@ -51,27 +55,45 @@ struct SoundFiles {
         readPositions()
     }
 
-    /// Writes the requested ones of these chunks; returns how many, and how many of them not in the
-    /// requested format.
-    mutating func write(_ range: ClosedRange<Int64>) throws -> (files: Int, asRecorded: Int) {
-        var count = (files: 0, asRecorded: 0)
+    /// Writes the requested ones of these chunks; returns how many, how many of them not in the
+    /// requested format, and how many are left out because they cannot be converted.
+    mutating func write(_ range: ClosedRange<Int64>) throws -> (
+        files: Int, asRecorded: Int, unconverted: Int
+    ) {
+        var count = (files: 0, asRecorded: 0, unconverted: 0)
         for stored in try source.chunks(range) {
             let moment = source.start(of: stored)
             guard request.isWanted(moment.wall) else { continue }
-            let recording = try recording(of: stored, at: moment)
-            let file = ChunkFile(
-                stored: stored,
-                source: source,
-                reader: reader,
-                fields: recording.guano
-            )
-            let type = file.type(as: format)
-            let name = names.name(of: recording, type: type)
-            try file.write(type, to: "\(folder)/\(name)")
-            count.files += 1
-            if format != .recorded, format.rawValue != type { count.asRecorded += 1 }
+            do {
+                let type = try write(stored, at: moment)
+                count.files += 1
+                if format != .recorded, format.rawValue != type { count.asRecorded += 1 }
+            } catch let error where error is OpusError || error is FlacError {
+                // The chunks after it may be intact.
+                complain(Self.message(moment.wall, error))
+                count.unconverted += 1
+            }
         }
         return count
+    }
+
+    /// Writes the file of a chunk; returns its type.
+    private mutating func write(_ stored: Stored<Chunk>, at moment: Moment) throws -> String {
+        let recording = try recording(of: stored, at: moment)
+        let file = ChunkFile(
+            stored: stored,
+            source: source,
+            reader: reader,
+            fields: recording.guano
+        )
+        let type = file.type(as: format)
+        try file.write(type, to: "\(folder)/\(names.name(of: recording, type: type))")
+        return type
+    }
+
+    private static func message(_ start: WallTime, _ error: any Error) -> String {
+        "the chunk of \(start.rfc3339) is left out because it cannot be converted (\(error)); "
+            + "--format recorded writes it as it is"
     }
 
     private mutating func recording(of stored: Stored<Chunk>, at moment: Moment) throws -> Recording

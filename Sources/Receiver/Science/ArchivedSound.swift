@@ -14,6 +14,8 @@ struct ArchivedSound {
     var duration: Double?
     var overlap: Double?
     var clock: String?
+    /// False if its times cannot be right, because the clock was never set.
+    var isDated: Bool
     var microphone: String?
 
     /// Nil if the record has no audio file of a known format.
@@ -26,6 +28,7 @@ struct ArchivedSound {
         duration = record.number("duration")
         overlap = record.number("overlap_duration")
         clock = record.text("clock")
+        isDated = record.isDated(at: chunk.start)
         microphone = record.text("capture_device")
     }
 

@@ -24,6 +24,11 @@ package final class CamtrapPackage {
         var records: DeviceRecords
         var effort: [EffortInterval]
         var deployments: [Deployment]
+
+        /// Returns the deployment of a time; a time that is not certain may lie in none of them.
+        func deployment(at time: Int64) -> Deployment? {
+            deployments.last { $0.start <= time } ?? deployments.first
+        }
     }
 
     private static let mediaFolder = "media"
@@ -34,6 +39,7 @@ package final class CamtrapPackage {
     private let folder: ExportFolder
     private let devices: [Device]
     private let names: KnownNames
+    private let skipped = SkippedRecords()
     private let progress: (String) -> Void
     private var copy: SoundCopy
     private var media: ScienceTable
@@ -58,7 +64,7 @@ package final class CamtrapPackage {
         }
         (self.directory, self.scope, self.request) = (directory, scope, request)
         self.progress = progress
-        devices = try Self.devices(in: directory, scope, progress)
+        devices = try Self.devices(in: directory, scope, skipped, progress)
         names = try Names(directory: directory).current()
         folder = try ExportFolder(output, data: directory)
         if !request.tablesOnly { try folder.makeFolder(Self.mediaFolder) }
@@ -71,10 +77,11 @@ package final class CamtrapPackage {
     private static func devices(
         in directory: String,
         _ scope: ExportScope,
+        _ skipped: SkippedRecords,
         _ progress: (String) -> Void
     ) throws -> [Device] {
         var (devices, unplaced) = ([Device](), [String]())
-        for records in try DeviceRecords.all(in: directory, scope) {
+        for records in try DeviceRecords.all(in: directory, scope, skipped) {
             progress("\(records.device): reading its records")
             let effort = try records.effort(scope)
             do {
@@ -117,6 +124,7 @@ package final class CamtrapPackage {
         try folder.sync()
         outcome.deployments = deployments.count
         (outcome.observations, outcome.failures) = (observations.rows, failures.rows)
+        skipped.add(to: &outcome)
         return outcome
     }
 
@@ -129,8 +137,7 @@ package final class CamtrapPackage {
         var written: [ArchivedSound] = []
         copy.beginDay()
         for sound in sounds {
-            guard let deployment = device.deployments.last(where: { $0.start <= sound.chunk.start })
-            else { continue }
+            guard let deployment = device.deployment(at: sound.chunk.start) else { continue }
             guard copy.exists(sound) else {
                 outcome.missing += 1
                 continue
@@ -167,7 +174,7 @@ package final class CamtrapPackage {
         try device.records.forEach(.detections, on: { $0 == date }) { record, _ in
             guard let (id, time) = record.identity, scope.includes(time), ids.insert(id).inserted,
                 let name = record.text("scientific_name") ?? record.text("species"), !name.isEmpty,
-                let deployment = device.deployments.last(where: { $0.start <= time })
+                let deployment = device.deployment(at: time)
             else { return }
             let sound = sounds.last { $0.chunk.start <= time && time < $0.chunk.end }
             var row = [

@@ -5,6 +5,8 @@ import Host
 struct DeploymentFinder {
     private let records: DeviceRecords
     private let scope: ExportScope
+    /// True: records whose time cannot be right count as well.
+    private let countsUndated: Bool
     private var first: Int64?
     private var last: Int64?
     /// When each way of recording began, in order.
@@ -25,14 +27,19 @@ struct DeploymentFinder {
     )
         throws -> [Deployment]
     {
-        var finder = Self(records, scope)
-        try finder.readDays()
-        let audio = effort.filter { $0.source == "audio" }
-        for interval in audio where interval.isDeployed {
-            finder.extend(interval.from, interval.to)
+        // A device whose clock was never set has no better times than the undated ones.
+        for countsUndated in [false, true] {
+            var finder = Self(records, scope, countsUndated: countsUndated)
+            try finder.readDays()
+            let audio = effort.filter { $0.source == "audio" && (countsUndated || $0.isDated) }
+            for interval in audio where interval.isDeployed {
+                finder.extend(interval.from, interval.to)
+            }
+            guard finder.first != nil else { continue }
+            finder.schedules = ScheduleChanges.times(audio)
+            return try finder.deployments()
         }
-        finder.schedules = ScheduleChanges.times(audio)
-        return try finder.deployments()
+        return []
     }
 
     /// An error: no position of a device is known.
@@ -40,8 +47,8 @@ struct DeploymentFinder {
         var device: String
     }
 
-    private init(_ records: DeviceRecords, _ scope: ExportScope) {
-        (self.records, self.scope) = (records, scope)
+    private init(_ records: DeviceRecords, _ scope: ExportScope, countsUndated: Bool) {
+        (self.records, self.scope, self.countsUndated) = (records, scope, countsUndated)
     }
 
     private mutating func extend(_ from: Int64, _ to: Int64) {
@@ -57,7 +64,9 @@ struct DeploymentFinder {
             for sound in try records.sounds(on: date, scope) { add(sound) }
             var detected: [Int64] = []
             try records.forEach(.detections, on: { $0 == date }) { record, _ in
-                guard let time = record.identity?.time, scope.includes(time) else { return }
+                guard let time = record.identity?.time, scope.includes(time),
+                    countsUndated || record.isDated(at: time)
+                else { return }
                 detected.append(time)
             }
             if let from = detected.min(), let to = detected.max() { extend(from, to) }
@@ -66,8 +75,9 @@ struct DeploymentFinder {
     }
 
     private mutating func add(_ sound: ArchivedSound) {
-        extend(sound.chunk.start, sound.chunk.end)
         if sound.clock == "unsynced" { unsynced.append(sound.chunk.start) }
+        guard countsUndated || sound.isDated else { return }
+        extend(sound.chunk.start, sound.chunk.end)
         let text = "\(sound.rate.map { "\($0) Hz " } ?? "")\(sound.type)"
         if settings.last?.text != text { settings.append((sound.chunk.start, text)) }
     }
@@ -107,7 +117,9 @@ struct DeploymentFinder {
                 place: given ?? median ?? SitePlace(latitude: 0, longitude: 0),
                 uncertainty: given == nil ? accuracy.flatMap(Self.metres) : nil,
                 settings: settings.last { $0.time <= start }?.text ?? settings.first?.text ?? "",
-                hasClockIssue: unsynced.contains { start <= $0 && $0 < end }
+                hasClockIssue: unsynced.contains {
+                    (start <= $0 || start == first) && ($0 < end || end == last)
+                }
             )
         }
     }

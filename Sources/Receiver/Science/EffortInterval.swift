@@ -9,6 +9,8 @@ struct EffortInterval {
     /// Milliseconds since 1970.
     var from: Int64
     var to: Int64
+    /// False if its times cannot be right, because the clock was never set.
+    var isDated: Bool
 
     /// Nil if the record is not an interval.
     init?(_ record: RecordLine) {
@@ -18,6 +20,7 @@ struct EffortInterval {
             from == record.time("timestamp")
         else { return nil }
         (self.source, self.state, self.from, self.to) = (source, state, from, to)
+        isDated = record.isDated(at: from)
         reason = record.text("reason") ?? ""
     }
 
@@ -27,6 +30,15 @@ struct EffortInterval {
     /// True if the device was at work; such an interval ends at UTC midnight.
     var isDeployed: Bool {
         ["recorded", "failed", "scheduled_off"].contains(state) && to - from <= Day.milliseconds
+    }
+}
+
+extension RecordLine {
+    /// Returns whether a time of the record can be right.
+    ///
+    /// A clock that was never set may begin in 1970, and no right one is before the first release.
+    func isDated(at time: Int64) -> Bool {
+        time >= WallTime.release.milliseconds || text("clock") != "unsynced"
     }
 }
 

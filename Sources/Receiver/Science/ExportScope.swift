@@ -43,6 +43,12 @@ package struct ScienceOutcome: Sendable, Equatable {
     package var bytes: Int64 = 0
     /// Records whose audio file does not exist any more.
     package var missing = 0
+    /// Records and audio files that cannot be read.
+    package var unreadable = 0
+    /// The path of the first file with one of them, relative to the data folder.
+    package var firstUnreadable: String?
+    /// Records that the server marked as dated ahead of its clock.
+    package var ahead = 0
     package var deployments = 0
     package var observations = 0
     package var failures = 0

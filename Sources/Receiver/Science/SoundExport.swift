@@ -28,7 +28,8 @@ package struct SoundExport {
 
     package func run() throws -> ScienceOutcome {
         var (outcome, copy) = (ScienceOutcome(), SoundCopy(directory, folder, prefix: ""))
-        for records in try DeviceRecords.all(in: directory, scope) {
+        let skipped = SkippedRecords()
+        for records in try DeviceRecords.all(in: directory, scope, skipped) {
             for date in records.dates where scope.mayInclude(date: date) {
                 let sounds = try records.sounds(on: date, scope)
                 guard !sounds.isEmpty else { continue }
@@ -42,6 +43,7 @@ package struct SoundExport {
             }
         }
         try folder.sync()
+        skipped.add(to: &outcome)
         return outcome
     }
 }
@@ -94,7 +96,9 @@ struct SoundCopy {
         fileKind("\(directory)/\(sound.path)") == S_IFREG
     }
 
-    /// Writes the file; returns false, and counts it as missing, if it was deleted.
+    /// Writes the file.
+    ///
+    /// Returns false and counts it if it was deleted, or cannot be read.
     @discardableResult
     func write(
         _ sound: ArchivedSound,
@@ -102,7 +106,13 @@ struct SoundCopy {
         to name: String,
         _ outcome: inout ScienceOutcome
     ) throws -> Bool {
-        guard let bytes = try read(sound.path) else {
+        let found: [UInt8]?
+        do { found = try read(sound.path) } catch {
+            outcome.unreadable += 1
+            outcome.firstUnreadable = outcome.firstUnreadable ?? sound.path
+            return false
+        }
+        guard let bytes = found else {
             outcome.missing += 1
             return false
         }

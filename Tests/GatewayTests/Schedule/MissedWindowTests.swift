@@ -138,6 +138,10 @@ import Upload
         let window = DeviceWindow(opens: at(0), wasPlanned: true, closes: at(595).boot)
         let order = SourceOrder(.location(settings), window)
         let run = try SourceRun(order, context, tap: nil)
+        // The account begins with it.
+        try waitUntil("a refused connection") {
+            if case .error? = board.sources[.location]?.state { true } else { false }
+        }
         // Nothing is sealed yet.
         clock.advance(by: .seconds(600))
         let next = DeviceWindow(opens: at(598), wasPlanned: true, closes: nil)

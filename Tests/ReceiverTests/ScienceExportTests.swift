@@ -1,0 +1,102 @@
+// Exports for science: records that cannot be read, are dated ahead, or have no right time.
+import Foundation
+import ReceiverSupport
+import Support
+import Testing
+
+@Suite struct ScienceExportTests {
+    private static let day = "2026-10-02"
+
+    private let temporary = TemporaryFolder()
+    private var out: String { temporary.path + "/out" }
+
+    /// Sends a second of audio at each of these seconds of a day.
+    private func send(
+        _ receiver: ReceiverProcess,
+        _ seconds: [Int],
+        clock: String,
+        on day: String = Self.day
+    ) throws {
+        let members = [
+            #""audio_data":"\#(Sound.wav(seconds: 1).base64EncodedString())""#,
+            #""audio_format":"wav","sample_rate":8000,"duration":1,"clock":"\#(clock)""#,
+        ]
+        let records = seconds.map { (second: $0, members: members.joined(separator: ",")) }
+        try receiver.send("sound", on: day, records)
+    }
+
+    private func export(_ receiver: ReceiverProcess) throws -> Outcome {
+        try receiver.command(
+            "export",
+            "camtrap-dp",
+            "--position",
+            "d1=46.46,6.84",
+            "--out",
+            out
+        )
+    }
+
+    /// Returns the rows of a table.
+    private func rows(_ name: String) throws -> [Substring] {
+        let text = try String(contentsOfFile: "\(out)/\(name).csv", encoding: .utf8)
+        return Array(text.split(separator: "\n").dropFirst())
+    }
+
+    @Test func recordsThatAreUnreadableOrAhead_areCounted() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, [3600, 7200, 10_800], clock: "synced")
+        #expect(receiver.terminate() == 0)
+        let file = "stream=sound/date=\(Self.day)/device=d1/records.ndjson"
+        let text = try String(contentsOfFile: "\(receiver.folder)/\(file)", encoding: .utf8)
+        var lines = text.split(separator: "\n").map(String.init)
+        try #require(lines.count == 3)
+        lines[1] = "x" + lines[1].dropFirst()
+        lines[2] = lines[2].replacingOccurrences(of: #""synced""#, with: #""future""#)
+        try (lines.joined(separator: "\n") + "\n")
+            .write(toFile: "\(receiver.folder)/\(file)", atomically: false, encoding: .utf8)
+        let outcome = try export(receiver)
+        #expect(outcome.status == 1)
+        let messages = [
+            "because they cannot be read: 1;", "\(receiver.folder)/\(file)",
+            "because they are dated ahead of the server's clock: 1 ",
+        ]
+        for message in messages { #expect(outcome.error.contains(message), "\(outcome.error)") }
+        #expect(try rows("media").count == 1)
+    }
+
+    /// A stream's newest file does not show what it contains if none of its records can be read.
+    @Test func fileWithoutAReadableRecord_hidesNoOther() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, [3600], clock: "synced")
+        try send(receiver, [3600], clock: "synced", on: "2026-10-03")
+        #expect(receiver.terminate() == 0)
+        let file = receiver.folder + "/stream=sound/date=2026-10-03/device=d1/records.ndjson"
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+        try handle.write(contentsOf: Data("x".utf8))
+        try handle.close()
+        let outcome = try export(receiver)
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("because they cannot be read: 1;"))
+        #expect(try rows("media").count == 1)
+    }
+
+    @Test func undatedRecords_stretchNoDeployment() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, [60], clock: "unsynced", on: "1970-01-01")
+        try send(receiver, [3600, 7200], clock: "synced")
+        #expect(try export(receiver).status == 0)
+        let deployments = try rows("deployments")
+        #expect(deployments.count == 1)
+        let span = "\(Self.day)T01:00:00Z,\(Self.day)T02:00:01Z"
+        #expect(deployments.allSatisfy { $0.contains(span) && $0.contains(",true,") })
+        #expect(try rows("media").count == 3)
+    }
+
+    @Test func deviceWhoseClockWasNeverSet_hasADeployment() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, [60], clock: "unsynced", on: "1970-01-01")
+        #expect(try export(receiver).status == 0)
+        #expect(try rows("deployments").count == 1)
+        #expect(try rows("media").count == 1)
+    }
+}
