@@ -160,7 +160,7 @@ private struct OggPage {
         new += packet
         new.replaceSubrange(checksumPlace, with: [0, 0, 0, 0])
         new.replaceSubrange(checksumPlace, with: littleEndian(checksum(new)))
-        return [UInt8](file[..<page.range.lowerBound]) + new + file[page.range.upperBound...]
+        return Array(file[..<page.range.lowerBound]) + new + Array(file[page.range.upperBound...])
     }
 
     /// CRC-32 with the polynomial 0x04C11DB7, highest bit first, from zero (RFC 3533, section 6).
