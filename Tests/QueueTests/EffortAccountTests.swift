@@ -380,10 +380,29 @@ import Testing
         #expect(texts.count == 1)
     }
 
+    /// A disk lost writes that it had called stored: a long memo ends in a page of another commit.
+    @Test func memoOfMixedPages_isIgnored() {
+        func text(_ reason: String) -> String {
+            var book = EffortBook()
+            book.note(.failed(reason), of: .beacons, at: time(1), number: 5)
+            book.note(.listening, of: .location, at: time(1), number: 5)
+            return book.takeText() ?? ""
+        }
+        let (old, new) = (text("old reason"), text("new reason"))
+        for length in 12..<new.count - 1 where new.prefix(length) != old.prefix(length) {
+            let mixed = String(new.prefix(length)) + old.dropFirst(length)
+            guard mixed != new, mixed != old else { continue }
+            var book = EffortBook()
+            book.follow(InheritedEffort(text: mixed, end: time(8)), wall: Self.wall)
+            #expect(EffortBook.sources.allSatisfy { book[$0] == nil }, "\(mixed)")
+        }
+    }
+
     @Test func memoOfNoVersion_isIgnored() {
         var book = EffortBook()
         let text = "beacons x\nb 1\naudio - 0 0 1 2\n\nlocation\na 1 2 strange 4\n 7 8"
-        book.follow(InheritedEffort(text: text), wall: Self.wall)
+        let sum = Checksum.of(Array(text.utf8))
+        book.follow(InheritedEffort(text: "\(sum)\n\(text)"), wall: Self.wall)
         #expect(EffortBook.sources.allSatisfy { book[$0] == nil })
     }
 

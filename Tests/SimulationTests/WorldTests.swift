@@ -48,7 +48,8 @@ import Testing
     /// that continued in the half of a page that was never written; a page that refers to one
     /// beyond all numbers, which SQLite reports as a full disk; a database that lost half a page after all
     /// of it was read; audio that had no room in memory before the disk was full, too; a frozen
-    /// batch dated by missing clock entries; audio before a missing page, in no chunk yet.
+    /// batch dated by missing clock entries; audio before a missing page, in no chunk yet; a memo
+    /// of effort whose pages were of two commits.
     ///
     /// 3419 failed by a check that was too strict: records evicted from an older database hid what a
     /// crash had cost before.
@@ -57,7 +58,7 @@ import Testing
     /// schema when they were found; now they begin with an empty one.
     @Test(
         arguments: [
-            3419, 10201, 12817, 58821, 58533, 4375, 58776, 222397, 324968, 1058765, 2008707,
+            3419, 3503, 10201, 12817, 58821, 58533, 4375, 58776, 222397, 324968, 1058765, 2008707,
             2011844,
             4056412, 6015425, 7001144,
             7011864, 13101167, 17000188, 18102384, 18107037,

@@ -140,8 +140,8 @@ struct EffortBook: Sendable, Equatable {
 
     /// Returns the memo to store; nil if nothing has changed.
     ///
-    /// Audio extends its last recorded span without another text. One line per source and per
-    /// span; the reason is the end of a line.
+    /// Audio extends its last recorded span without another text. A checksum, then one line per
+    /// source and per span; the reason is the end of a line.
     mutating func takeText() -> String? {
         guard isChanged else { return nil }
         isChanged = false
@@ -157,7 +157,8 @@ struct EffortBook: Sendable, Equatable {
                 lines.append(span.reason.isEmpty ? words : "\(words) \(span.reason)")
             }
         }
-        return lines.joined(separator: "\n")
+        let text = lines.joined(separator: "\n")
+        return text.isEmpty ? "" : "\(Checksum.of(Array(text.utf8)))\n\(text)"
     }
 
     private static func words(_ time: EffortTime) -> String {
@@ -178,6 +179,7 @@ struct EffortBook: Sendable, Equatable {
 
     /// Parses a memo; lines that no version wrote are skipped.
     ///
+    /// Nothing if its pages are from different commits: a disk may call stored what is not.
     /// Each time gets the best wall time that is known now: the clock map may forget its boot.
     private static func accounts(
         _ text: String,
@@ -188,8 +190,11 @@ struct EffortBook: Sendable, Equatable {
             time.stamp.wall = WallTime(milliseconds: wall(time))
             return time
         }
+        let head = text.prefix { $0 != "\n" }
+        let rest = text.dropFirst(head.count + 1)
+        guard Int64(head) == Checksum.of(Array(rest.utf8)) else { return [] }
         var found: [(source: Stream, words: [Substring], spans: [EffortSpan])] = []
-        for line in text.split(separator: "\n") {
+        for line in rest.split(separator: "\n") {
             let words = line.split(separator: " ", maxSplits: 5)
             if let source = sources.first(where: { $0.name == words.first ?? "" }) {
                 found.append((source, line.split(separator: " "), []))

@@ -151,7 +151,7 @@ import Upload
         queue.close()
         let stored = try folder.queue(bootID: "next", clock: clock)
         defer { stored.close() }
-        let lines = (stored.remembered("effort") ?? "").split(separator: "\n").dropFirst()
+        let lines = (stored.remembered("effort") ?? "").split(separator: "\n").dropFirst(2)
         let words = lines.map { $0.split(separator: " ") }
         let times = words.map { (Int64($0[1]) ?? 0) - Self.start.boot.nanoseconds }
         #expect(times.map { $0 / 1_000_000_000 } == [0, 595, 598])
