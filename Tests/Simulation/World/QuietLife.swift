@@ -21,6 +21,8 @@ extension World {
                     try take(Step(kind, amount: 4, draw: chance.next()))
                 }
                 if chance.isOne(in: 24) { try mishap(&chance) }
+                // Before they are purged.
+                try readEffort(devices[0])
                 guard hour % 24 == 23 else { continue }
                 try audit(devices[0])
                 devices[0].account.forget(server)
