@@ -34,10 +34,7 @@ extension Gateway {
             clock: context.clock,
             errors: context.board.errors,
             log: context.log,
-            onSuspend: { [context] in
-                guard context.keepsEffort else { return }
-                context.queue.noteSleep(from: $0, to: $1)
-            }
+            onSuspend: context.noteSuspend
         )
     }
 

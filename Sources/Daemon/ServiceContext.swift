@@ -30,6 +30,17 @@ struct ServiceContext: Sendable {
         guard keepsEffort else { return }
         queue.note(effort, of: name.stream, at: stamp)
     }
+
+    /// Notes that a window of its schedule closed.
+    func noteClosed(_ name: SourceName, at stamp: Stamp? = nil) {
+        note(.scheduledOff("\(name.rawValue).schedule"), of: name, at: stamp)
+    }
+
+    /// Notes in all effort accounts that the machine was suspended.
+    func noteSuspend(from start: Stamp, to end: Stamp) {
+        guard keepsEffort else { return }
+        queue.noteSleep(from: start, to: end)
+    }
 }
 
 extension SourceName {

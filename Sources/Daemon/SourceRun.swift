@@ -151,7 +151,7 @@ final class SourceRun: Sendable {
             guard let closes = sink.window.closes, closes <= next.opens.boot else { return }
             let end = next.opens.advanced(by: closes - next.opens.boot)
             close(at: end, context)
-            context.note(.scheduledOff("\(slice.name.rawValue).schedule"), of: slice.name, at: end)
+            context.noteClosed(slice.name, at: end)
             // Else its device is opened before the window.
             guard next.opens.boot < context.clock.now() else { return }
             context.note(.failed(Services.late), of: slice.name, at: next.opens)

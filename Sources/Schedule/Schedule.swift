@@ -171,9 +171,7 @@ package struct Schedule: Sendable, Equatable {
         case (.time(let start), .time(let end)):
             return time(of: window.closes, end > start ? day : day + 1, position)
         case (.sun(let first, let before), .sun(let last, let after)):
-            // By their order in the day, not by their times: where the sun does not rise, both are
-            // at noon.
-            let isSameDay = (first.order, before) < (last.order, after)
+            let isSameDay = ScheduleWindow.isSameDay(first, before, last, after)
             return time(of: window.closes, isSameDay ? day : day + 1, position)
         default:
             let ends = ((day - 2)...(day + 2)).compactMap { time(of: window.closes, $0, position) }

@@ -101,9 +101,21 @@ package struct ScheduleWindow: Sendable, Equatable {
         _ to: SunEvent,
         _ after: Duration
     ) -> Bool {
-        let isSameDay = (from.order, before) < (to.order, after)
+        let isSameDay = Self.isSameDay(from, before, to, after)
         let length = to.usual - from.usual + after - before
         return isSameDay ? length <= .zero : length >= .zero
+    }
+
+    /// Whether a window between two events, each with its offset, ends on the day on which it opens.
+    ///
+    /// By their order in the day, not by their times: where the sun does not rise, both are at noon.
+    static func isSameDay(
+        _ from: SunEvent,
+        _ before: Duration,
+        _ to: SunEvent,
+        _ after: Duration
+    ) -> Bool {
+        (from.order, before) < (to.order, after)
     }
 
     package var text: String { "\(opens.text)..\(closes.text)" }

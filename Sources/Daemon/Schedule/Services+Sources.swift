@@ -44,9 +44,8 @@ extension Services {
         let leaving = now.sources.filter { $0.value.differs(from: wanted[$0.key]) }
         planStop(of: Array(leaving.keys))
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit) {
-            // A closed window has been noted.
-            leaving[$0]?.hasClosed == true
-                ? resting[$0] : resting[$0] ?? "stopped for other settings"
+            // The end of a window has been noted.
+            resting[$0] ?? (leaving[$0]?.hasClosed == true ? nil : "stopped for other settings")
         }
         noteEffort(resting, orders, missed, before: now)
         context.board.resting.update { [resting] in $0 = resting }
@@ -68,14 +67,14 @@ extension Services {
         for (name, windows) in missed where resting[name] == nil && before.sources[name] == nil {
             for window in windows {
                 context.note(.failed(Self.late), of: name, at: window.from)
-                context.note(.scheduledOff("\(name.rawValue).schedule"), of: name, at: window.to)
+                context.noteClosed(name, at: window.to)
             }
         }
         for (name, order) in orders where resting[name] == nil {
             guard let end = order.closedAt else { continue }
             // A window that closed earlier closed while the source was not running.
             let stamp = before.sources[name] == nil ? nil : end
-            context.note(.scheduledOff("\(name.rawValue).schedule"), of: name, at: stamp)
+            context.noteClosed(name, at: stamp)
         }
     }
 

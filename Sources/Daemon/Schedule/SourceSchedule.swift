@@ -164,14 +164,14 @@ final class SourceSchedule: Sendable {
     ) -> (orders: [SourceName: ScheduleOrder], missed: [SourceName: [DueTime]]) {
         let now = clock.stamp()
         let memo = queue.remembered(ScheduleMemo.name)
-        let (changes, state, known) = content.update { content in
+        let (changes, missed, state, known) = content.update { content in
             content.looked = now.boot
             content.settings = configuration.schedules
             content.stored = content.stored ?? ScheduleMemo(memo)
             content.known = content.known ?? content.stored?.time
             content.isLocating = configuration.location.isEnabled
             let known = time(now, content.known)
-            var changes: [WindowChange] = []
+            var (changes, missed) = ([WindowChange](), [SourceName: [DueTime]]())
             for name in SourceName.allCases {
                 let schedule = content.settings.schedule(of: name)
                 var track = content.tracks[name] ?? WindowTrack(name, schedule)
@@ -181,13 +181,13 @@ final class SourceSchedule: Sendable {
                     isRight: known != nil,
                     position: content.position
                 )
-                if name == .audio, configuration.audio.isEnabled {
-                    content.missed += Self.windows(passed)
-                }
+                let windows = Self.windows(passed)
+                if name == .audio, configuration.audio.isEnabled { content.missed += windows }
+                missed[name] = windows
                 changes += passed
                 content.tracks[name] = track
             }
-            return (changes, content, known)
+            return (changes, missed, content, known)
         }
         for change in changes { report(change) }
         publish(state, known?.stamp ?? now, known?.trust ?? .unsynced)
@@ -200,7 +200,6 @@ final class SourceSchedule: Sendable {
             return track.isClosing(at: now.boot, isPrompt: track.isPrompt)
                 ? .ends(end) : .rests(end)
         }
-        let missed = Dictionary(grouping: changes, by: \.source).mapValues(Self.windows)
         return (orders, missed)
     }
 
