@@ -21,8 +21,6 @@ extension World {
                     try take(Step(kind, amount: 4, draw: chance.next()))
                 }
                 if chance.isOne(in: 24) { try mishap(&chance) }
-                // Before they are purged.
-                try readEffort(devices[0])
                 guard hour % 24 == 23 else { continue }
                 try audit(devices[0])
                 devices[0].account.forget(server)
@@ -41,6 +39,8 @@ extension World {
         try pass(300_000)
         try settlePower(device)
         if device.queue == nil { try start(device) }
+        // Before it is uploaded: a full disk may evict what arrived at once.
+        try readEffort(device)
         try device.syncer?.perform(.tick, server)
         device.queue?.purge(retention: .seconds(3 * 86_400))
         device.queue?.checkStorage()
