@@ -1,4 +1,5 @@
 """The devices around a board: a GNSS receiver that walks, a Bluetooth controller with beacons, a microphone."""
+import os
 import pathlib
 import socket
 import subprocess
@@ -11,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "Peers"), str(HERE.parent / "Torture")]
 
 import route
-from bench import ENDS_WITH_US, Sound, wait
+from bench import ENDS_WITH_US, wait
 
 
 class Receiver:
@@ -61,6 +62,25 @@ class Beacons:
             stdout=open(log, "wb"), stderr=subprocess.STDOUT)
         wait("the Bluetooth controller", lambda: b"listening on" in log.read_bytes(), 60)
         self.port = int(log.read_text().split("listening on ")[1].split()[0])
+
+
+class Sound:
+    """A sound server with a microphone that hears a tone, for QEMU's sound card."""
+
+    def __init__(self, folder):
+        home = folder / "pulse"
+        home.mkdir(mode=0o700)
+        self.process = subprocess.Popen(
+            [*ENDS_WITH_US, "pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no",
+             "--load=module-sine-source source_name=field rate=16000 frequency=440",
+             f"--load=module-native-protocol-unix socket={home}/native auth-anonymous=1"],
+            env=dict(os.environ, XDG_RUNTIME_DIR=str(home), HOME=str(home)),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait("the sound server", (home / "native").exists)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
 
 
 # A radio on a serial port, as the kernel's own driver attaches that of a Pi: raw bytes, then the HCI line discipline (15),
