@@ -1,6 +1,5 @@
 // When a source was listening: from the queue, through a restart, to the receiver's files.
 import Foundation
-import HTTP
 import Host
 import Queue
 import QueueSupport
@@ -43,10 +42,7 @@ import Upload
         clock.advance(by: .seconds(20))
         try store(queue)
         let settings = DestinationSettings(
-            transport: TransportSettings(
-                endpoint: receiver.base.absoluteString + "/api/ingest",
-                userAgent: "waypost/test"
-            ),
+            transport: receiver.transport,
             deviceID: "device-1",
             streamNames: [.location: "places", .effort: "waypost_effort"],
             token: { "secret" }

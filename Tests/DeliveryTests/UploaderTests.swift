@@ -32,19 +32,12 @@ import Upload
         try body(queue)
     }
 
-    private func settings(_ receiver: ReceiverProcess) -> TransportSettings {
-        TransportSettings(
-            endpoint: receiver.base.absoluteString + "/api/ingest",
-            userAgent: "waypost/test"
-        )
-    }
-
     @Test(arguments: Compression.allCases)
     func eachCompression_bringsEachRecordOnce(compression: Compression) throws {
         let receiver = try ReceiverProcess()
         try withQueue(700) { queue in
             let settings = DestinationSettings(
-                transport: settings(receiver),
+                transport: receiver.transport,
                 deviceID: "device-1",
                 streamNames: [.location: "places"],
                 compression: compression,
@@ -60,7 +53,7 @@ import Upload
 
     @Test func receiverNamesWhatItTakes_andTheUploaderChoosesFromIt() throws {
         let receiver = try ReceiverProcess()
-        let exchange = try Transport(settings(receiver)).send(
+        let exchange = try Transport(receiver.transport).send(
             HTTPRequest(
                 posting: RequestBody([0]),
                 headers: [
@@ -79,6 +72,16 @@ import Upload
         let hasFallenBack = choice.fallBack(accepting: answer.acceptEncoding)
         #expect(hasFallenBack)
         #expect(choice.current == .gzip)
+    }
+}
+
+extension ReceiverProcess {
+    /// How an uploader reaches it.
+    var transport: TransportSettings {
+        TransportSettings(
+            endpoint: base.absoluteString + "/api/ingest",
+            userAgent: "waypost/test"
+        )
     }
 }
 
