@@ -26,8 +26,6 @@ import Testing
         var addresses: [String]
     }
 
-    private static let isThere = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
-
     private func look(_ browser: PageClient, _ pages: [String: String]) throws -> [Look] {
         let pictures = Tree.path(".build/page")
         try FileManager.default.createDirectory(
@@ -43,46 +41,7 @@ import Testing
         return try JSONDecoder().decode([Look].self, from: outcome.data)
     }
 
-    /// An open page; `ask` evaluates JavaScript in it.
-    private final class Tab {
-        private let (input, output) = (Pipe(), Pipe())
-        private let process: Process
-
-        /// `zone`: the browser's time zone.
-        init(_ browser: PageClient, _ path: String, zone: String = "UTC") throws {
-            let address = "http://127.0.0.1:\(browser.port)\(path)"
-            let script = Tree.path("Tests/Peers/browser.py")
-            process = try .started(
-                "/usr/bin/python3",
-                [script, "--ask", browser.session, address],
-                input: input,
-                output: output,
-                environment: ["TZ": zone]
-            )
-        }
-
-        func ask(_ script: String) throws -> String {
-            try input.fileHandleForWriting.write(contentsOf: Data("\(script)\n".utf8))
-            var line = ""
-            while !line.hasSuffix("\n") {
-                let part = output.fileHandleForReading.availableData
-                guard !part.isEmpty else { throw NeverHappened(what: "an answer to \(script)") }
-                line += String(decoding: part, as: UTF8.self)
-            }
-            return line.trimmingCharacters(in: .newlines)
-        }
-
-        func waitFor(_ value: String, of script: String) throws {
-            try waitUntil("\(value) of \(script)") { try ask(script) == value }
-        }
-
-        deinit {
-            try? input.fileHandleForWriting.close()
-            process.waitUntilExit()
-        }
-    }
-
-    @Test(.enabled(if: isThere))
+    @Test(.enabled(if: Tab.isThere))
     func openPage_changesInItsPlace_andSaysWhenItDoesNot() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(device: "d1") == 200)
@@ -130,7 +89,7 @@ import Testing
     }
 
     /// With live updates, which come in UTC.
-    @Test(.enabled(if: isThere))
+    @Test(.enabled(if: Tab.isThere))
     func times_areInTheBrowsersZone_andInUTCWhenPointedAt() throws {
         let receiver = try ReceiverProcess()
         let time = "2026-11-21T20:30:07.123Z"
@@ -161,7 +120,7 @@ import Testing
     }
 
     /// By dygraphs and leaflet, under the policy of the page.
-    @Test(.enabled(if: isThere && !WebLibraries().plots.isEmpty && !WebLibraries().map.isEmpty))
+    @Test(.enabled(if: Tab.isThere && !WebLibraries().plots.isEmpty && !WebLibraries().map.isEmpty))
     func day_isDrawnByTheLibraries_inOneRangeOfTime() throws {
         let receiver = try ReceiverProcess()
         try receiver.send(
@@ -217,78 +176,8 @@ import Testing
         )
     }
 
-    @Test(.enabled(if: isThere))
-    func hour_isPlayedAsOne_fromTheChosenTime() throws {
-        let receiver = try ReceiverProcess()
-        let day = "2026-11-21"
-        // The second begins before the first ends; the third is somewhat later.
-        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3601, 1.5), ("d1", 3640, 1)], on: day)
-        let browser = try PageClient(receiver, viewer: "anna")
-        _ = try browser.page("/device/d1/\(day)", with: "3 chunks")
-        let tab = try Tab(browser, "/device/d1/\(day)/sound/01?at=1795222840000")
-        let time = "document.querySelector('#hour .at').textContent"
-        let button = "document.querySelector('#hour button')"
-        #expect(try tab.ask(time) == #""01:00:40""#)
-        // From the first: what was played, in order.
-        _ = try tab.ask(
-            [
-                "window.played = []",
-                "const note = () => { const row = document.querySelector('.playing'); if (row && played.at(-1) !== row) played.push(row) }",
-                "new MutationObserver(note).observe(document.body, { subtree: true, attributes: true })",
-                "const slider = document.querySelector('#hour input')", "slider.value = 0",
-                "slider.oninput()", "\(button).click()",
-            ].joined(separator: "; ")
-        )
-        #expect(try tab.ask("\(button).textContent") == #""Pause""#)
-        try tab.waitFor(#""Play the hour""#, of: "\(button).textContent")
-        // The slider at the start, three chunks, and the start again.
-        let starts = "played.map(row => row.dataset.start - 1795222800000).join()"
-        #expect(try tab.ask(starts) == #""0,1000,40000,0""#)
-        #expect(try tab.ask(time) == #""01:00:00""#)
-    }
-
-    /// Loud is bright: a tone is a line at its height, and a click on the level goes to its time.
-    @Test(.enabled(if: isThere))
-    func hour_showsASpectrogram_andSeeksInIt() throws {
-        let receiver = try ReceiverProcess()
-        let day = "2026-11-21"
-        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3640, 1)], on: day, tone: 1000)
-        let browser = try PageClient(receiver, viewer: "anna")
-        _ = try browser.page("/device/d1/\(day)", with: "2 chunks")
-        let tab = try Tab(browser, "/device/d1/\(day)/sound/01")
-        // The brightest row of the middle column, from the bottom; 256 rows are 4 kHz.
-        let canvas = "document.querySelector('.spectrum canvas')"
-        let brightest = [
-            "(() => { const canvas = \(canvas), [x, height] = [canvas.width >> 1, canvas.height]",
-            "if (height !== 256) return -1",
-            "const data = canvas.getContext('2d').getImageData(x, 0, 1, height).data",
-            "const sums = Array.from({ length: height }, (_, row) => data[4 * row] + data[4 * row + 1] + data[4 * row + 2])",
-            "return height - 1 - sums.indexOf(Math.max(...sums)) })()",
-        ].joined(separator: "; ")
-        try tab.waitFor("64", of: brightest)
-        #expect(
-            try tab.ask("document.querySelector('.spectrum .units').textContent")
-                == #""4 kHz2 kHz0""#
-        )
-        let cursor =
-            "[...document.querySelectorAll('.axes i')].map(one => Math.round(parseFloat(one.style.left))).join()"
-        #expect(try tab.ask(cursor) == #""0,0""#)
-        // A click on the level reaches the slider; 40.5 of 41 seconds are half of the second chunk.
-        let click = [
-            "(() => { const box = document.querySelector('.levels input').getBoundingClientRect()",
-            "const at = [box.left + box.width * 40.5 / 41, box.top + 20]",
-            "return document.elementFromPoint(...at).getAttribute('aria-label') })()",
-        ].joined(separator: "; ")
-        #expect(try tab.ask(click) == #""Time in the hour""#)
-        _ = try tab.ask(
-            "(() => { const slider = document.querySelector('.levels input'); slider.value = 40500; slider.oninput() })()"
-        )
-        #expect(try tab.ask(cursor) == #""99,50""#)
-        try tab.waitFor("64", of: brightest)
-    }
-
     /// Devices are links on the map, which stays as it is while the page changes below it.
-    @Test(.enabled(if: isThere && !WebLibraries().map.isEmpty))
+    @Test(.enabled(if: Tab.isThere && !WebLibraries().map.isEmpty))
     func overviewMap_hasTheDevices_andKeepsItsView() throws {
         let receiver = try ReceiverProcess()
         func send(_ device: String, _ latitude: String, _ time: String) throws {
@@ -320,7 +209,7 @@ import Testing
         try tab.waitFor(#""/device/d2""#, of: "location.pathname")
     }
 
-    @Test(.enabled(if: isThere))
+    @Test(.enabled(if: Tab.isThere))
     func pages_fitEachScreen_areReadable_andAskNobodyElse() throws {
         let receiver = try ReceiverProcess()
         let now = RawRequest.time()

@@ -71,7 +71,7 @@ enum Sound {
             day = try browser.get("/device/d1/\(Self.day)").body
             return day.contains("4 chunks, 7 s of sound.")
         }
-        #expect(day.contains(", -43 dBFS."))
+        #expect(day.contains(", -43 dBFS on this day."))
         #expect(
             day.contains(
                 #"href="/device/d1/2026-11-21/sound/01"><time datetime="2026-11-21T01:00:00.000Z">01 h</time></a> <span class="soft">3 chunks"#

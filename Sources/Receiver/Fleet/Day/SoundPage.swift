@@ -41,7 +41,8 @@ extension HTML {
                 html.element("b", "Level")
                 let (low, high) = (Words.decimal(quietest, 0), Words.decimal(loudest, 0))
                 let span = low == high ? high : "\(low) to \(high)"
-                html.text(" The loudest of each five minutes, \(span) dBFS. Click to listen.")
+                html.raw(" The loudest of each <output>five minutes</output>, ")
+                html.text("\(span) dBFS on this day. Click to listen.")
             }
         }
     }

@@ -71,21 +71,58 @@ enum PlotScript {
             return found;
           }
 
-          async function load(section) {
-            const range = days, { stream, beacon } = section.dataset;
-            const query = new URLSearchParams({ from: new Date(end - days * DAY).toISOString(), to: new Date(end).toISOString(), stream });
-            if (beacon) query.set("beacon", beacon);
+          // Nothing if another time was chosen meanwhile.
+          async function ask(what) {
+            const range = days;
+            const query = new URLSearchParams({ from: new Date(end - days * DAY).toISOString(), to: new Date(end).toISOString(), ...what });
             const answer = await fetch(`/api/v1/devices/${device}/series?${query}`);
             // Logged out.
             if (answer.status === 401) return location.reload();
             if (!answer.ok) throw new Error(answer.statusText);
-            const { series, step_s } = await answer.json();
-            if (range !== days) return;
+            const found = await answer.json();
+            return range === days ? found : undefined;
+          }
+
+          async function numbers(section) {
+            const { stream, beacon } = section.dataset;
+            const found = await ask(beacon ? { stream, beacon } : { stream });
+            if (!found) return;
             for (const figure of section.querySelectorAll("figure[data-key]")) {
-              const one = series.find(one => one.key === figure.dataset.key && (one.beacon ?? "") === (beacon ?? ""));
-              draw(figure, one ? rows(one, step_s * 1000) : [], one?.unit ?? "");
+              const one = found.series.find(one => one.key === figure.dataset.key && (one.beacon ?? "") === (beacon ?? ""));
+              draw(figure, one ? rows(one, found.step_s * 1000) : [], one?.unit ?? "");
             }
-            section.querySelector(".wrong")?.remove();
+          }
+
+          // A click leads to the last sound of the nearest point's interval.
+          function drawLevels(figure, rows, minutes) {
+            const path = figure.dataset.sound.split("/"), heard = rows.filter(row => row[1][1] !== null).map(row => +row[0]);
+            figure.querySelector("figcaption output").textContent = minutes < 60 ? `${minutes} minutes` : `${minutes / 60} hours`;
+            draw(figure, rows, "dBFS", { valueRange: [-90, 0], drawPoints: true, pointSize: 3, clickCallback: (event, x) => {
+              const near = heard.reduce((one, other) => Math.abs(other - x) < Math.abs(one - x) ? other : one);
+              path[3] = new Date(near).toISOString().slice(0, 10);
+              location.href = `${path.join("/")}?at=${near + minutes * 30000 - 1}`;
+            } });
+          }
+
+          // The page has a day's levels.
+          async function levels(figure) {
+            if (days === 1) return drawLevels(figure, figure.dataset.levels.split(",").map((level, index) => {
+              const value = level === "" ? null : +level;
+              return [new Date(end - DAY + (index + .5) * 300000), [value, value, value]];
+            }), 5);
+            const found = await ask({ stream: figure.dataset.sound.split("/")[4], key: "average_db_level" });
+            if (!found) return;
+            const step = found.step_s * 1000, all = [];
+            for (const { time_ms, max } of found.series) time_ms.forEach((at, index) => {
+              if (index && at - time_ms[index - 1] > step) all.push([new Date(at - step / 2), [null, null, null]]);
+              all.push([new Date(at + step / 2), [max[index], max[index], max[index]]]);
+            });
+            drawLevels(figure, all, found.step_s / 60);
+          }
+
+          async function load(part) {
+            await ("levels" in part.dataset ? levels(part) : numbers(part));
+            part.querySelector(".wrong")?.remove();
           }
 
           // One request at a time, of what is looked at.
@@ -101,19 +138,7 @@ enum PlotScript {
               });
             }
           }, { rootMargin: "400px" });
-          const sections = document.querySelectorAll(".plots[data-stream]");
-
-          function levels() {
-            for (const figure of document.querySelectorAll("figure[data-levels]")) {
-              const found = figure.dataset.levels.split(",").map((level, index) => {
-                const value = level === "" ? null : +level;
-                return [new Date(end - DAY + (index + .5) * 300000), [value, value, value]];
-              });
-              draw(figure, found, "dBFS", { valueRange: [-90, 0], drawPoints: true, pointSize: 3, clickCallback: (event, x) => {
-                location.href = `${figure.dataset.sound}?at=${Math.round(x)}`;
-              } });
-            }
-          }
+          const parts = document.querySelectorAll(".plots[data-stream], figure[data-levels]");
 
           const buttons = [["Day", 1], ["Week", 7], ["Month", 30]].map(([name, count]) => {
             const button = place.appendChild(document.createElement("button"));
@@ -123,7 +148,7 @@ enum PlotScript {
               days = count;
               for (const one of buttons) one.setAttribute("aria-pressed", one === button);
               show([end - days * DAY, end]);
-              for (const section of sections) { observer.unobserve(section); observer.observe(section); }
+              for (const part of parts) { observer.unobserve(part); observer.observe(part); }
             };
             button.setAttribute("aria-pressed", count === 1);
             return button;
@@ -132,8 +157,7 @@ enum PlotScript {
           words.className = "soft";
           words.textContent = `Time in ${Intl.DateTimeFormat().resolvedOptions().timeZone}. Drag to zoom, double-click for all.`;
           place.hidden = false;
-          levels();
-          for (const section of sections) observer.observe(section);
+          for (const part of parts) observer.observe(part);
           matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
             for (const graph of graphs.values()) graph.updateOptions(colours());
           });

@@ -1,0 +1,112 @@
+// The sound of a day and of an hour in Debian's Chromium.
+import ReceiverSupport
+import Support
+import Testing
+
+@testable import Receiver
+
+@Suite struct SoundBrowserTests {
+    @Test(.enabled(if: Tab.isThere))
+    func hour_isPlayedAsOne_fromTheChosenTime() throws {
+        let receiver = try ReceiverProcess()
+        let day = "2026-11-21"
+        // The second begins before the first ends; the third is somewhat later.
+        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3601, 1.5), ("d1", 3640, 1)], on: day)
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/device/d1/\(day)", with: "3 chunks")
+        let tab = try Tab(browser, "/device/d1/\(day)/sound/01?at=1795222840000")
+        let time = "document.querySelector('#hour .at').textContent"
+        let button = "document.querySelector('#hour button')"
+        #expect(try tab.ask(time) == #""01:00:40""#)
+        // From the first: what was played, in order.
+        _ = try tab.ask(
+            [
+                "window.played = []",
+                "const note = () => { const row = document.querySelector('.playing'); if (row && played.at(-1) !== row) played.push(row) }",
+                "new MutationObserver(note).observe(document.body, { subtree: true, attributes: true })",
+                "const slider = document.querySelector('#hour input')", "slider.value = 0",
+                "slider.oninput()", "\(button).click()",
+            ].joined(separator: "; ")
+        )
+        #expect(try tab.ask("\(button).textContent") == #""Pause""#)
+        try tab.waitFor(#""Play the hour""#, of: "\(button).textContent")
+        // The slider at the start, three chunks, and the start again.
+        let starts = "played.map(row => row.dataset.start - 1795222800000).join()"
+        #expect(try tab.ask(starts) == #""0,1000,40000,0""#)
+        #expect(try tab.ask(time) == #""01:00:00""#)
+    }
+
+    /// Loud is bright: a tone is a line at its height, and a click on the level goes to its time.
+    @Test(.enabled(if: Tab.isThere))
+    func hour_showsASpectrogram_andSeeksInIt() throws {
+        let receiver = try ReceiverProcess()
+        let day = "2026-11-21"
+        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3640, 1)], on: day, tone: 1000)
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/device/d1/\(day)", with: "2 chunks")
+        let tab = try Tab(browser, "/device/d1/\(day)/sound/01")
+        // The brightest row of the middle column, from the bottom; 256 rows are 4 kHz.
+        let canvas = "document.querySelector('.spectrum canvas')"
+        let brightest = [
+            "(() => { const canvas = \(canvas), [x, height] = [canvas.width >> 1, canvas.height]",
+            "if (height !== 256) return -1",
+            "const data = canvas.getContext('2d').getImageData(x, 0, 1, height).data",
+            "const sums = Array.from({ length: height }, (_, row) => data[4 * row] + data[4 * row + 1] + data[4 * row + 2])",
+            "return height - 1 - sums.indexOf(Math.max(...sums)) })()",
+        ].joined(separator: "; ")
+        try tab.waitFor("64", of: brightest)
+        #expect(
+            try tab.ask("document.querySelector('.spectrum .units').textContent")
+                == #""4 kHz2 kHz0""#
+        )
+        let cursor =
+            "[...document.querySelectorAll('.axes i')].map(one => Math.round(parseFloat(one.style.left))).join()"
+        #expect(try tab.ask(cursor) == #""0,0""#)
+        // A click on the level reaches the slider; 40.5 of 41 seconds are half of the second chunk.
+        let click = [
+            "(() => { const box = document.querySelector('.levels input').getBoundingClientRect()",
+            "const at = [box.left + box.width * 40.5 / 41, box.top + 20]",
+            "return document.elementFromPoint(...at).getAttribute('aria-label') })()",
+        ].joined(separator: "; ")
+        #expect(try tab.ask(click) == #""Time in the hour""#)
+        _ = try tab.ask(
+            "(() => { const slider = document.querySelector('.levels input'); slider.value = 40500; slider.oninput() })()"
+        )
+        #expect(try tab.ask(cursor) == #""99,50""#)
+        try tab.waitFor("64", of: brightest)
+    }
+
+    /// The page has the levels of its day; those of a week come from the server, and lead to their own day.
+    @Test(.enabled(if: Tab.isThere && !WebLibraries().plots.isEmpty))
+    func level_isThatOfTheWholeWeek() throws {
+        let receiver = try ReceiverProcess()
+        let (day, before) = ("2026-11-21", "2026-11-17")
+        try Sound.send(receiver, [("d1", 3600, 2), ("d1", 3660, 2)], on: day)
+        try Sound.send(receiver, [("d1", 36_000, 2), ("d1", 44_400, 2)], on: before)
+        let browser = try PageClient(receiver, viewer: "anna")
+        for day in [day, before] { _ = try browser.page("/device/d1/\(day)", with: "data-levels") }
+        let tab = try Tab(browser, "/device/d1/\(day)")
+        let figure = "document.querySelector('figure[data-levels]')"
+        let interval = "\(figure).querySelector('figcaption output').textContent"
+        try tab.waitFor("true", of: "\(figure).querySelectorAll('canvas').length > 0")
+        #expect(try tab.ask(interval) == #""5 minutes""#)
+        _ = try tab.ask(
+            "[...document.querySelectorAll('#range button')].find(one => one.textContent === 'Week').click()"
+        )
+        try tab.waitFor(#""30 minutes""#, of: interval)
+        // What the pointer finds beside the 17th, the third of seven days.
+        let at = [
+            "const canvas = [...\(figure).querySelectorAll('.graph canvas')].at(-1), box = canvas.getBoundingClientRect()",
+            "const send = name => canvas.dispatchEvent(new MouseEvent(name, { bubbles: true, cancelable: true, clientX: box.left + 60 + (box.width - 60) * 2.6 / 7, clientY: box.top + 40 }))",
+        ].joined(separator: "; ")
+        try tab.waitFor(
+            "true",
+            of:
+                "(() => { \(at); send('mousemove'); return /2026-11-17 12:.*dBFS/.test(\(figure).querySelector('.hover').textContent) })()"
+        )
+        _ = try tab.ask(
+            "(() => { \(at); for (const name of ['mousemove', 'mousedown', 'mouseup', 'click']) send(name) })()"
+        )
+        try tab.waitFor(#""/device/d1/\#(before)/sound/12""#, of: "location.pathname")
+    }
+}

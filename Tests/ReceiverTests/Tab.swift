@@ -1,0 +1,44 @@
+// A page in Debian's Chromium.
+import Foundation
+import Support
+
+/// An open page; `ask` evaluates JavaScript in it.
+final class Tab {
+    static let isThere = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
+
+    private let (input, output) = (Pipe(), Pipe())
+    private let process: Process
+
+    /// `zone`: the browser's time zone.
+    init(_ browser: PageClient, _ path: String, zone: String = "UTC") throws {
+        let address = "http://127.0.0.1:\(browser.port)\(path)"
+        let script = Tree.path("Tests/Peers/browser.py")
+        process = try .started(
+            "/usr/bin/python3",
+            [script, "--ask", browser.session, address],
+            input: input,
+            output: output,
+            environment: ["TZ": zone]
+        )
+    }
+
+    func ask(_ script: String) throws -> String {
+        try input.fileHandleForWriting.write(contentsOf: Data("\(script)\n".utf8))
+        var line = ""
+        while !line.hasSuffix("\n") {
+            let part = output.fileHandleForReading.availableData
+            guard !part.isEmpty else { throw NeverHappened(what: "an answer to \(script)") }
+            line += String(decoding: part, as: UTF8.self)
+        }
+        return line.trimmingCharacters(in: .newlines)
+    }
+
+    func waitFor(_ value: String, of script: String) throws {
+        try waitUntil("\(value) of \(script)") { try ask(script) == value }
+    }
+
+    deinit {
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+    }
+}
