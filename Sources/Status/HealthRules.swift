@@ -33,7 +33,7 @@ enum HealthRules {
         case nil: "it is being read, leave it there"
         case 0?: "no record in it waits for upload: keep a copy if you want one, then delete it"
         case let waiting?:
-            "\(waiting) records in it wait for upload, leave the file there until then"
+            "\(counted(waiting, "record")) in it \(waiting == 1 ? "waits" : "wait") for upload, leave the file there until then"
         }
     }
 
@@ -79,7 +79,7 @@ enum HealthRules {
         }
         for (name, stream) in report.streams.sorted(by: { $0.key < $1.key }) {
             if stream.quarantined > 0 {
-                degraded.append("\(name): \(stream.quarantined) records in quarantine")
+                degraded.append("\(name): \(counted(stream.quarantined, "record")) in quarantine")
             }
         }
         if let why = notes.stale { degraded.append(why) }

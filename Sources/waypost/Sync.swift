@@ -102,7 +102,7 @@ struct SyncCommand: ParsableCommand {
         }
         if sync.quarantined > 0 {
             Output.error(
-                "\(sync.quarantined) records were rejected permanently; `waypost quarantine list` shows why"
+                "\(counted(sync.quarantined, "record")) rejected permanently; `waypost quarantine list` shows why"
             )
         }
         switch sync.left {
@@ -114,11 +114,11 @@ struct SyncCommand: ParsableCommand {
             let pending = last?.pending ?? 0
             Output.error(
                 pending > 0
-                    ? "\(pending) records are pending; `waypost status` says why"
+                    ? "\(counted(pending, "record")) pending; `waypost status` says why"
                     : "it is unknown whether records are left; `waypost status` says why"
             )
         case 0?: break
-        case let left?: Output.error("\(left) records accepted before are still pending")
+        case let left?: Output.error("\(counted(left, "record")) accepted before, still pending")
         }
         let isHeld = last?.streams.values.contains { $0.waitsFor == UploadReport.budgetObstacle }
         if isHeld == true, let budget = last?.upload.budget {
@@ -133,7 +133,7 @@ struct SyncCommand: ParsableCommand {
         guard Output.isTerminal else { return }
         let current = report.streams.first { $0.value.inFlight > 0 }
         let now = current.map { ", sending \($0.value.inFlight) of \($0.key)" } ?? ""
-        Output.write("\r\u{1B}[K\(report.pending) records pending\(now)")
+        Output.write("\r\u{1B}[K\(counted(report.pending, "record")) pending\(now)")
     }
 
     private static func summary(_ report: StatusReport) -> String {

@@ -64,7 +64,7 @@ import Testing
         try device.write("503", "answer")
         let failed = try device.run("sync")
         #expect(failed.status == 1)
-        #expect(failed.error.contains("1 records accepted before are still pending"))
+        #expect(failed.error.contains("1 record accepted before, still pending"))
         #expect(failed.output.contains("weather: 0 uploaded, 1 pending"))
 
         try device.write("422", "answer")

@@ -123,7 +123,7 @@ struct BoardCheck {
             let target = input.configuration.upload.target
         else { return nil }
         let pending = report.pending
-        let waiting = "\(pending) records wait"
+        let waiting = "\(counted(pending, "record")) \(pending == 1 ? "waits" : "wait")"
         let next = "`waypost sync` tries now, and says what fails"
         guard let last = lastSuccess else {
             return pending == 0

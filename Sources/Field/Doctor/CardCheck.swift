@@ -3,6 +3,7 @@ import CLinux
 import Glibc
 import Host
 import Setup
+import Status
 
 struct CardCheck {
     /// Messages that drivers and file systems log for a failing medium.
@@ -41,7 +42,7 @@ struct CardCheck {
             return [.ok("card", "no errors in the kernel's log since the boot")]
         }
         let what =
-            "\(errors.count) errors in the kernel's log, the last: \(last.plainWords(atMost: 120))"
+            "\(counted(errors.count, "error")) in the kernel's log, the last: \(last.plainWords(atMost: 120))"
         return [
             .warn("card", what, next: "replace the card soon; a weak supply does this, too")
         ]

@@ -119,7 +119,7 @@ struct ServerCheck {
             ]
         }
         if let validity, let left = Self.late(validity, at: SystemClock().wall()) {
-            let what = "good until \(date), \(left) days more"
+            let what = "good until \(date), \(counted(Int(left), "day")) more"
             return [.warn("certificate", what, next: "renew it on the server")]
         }
         return [.ok("certificate", "verified, good until \(date)")]

@@ -49,7 +49,7 @@ package struct QuarantineList {
         guard run.count > 1 else { return lines(first) }
         let records = run.dropFirst().reduce(0) { $0 + $1.records }
         return lines(first) + [
-            "\(Self.indent)and \(run.count - 1) more like this one, up to \(last.number): \(records) records"
+            "\(Self.indent)and \(run.count - 1) more like this one, up to \(last.number): \(counted(records, "record"))"
         ]
     }
 

@@ -148,9 +148,8 @@ package struct StatusScreen {
             return "\(output.state) to \(output.peer): \(figures)\(failure)"
         }
         let state = output.state == "loaded" ? "running" : output.state
-        let clients = "\(output.clients) \(output.clients == 1 ? "client" : "clients")"
-        let errors = output.errors > 0 ? ", \(output.errors) errors" : ""
-        return "\(state), \(clients), \(figures)\(errors)"
+        let errors = output.errors > 0 ? ", \(counted(output.errors, "error"))" : ""
+        return "\(state), \(counted(output.clients, "client")), \(figures)\(errors)"
     }
 
     private var spent: String {

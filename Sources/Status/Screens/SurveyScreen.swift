@@ -42,19 +42,19 @@ package enum SurveyScreen {
         var lines = [
             record.name.blanked,
             "\(period(record.start, record.end)), "
-                + "\(record.sightings) sightings of \(record.beacons.count) beacons, "
-                + "\(Int(record.track.distance ?? 0)) m, \(record.track.fixes) fixes",
+                + "\(counted(record.sightings, "sighting")) of \(counted(record.beacons.count, "beacon")), "
+                + "\(Int(record.track.distance ?? 0)) m, \(counted(record.track.fixes, "fix", "fixes"))",
         ]
         if let missing = record.missingSightings {
             lines.append(
-                "\(missing) sightings are missing: no space was left, or a database was damaged"
+                "\(counted(missing, "sighting")) missing: no space was left, or a database was damaged"
             )
         }
         lines.append("")
         lines.append("BEACON                       COUNT MEDIAN   SD   GAP S  -100 dBm         -30")
         lines += record.beacons.prefix(rows).map(row)
         let more = record.beacons.count - rows
-        if more > 0 { lines.append("and \(more) beacons heard less; `--json` has all") }
+        if more > 0 { lines.append("and \(counted(more, "beacon")) heard less; `--json` has all") }
         lines.append("")
         lines.append("- weakest to strongest, = within a standard deviation of the mean, | median")
         return lines.joined(separator: "\n") + "\n"
