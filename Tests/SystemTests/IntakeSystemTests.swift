@@ -7,6 +7,8 @@ import Testing
 @Suite struct IntakeSystemTests {
     /// A gateway with two user streams, and a server for it.
     private final class Bench: Device {
+        // Batches of 1 MiB: a server built for debugging takes half a minute for 8 MiB of records as
+        // small as these if the machine is busy, and the gateway does not wait longer.
         init() throws {
             try super.init()
             try write("demo-token", "token", mode: 0o600)
@@ -21,6 +23,7 @@ import Testing
                 endpoint = "\(endpoint)"
                 token_file = "\(folder)/token"
                 interval = "1h"
+                max_batch_bytes = "1MiB"
                 [stream.weather]
                 wire = "site_weather"
                 max_rate = 100000
@@ -267,6 +270,8 @@ import Testing
         // Two windows: while a process is being killed, its socket may still accept a connection.
         #expect(unknown.count <= 2 * 512, "\(told)")
         let lost = Set(0..<count).subtracting(arrived)
-        #expect(lost.allSatisfy { unknown.contains($0 + 1) })
+        // A number: a failure with a set of thousands would take minutes to print.
+        let untold = lost.filter { !unknown.contains($0 + 1) }.count
+        #expect(untold == 0)
     }
 }
