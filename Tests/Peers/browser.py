@@ -55,6 +55,14 @@ SOUNDS = """Promise.all([...document.querySelectorAll("audio")].slice(0, 5).map(
   player.load();
 })))"""
 
+# Scrolls through the page, so that all of it is loaded, and waits until nothing more is.
+SETTLE = """(async () => {
+  const pause = () => new Promise(done => setTimeout(done, 400)), count = () => performance.getEntriesByType("resource").length;
+  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) { scrollTo(0, y); await pause(); }
+  for (let before = -1; before !== count(); await pause()) before = count();
+  scrollTo(0, 0);
+})()"""
+
 
 class Browser:
     """One Chromium, spoken to over two pipes (--remote-debugging-pipe: JSON, and a zero byte behind each message)."""
@@ -159,12 +167,14 @@ def barriers(browser):
     return browser.run(BARRIERS)
 
 
-def look(browser, folder, name, url, size, scheme):
+def look(browser, folder, name, url, size, scheme, is_whole):
     width, height, mobile = SIZES[size]
     medium, colours = SCHEMES[scheme]
     browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
     browser.call("Emulation.setEmulatedMedia", media=medium, features=[{"name": "prefers-color-scheme", "value": colours}])
     browser.open(url)
+    if is_whole:
+        browser.run(SETTLE)
     browser.picture(f"{folder}/{name}-{size}-{scheme}.png")
     return {
         "name": f"{name}-{size}-{scheme}", "title": browser.run("document.title"),
@@ -194,7 +204,7 @@ def main():
             browser.log_in(cookie, url)
         looks = [("desktop", "day")] if is_desk else itertools.product(SIZES, SCHEMES)
         for size, scheme in looks:
-            found.append(look(browser, folder, name, url, size, scheme))
+            found.append(look(browser, folder, name, url, size, scheme, is_whole=is_desk))
             if is_desk:
                 os.replace(f"{folder}/{name}-{size}-{scheme}.png", f"{folder}/{name}.png")
     browser.close()

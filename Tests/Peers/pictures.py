@@ -19,13 +19,6 @@ import browser
 import week
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Scrolls through the page, so that all of it is loaded, and waits until nothing more is.
-SETTLE = """(async () => {
-  const pause = () => new Promise(done => setTimeout(done, 400)), count = () => performance.getEntriesByType("resource").length;
-  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) { scrollTo(0, y); await pause(); }
-  for (let before = -1; before !== count(); await pause()) before = count();
-  scrollTo(0, 0);
-})()"""
 PRESS = "(() => { const found = [...document.querySelectorAll('button')].find(one => one.textContent === %s); found?.click(); return !!found })()"
 
 
@@ -102,11 +95,11 @@ def picture(tab, folder, url, name, size, scheme, button):
     tab.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
     tab.call("Emulation.setEmulatedMedia", media="screen", features=[{"name": "prefers-color-scheme", "value": browser.SCHEMES[scheme][1]}])
     tab.open(url)
-    tab.run(SETTLE)
+    tab.run(browser.SETTLE)
     if button:
         if not tab.run(PRESS % json.dumps(button)):
             print(f"{name}: no button {button}")
-        tab.run(SETTLE)
+        tab.run(browser.SETTLE)
     tab.picture(f"{folder}/{name}-{size}-{scheme}.png")
     over = tab.run("document.documentElement.scrollWidth - innerWidth")
     for trouble in [*browser.complaints(tab.events), *([f"{over} pixels too wide"] if over > 0 else [])]:
