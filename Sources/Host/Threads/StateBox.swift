@@ -5,7 +5,8 @@ import Synchronization
 package final class StateBox<Value: Sendable>: Sendable {
     private let content: Mutex<Value>
 
-    package init(_ value: Value) {
+    /// Consumes the value, because without that Debian's Swift 6.0.3 crashes here in a debug build.
+    package init(_ value: consuming Value) {
         content = Mutex(value)
     }
 
