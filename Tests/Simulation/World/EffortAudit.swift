@@ -67,8 +67,13 @@ struct EffortAudit {
                 from: Time(boot: from, boottime: rows.required(5)),
                 to: Time(boot: to, boottime: rows.required(7))
             )
-            intervals[rows.text(2), default: []].append(interval)
+            append(interval, of: rows.text(2))
         }
+    }
+
+    /// On its own, because Debian's Swift 6.0.3 crashes on this beside a borrowed connection.
+    private mutating func append(_ interval: Interval, of source: String) {
+        intervals[source, default: []].append(interval)
     }
 
     /// Checks that the intervals of each source tile the time since its first one.
