@@ -63,7 +63,10 @@ import Testing
             type: format,
             recording().guano
         )
-        #expect(first + file[16_384...] + last == tagged)
+        var expected = first
+        expected += file[16_384...]
+        expected += last
+        #expect(expected == tagged)
     }
 
     @Test(arguments: ["flac", "ogg"]) func comments_areReadByFFprobe(format: String) throws {
