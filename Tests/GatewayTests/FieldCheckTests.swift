@@ -46,6 +46,7 @@ import Upload
         var configuration: Configuration {
             var configuration = Configuration()
             configuration.runtimeDirectory = root + "/run/waypost"
+            configuration.location.gpsd.port = freePort()  // Not this machine's gpsd.
             return configuration
         }
         var input: DoctorInput { input(configuration, nil) }
@@ -116,10 +117,7 @@ import Upload
         try board.plug("ttyACM1", "1-1.2:1.0", "2e8a", "0005")
         try board.put("/sys/class/tty/ttyAMA0/dev", "204:64")
         #expect(board.adapters.unclaimed(knownToGPSD: []).isEmpty)
-        // Not this machine's gpsd, if it has one.
-        var configuration = board.configuration
-        configuration.location.gpsd = HostPort(host: "127.0.0.1", port: freePort())
-        let finding = LocationCheck(input: board.input(configuration, nil)).findings.first
+        let finding = LocationCheck(input: board.input).findings.first
         #expect(finding?.next?.contains("--write-rule") == false)
     }
 

@@ -154,18 +154,14 @@ import Testing
         )
         #expect(try tab.ask("document.querySelectorAll('.leaflet-tile').length") == "0")
         // The value under the pointer.
-        let move = [
-            "(() => { const graph = document.querySelector('.graph'), box = graph.getBoundingClientRect()",
-            "[...graph.querySelectorAll('canvas')].at(-1).dispatchEvent(new MouseEvent('mousemove', { bubbles: true, clientX: box.left + box.width / 3, clientY: box.top + 40 })) })()",
-        ].joined(separator: "; ")
+        let figure = "document.querySelector('figure[data-key]')"
+        let move = Tab.pointer(["mousemove"], on: figure, x: "width / 3")
         try tab.waitFor(
             "true",
             of:
-                "\(move), /2026-11-21 .*: [0-9.]+ °C/.test(document.querySelector('.hover').textContent)"
+                "\(move), /2026-11-21 .*: [0-9.]+ °C/.test(\(figure).querySelector('.hover').textContent)"
         )
-        _ = try tab.ask(
-            "[...document.querySelectorAll('#range button')].find(one => one.textContent === 'Week').click()"
-        )
+        try tab.press("Week")
         try tab.waitFor(
             "true",
             of:

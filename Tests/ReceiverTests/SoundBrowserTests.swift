@@ -90,23 +90,18 @@ import Testing
         let interval = "\(figure).querySelector('figcaption output').textContent"
         try tab.waitFor("true", of: "\(figure).querySelectorAll('canvas').length > 0")
         #expect(try tab.ask(interval) == #""5 minutes""#)
-        _ = try tab.ask(
-            "[...document.querySelectorAll('#range button')].find(one => one.textContent === 'Week').click()"
-        )
+        try tab.press("Week")
         try tab.waitFor(#""30 minutes""#, of: interval)
-        // What the pointer finds beside the 17th, the third of seven days.
-        let at = [
-            "const canvas = [...\(figure).querySelectorAll('.graph canvas')].at(-1), box = canvas.getBoundingClientRect()",
-            "const send = name => canvas.dispatchEvent(new MouseEvent(name, { bubbles: true, cancelable: true, clientX: box.left + 60 + (box.width - 60) * 2.6 / 7, clientY: box.top + 40 }))",
-        ].joined(separator: "; ")
+        // The 17th is the third of seven days.
+        let x = "60 + (width - 60) * 2.6 / 7"
+        let move = Tab.pointer(["mousemove"], on: figure, x: x)
         try tab.waitFor(
             "true",
             of:
-                "(() => { \(at); send('mousemove'); return /2026-11-17 12:.*dBFS/.test(\(figure).querySelector('.hover').textContent) })()"
+                "\(move), /2026-11-17 12:.*dBFS/.test(\(figure).querySelector('.hover').textContent)"
         )
-        _ = try tab.ask(
-            "(() => { \(at); for (const name of ['mousemove', 'mousedown', 'mouseup', 'click']) send(name) })()"
-        )
+        let events = ["mousemove", "mousedown", "mouseup", "click"]
+        _ = try tab.ask(Tab.pointer(events, on: figure, x: x))
         try tab.waitFor(#""/device/d1/\#(before)/sound/12""#, of: "location.pathname")
     }
 }

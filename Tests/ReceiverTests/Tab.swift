@@ -37,6 +37,26 @@ final class Tab {
         try waitUntil("\(value) of \(script)") { try ask(script) == value }
     }
 
+    /// Presses the button of a text.
+    func press(_ text: String) throws {
+        _ = try ask(
+            "[...document.querySelectorAll('button')].find(one => one.textContent === '\(text)').click()"
+        )
+    }
+
+    /// Returns JavaScript that sends the events of a pointer to a plot.
+    ///
+    /// `figure`: JavaScript that finds the plot's figure. `x`: pixels from the graph's left, as
+    /// JavaScript with its `width`.
+    static func pointer(_ events: [String], on figure: String, x: String) -> String {
+        """
+        (() => { const canvas = [...\(figure).querySelectorAll('.graph canvas')].at(-1); \
+        const { left, top, width } = canvas.getBoundingClientRect(), \
+        options = { bubbles: true, cancelable: true, clientX: left + \(x), clientY: top + 40 }; \
+        for (const name of \(events)) canvas.dispatchEvent(new MouseEvent(name, options)) })()
+        """
+    }
+
     deinit {
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()

@@ -7,14 +7,14 @@ import Testing
 @Suite struct IntakeSystemTests {
     /// A gateway with two user streams, and a server for it.
     private final class Bench: Device {
-        // Batches of 1 MiB: a server built for debugging takes half a minute for 8 MiB of records as
-        // small as these if the machine is busy, and the gateway does not wait longer.
         init() throws {
             try super.init()
             try write("demo-token", "token", mode: 0o600)
             try configure(endpoint: "http://127.0.0.1:1/api/ingest")
         }
 
+        /// Batches have 1 MiB: on a busy machine a server built for debugging takes half a minute
+        /// for 8 MiB of records as small as these, and the gateway does not wait longer.
         func configure(endpoint: String, required: Bool = false) throws {
             try configure(
                 """

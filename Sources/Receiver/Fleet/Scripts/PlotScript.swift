@@ -60,10 +60,11 @@ enum PlotScript {
             for (const field of graph.querySelectorAll("input")) field.hidden = true;
           }
 
-          // Rows of dygraphs, with a hole where values are missing.
-          function rows({ time_ms, min, mean, max }, step) {
+          // Rows of dygraphs, with a hole where values are missing for longer than `most`.
+          function rows({ time_ms, min, mean, max }, step, most) {
             const steps = time_ms.slice(1).map((at, index) => at - time_ms[index]).sort((a, b) => a - b);
-            const most = 2.5 * Math.max(step, steps[steps.length >> 1] ?? 0), found = [];
+            const found = [];
+            most ??= 2.5 * Math.max(step, steps[steps.length >> 1] ?? 0);
             time_ms.forEach((at, index) => {
               if (index && at - time_ms[index - 1] > most) found.push([new Date(at - step / 2), [null, null, null]]);
               found.push([new Date(at + step / 2), [min[index], mean[index], max[index]]]);
@@ -71,7 +72,7 @@ enum PlotScript {
             return found;
           }
 
-          // Nothing if another time was chosen meanwhile.
+          // Returns nothing if another time was chosen before the answer came.
           async function ask(what) {
             const range = days;
             const query = new URLSearchParams({ from: new Date(end - days * DAY).toISOString(), to: new Date(end).toISOString(), ...what });
@@ -112,12 +113,9 @@ enum PlotScript {
             }), 5);
             const found = await ask({ stream: figure.dataset.sound.split("/")[4], key: "average_db_level" });
             if (!found) return;
-            const step = found.step_s * 1000, all = [];
-            for (const { time_ms, max } of found.series) time_ms.forEach((at, index) => {
-              if (index && at - time_ms[index - 1] > step) all.push([new Date(at - step / 2), [null, null, null]]);
-              all.push([new Date(at + step / 2), [max[index], max[index], max[index]]]);
-            });
-            drawLevels(figure, all, found.step_s / 60);
+            const step = found.step_s * 1000;
+            const loudest = found.series.flatMap(({ time_ms, max }) => rows({ time_ms, min: max, mean: max, max }, step, step));
+            drawLevels(figure, loudest, found.step_s / 60);
           }
 
           async function load(part) {
