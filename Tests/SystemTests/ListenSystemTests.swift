@@ -160,7 +160,8 @@ import Testing
                 return abs(chunk.start + Double(jump) / 16 - time)
             }
             #expect(errors.min() ?? .infinity <= (isSynced ? 1 : 2), "\(marker) \(errors)")
-            #expect(marker["gateway"] as? String == (try bench.status()["device_id"] as? String))
+            let gateway = try bench.status()["device_id"] as? String
+            #expect(marker["gateway"] as? String == gateway)
             #expect(marker["length"] as? Double == 0.7)
         }
         let text = try bench.text("error.txt")

@@ -38,8 +38,9 @@ import Testing
             ["config", "proxy-key", "--config", device.config] + arguments
         )
         #expect(outcome.status == 0, "\(outcome.error)")
-        let line = outcome.output.split(separator: "\n").first { $0.contains("Home Assistant: ") }
-        return String(try #require(line?.split(separator: " ").last))
+        let lines = outcome.output.split(separator: "\n")
+        let line = try #require(lines.first { $0.contains("Home Assistant: ") })
+        return String(try #require(line.split(separator: " ").last))
     }
 
     private func proxy() throws -> [String: Any] {
