@@ -20,9 +20,9 @@ struct Index: ParsableCommand {
         func run() throws {
             try place.expectThere()
             let done = try place.orFail { try IndexCheck.rebuild(directory: place.data) }
-            print("\(done.records) records of \(done.files) files are in the index")
+            print("indexed \(number(done.records, "record")) of \(number(done.files, "file"))")
             guard let first = done.unread.first else { return }
-            throw place.failure("\(done.unread.count) files could not be read: \(first)")
+            throw place.failure("\(number(done.unread.count, "file")) could not be read: \(first)")
         }
     }
 
@@ -39,9 +39,11 @@ struct Index: ParsableCommand {
             else {
                 throw place.failure("there is no index of this version; run `index rebuild`")
             }
-            print("\(report.files) files with \(report.records) records were compared")
+            print(
+                "compared \(number(report.files, "file")) with \(number(report.records, "record"))"
+            )
             if report.archived > 0 {
-                print("\(report.archived) files were archived away; their rows stay")
+                print("archived away: \(number(report.archived, "file")); their rows stay")
             }
             if report.behind > 0 {
                 print("\(report.behind) bytes are not read yet; a running receiver reads them")
@@ -54,4 +56,9 @@ struct Index: ParsableCommand {
             }
         }
     }
+}
+
+/// Returns "1 file", "2 files".
+private func number(_ count: some BinaryInteger, _ noun: String) -> String {
+    "\(count) \(count == 1 ? noun : noun + "s")"
 }

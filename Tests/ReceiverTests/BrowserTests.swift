@@ -170,6 +170,11 @@ import Testing
         #expect(
             try tab.ask("document.querySelectorAll('#range [aria-pressed=true]').length") == "1"
         )
+        // The rest of the page stays that day's, and says so.
+        let only = "document.getElementById('range').textContent.includes('those of 2026-11-21')"
+        #expect(try tab.ask(only) == "true")
+        try tab.press("Day")
+        #expect(try tab.ask(only) == "false")
     }
 
     /// Devices are links on the map, which stays as it is while the page changes below it.

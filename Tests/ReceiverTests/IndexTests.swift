@@ -15,7 +15,7 @@ import Testing
         var last = try receiver.command("index", "check")
         let isThere: Bool = try eventually {
             last = try receiver.command("index", "check")
-            return last.status == 0 && last.output.contains("with \(records) records were")
+            return last.status == 0 && last.output.contains("with \(records) record")
                 && !last.output.contains("not read yet")
         }
         let said = "\(last.output) \(last.error)"
@@ -83,7 +83,7 @@ import Testing
         ] { #expect(check.output.contains(part), "\(part) in \(check.output)") }
         #expect(check.error.contains("6 rows differ"))
         let rebuild = try receiver.command("index", "rebuild")
-        #expect(rebuild.output == "2 records of 1 files are in the index\n")
+        #expect(rebuild.output == "indexed 2 records of 1 file\n")
         try expectIndexed(receiver, records: 2)
     }
 
@@ -139,7 +139,7 @@ import Testing
         try FileManager.default.removeItem(atPath: file(receiver))
         let check = try receiver.command("index", "check")
         #expect(check.status == 0)
-        #expect(check.output.contains("1 files were archived away"))
+        #expect(check.output.contains("archived away: 1 file;"))
         // Longer than before, so that only its beginning shows that it is another file.
         #expect(try receiver.send(ids: ["e", "f", "g", "h", "i"]) == 200)
         try expectIndexed(receiver, records: 6)
@@ -217,8 +217,8 @@ import Testing
         let whole = "SELECT sum(records), application_id FROM files, pragma_application_id"
         try receiver.waitUntil(whole, gives: "[(2, 0)]\n", in: name)
         let rebuild = try receiver.command("index", "rebuild")
-        #expect(rebuild.output == "2 records of 1 files are in the index\n")
-        #expect(rebuild.error.contains("1 files could not be read: open \(file(receiver)): "))
+        #expect(rebuild.output == "indexed 2 records of 1 file\n")
+        #expect(rebuild.error.contains("1 file could not be read: open \(file(receiver)): "))
         #expect(rebuild.status == 1)
         // The file is back and is read with the next batch at the latest.
         try FileManager.default.removeItem(atPath: file(receiver))

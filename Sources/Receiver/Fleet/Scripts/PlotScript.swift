@@ -146,6 +146,7 @@ enum PlotScript {
               days = count;
               for (const one of buttons) one.setAttribute("aria-pressed", one === button);
               show([end - days * DAY, end]);
+              only.textContent = days > 1 ? `Bars, track and numbers are those of ${day}.` : "";
               for (const part of parts) { observer.unobserve(part); observer.observe(part); }
             };
             button.setAttribute("aria-pressed", count === 1);
@@ -154,6 +155,8 @@ enum PlotScript {
           const words = place.appendChild(document.createElement("span"));
           words.className = "soft";
           words.textContent = `Time in ${Intl.DateTimeFormat().resolvedOptions().timeZone}. Drag to zoom, double-click for all.`;
+          const only = place.appendChild(document.createElement("span"));
+          only.className = "soft";
           place.hidden = false;
           for (const part of parts) observer.observe(part);
           matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
