@@ -28,7 +28,11 @@ package struct Pruning {
     /// Returns whether a path is, or is in, a folder that is being deleted.
     static func isTrash(_ path: String) -> Bool { path.contains(trash) }
 
-    private static let busy: Int32 = 60_000
+    /// The milliseconds to wait for the server.
+    ///
+    /// SQLite has no queue of waiters: on a slow disk, a server that wrote without a pause took each
+    /// turn for a minute.
+    private static let busy: Int32 = 600_000
 
     private let directory: String
     private let retention: Retention
