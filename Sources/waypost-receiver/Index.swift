@@ -1,5 +1,6 @@
 // `waypost-receiver index`: rebuilds and checks the index behind the page.
 import ArgumentParser
+import Host
 import Receiver
 
 struct Index: ParsableCommand {
@@ -20,9 +21,9 @@ struct Index: ParsableCommand {
         func run() throws {
             try place.expectThere()
             let done = try place.orFail { try IndexCheck.rebuild(directory: place.data) }
-            print("indexed \(number(done.records, "record")) of \(number(done.files, "file"))")
+            print("indexed \(counted(done.records, "record")) of \(counted(done.files, "file"))")
             guard let first = done.unread.first else { return }
-            throw place.failure("\(number(done.unread.count, "file")) could not be read: \(first)")
+            throw place.failure("\(counted(done.unread.count, "file")) could not be read: \(first)")
         }
     }
 
@@ -40,10 +41,10 @@ struct Index: ParsableCommand {
                 throw place.failure("there is no index of this version; run `index rebuild`")
             }
             print(
-                "compared \(number(report.files, "file")) with \(number(report.records, "record"))"
+                "compared \(counted(report.files, "file")) with \(counted(report.records, "record"))"
             )
             if report.archived > 0 {
-                print("archived away: \(number(report.archived, "file")); their rows stay")
+                print("archived away: \(counted(report.archived, "file")); their rows stay")
             }
             if report.behind > 0 {
                 print("\(report.behind) bytes are not read yet; a running receiver reads them")
@@ -56,9 +57,4 @@ struct Index: ParsableCommand {
             }
         }
     }
-}
-
-/// Returns "1 file", "2 files".
-private func number(_ count: some BinaryInteger, _ noun: String) -> String {
-    "\(count) \(count == 1 ? noun : noun + "s")"
 }

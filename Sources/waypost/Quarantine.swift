@@ -1,6 +1,7 @@
 // `waypost quarantine`: lists, requeues and drops records that the server rejected.
 import ArgumentParser
 import Daemon
+import Host
 import Status
 
 struct Quarantine: ParsableCommand {

@@ -1,6 +1,7 @@
 // `waypost resend`: sends uploaded records again to a server that lost them.
 import ArgumentParser
 import Daemon
+import Host
 import Status
 
 struct Resend: ParsableCommand {

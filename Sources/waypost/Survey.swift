@@ -1,6 +1,7 @@
 // `waypost survey`: starts, stops and shows surveys, which are sessions of collecting.
 import ArgumentParser
 import Daemon
+import Host
 import Status
 
 struct SurveyCommand: ParsableCommand {

@@ -14,3 +14,8 @@ package func roughSize(_ bytes: Int64) -> String {
 package func rounded(_ value: Double, _ parts: Double) -> Double {
     (value * parts).rounded() / parts
 }
+
+/// Returns "1 record", "2 records"; `many` is a plural without an s alone.
+package func counted(_ count: some BinaryInteger, _ one: String, _ many: String? = nil) -> String {
+    "\(count) \(count == 1 ? one : many ?? one + "s")"
+}

@@ -111,7 +111,7 @@ extension PrunedStream {
     /// A line for people, such as `places: 3 days (2026-01-01 to 2026-01-03), 3 files, 1234 bytes`.
     package var line: String {
         let range = days.count > 1 ? "\(days[0]) to \(days[days.count - 1])" : days.first ?? ""
-        return "\(stream): \(days.count) \(days.count == 1 ? "day" : "days") (\(range)), "
-            + "\(files) \(files == 1 ? "file" : "files"), \(bytes) bytes"
+        return "\(stream): \(counted(days.count, "day")) (\(range)), "
+            + "\(counted(files, "file")), \(bytes) bytes"
     }
 }

@@ -47,11 +47,6 @@ func period(_ from: String, _ to: String) -> String {
     return "\(minute(of: from)) to \(end) UTC"
 }
 
-/// Returns "1 record", "2 records"; `many` is a plural without an s alone.
-package func counted(_ count: Int, _ one: String, _ many: String? = nil) -> String {
-    "\(count) \(count == 1 ? one : many ?? one + "s")"
-}
-
 /// Formats a number of seconds as `90 s`, `15 min`, `30 h` or `3 d`.
 package func span(_ seconds: Int) -> String {
     switch seconds {
