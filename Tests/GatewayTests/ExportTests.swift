@@ -150,6 +150,7 @@ import Setup
         let done = StateBox(0)
         for members in [
             #""a":1.50,"b":"x, \"y\"\nz""#, #""c":{"d":[1,2],"e":{"f":7},"g":{}},"a":null"#,
+            #""a":-1,"b":"=1+1""#,
         ] {
             bench.queue.put([
                 UserRecord(
@@ -160,7 +161,7 @@ import Setup
             ]) { error in if error == nil { done.update { $0 += 1 } } }
         }
         try bench.queue.flushed()
-        #expect(done.value == 2)
+        #expect(done.value == 3)
         let text = try bench.export("weather", .csv).text
         let lines = text.components(separatedBy: "\r\n")
         #expect(lines.first?.hasPrefix("id,timestamp,") == true)
@@ -172,7 +173,8 @@ import Setup
         #expect(lines[1].contains("1.50,\"x, \"\"y\"\"\nz\""))
         #expect(lines[1].contains(",2026-11-21 04:30:00.000Z,"))
         #expect(lines[2].contains("\"[1,2]\",7,{}"))
-        #expect(lines.count == 4)
+        #expect(lines[3].contains(",-1,'=1+1,"))
+        #expect(lines.count == 5)
     }
 
     /// Half an hour west, before and after the hour changes.

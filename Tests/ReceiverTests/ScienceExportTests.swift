@@ -92,6 +92,34 @@ import Testing
         #expect(try rows("media").count == 3)
     }
 
+    /// The clock of that boot was the saved one of two weeks before.
+    @Test func unsyncedRecords_afterTheRelease_stretchNoDeployment() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, [8 * 3600], clock: "unsynced", on: "2026-11-10")
+        try send(receiver, [10 * 3600], clock: "synced", on: "2026-11-25")
+        #expect(try export(receiver).status == 0)
+        let deployments = try rows("deployments")
+        #expect(deployments.count == 1)
+        let span = "2026-11-25T10:00:00Z,2026-11-25T10:00:01Z"
+        #expect(deployments.allSatisfy { $0.contains(span) })
+    }
+
+    /// A recording over midnight is of the day before; its name is no formula.
+    @Test func detectionAfterMidnight_namesItsRecording() throws {
+        let receiver = try ReceiverProcess()
+        let members =
+            #""audio_data":"\#(Sound.wav(seconds: 4).base64EncodedString())","audio_format":"wav","#
+            + #""sample_rate":8000,"duration":4,"clock":"synced""#
+        try receiver.send("sound", on: "2026-10-31", [(second: 86_398, members: members)])
+        let species = #""species":"=HYPERLINK(1)","confidence":0.5,"clock":"synced""#
+        try receiver.send("birds", on: "2026-11-01", [(second: 1, members: species)])
+        #expect(try export(receiver).status == 0)
+        let media = try #require(rows("media").first).split(separator: ",")[0]
+        let observation = try #require(rows("observations").first)
+        #expect(observation.contains(",\(media),"), "\(observation)")
+        #expect(observation.contains(",media,") && observation.contains(",'=HYPERLINK(1),"))
+    }
+
     @Test func deviceWhoseClockWasNeverSet_hasADeployment() throws {
         let receiver = try ReceiverProcess()
         try send(receiver, [60], clock: "unsynced", on: "1970-01-01")

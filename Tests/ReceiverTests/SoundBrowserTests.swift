@@ -36,6 +36,40 @@ import Testing
         #expect(try tab.ask(time) == #""01:00:00""#)
     }
 
+    /// The date is that of the hour in the browser's zone, wherever an hour is shown.
+    @Test(
+        .enabled(if: Tab.isThere),
+        arguments: [
+            ("UTC", "2026-11-21 03:00"), ("America/Los_Angeles", "2026-11-20 19:00"),
+            ("Asia/Kathmandu", "2026-11-21 08:45"), ("Pacific/Kiritimati", "2026-11-21 17:00"),
+        ]
+    )
+    func hour_hasTheLocalDate(zone: String, local: String) throws {
+        let receiver = try ReceiverProcess()
+        let day = "2026-11-21"
+        try Sound.send(receiver, [("d1", 3 * 3600, 1)], on: day)
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/device/d1/\(day)", with: "1 chunk")
+        let hour = try Tab(browser, "/device/d1/\(day)/sound/03", zone: zone)
+        try hour.waitFor(
+            #""d1, UTC day 2026-11-21, \#(local)""#,
+            of: "document.querySelector('h1').textContent"
+        )
+        #expect(try hour.ask("document.title.startsWith('d1, 2026-11-21 03:00 UTC')") == "true")
+        let player = "document.querySelector('audio').ariaLabel"
+        #expect(try hour.ask(player) == #""Sound of 2026-11-21 03:00:00 UTC""#)
+        let page = try Tab(browser, "/device/d1/\(day)", zone: zone)
+        let link = "document.querySelector('.days a').textContent"
+        try page.waitFor(#""\#(local)""#, of: link)
+        let heading = "document.querySelector('h1').textContent"
+        #expect(try page.ask(heading) == #""d1, UTC day 2026-11-21""#)
+        // No time of the day page lacks its date, the axis of the bars included.
+        let bare =
+            "[...document.querySelectorAll('main time')].filter(one => !/^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d/.test(one.textContent)).length"
+        #expect(try page.ask(bare) == "0")
+        #expect(try page.ask("document.querySelectorAll('.hours time').length") == "5")
+    }
+
     /// Loud is bright: a tone is a line at its height, and a click on the level goes to its time.
     @Test(.enabled(if: Tab.isThere))
     func hour_showsASpectrogram_andSeeksInIt() throws {

@@ -74,10 +74,10 @@ enum Sound {
         #expect(day.contains(", -43 dBFS on this day."))
         #expect(
             day.contains(
-                #"href="/device/d1/2026-11-21/sound/01"><time datetime="2026-11-21T01:00:00.000Z">01 h</time></a> <span class="soft">3 chunks"#
+                #"href="/device/d1/2026-11-21/sound/01"><time datetime="2026-11-21T01:00:00.000Z">2026-11-21 01:00</time></a> <span class="soft">3 chunks"#
             )
         )
-        #expect(day.contains(#"02 h</time></a> <span class="soft">1 chunk<"#))
+        #expect(day.contains(#"2026-11-21 02:00</time></a> <span class="soft">1 chunk<"#))
         let hour = try browser.get("/device/d1/\(Self.day)/sound/01").body
         let times = hour.matches(of: /<th scope="row"><time datetime="([^"]+)"/).map {
             String($0.1)

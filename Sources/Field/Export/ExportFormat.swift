@@ -40,7 +40,7 @@ struct TableWriter: ExportWriter {
     let columns: [String]
     let times: ExportTimes
 
-    func begin() -> String { columns.map(Self.cell).joined(separator: ",") + "\r\n" }
+    func begin() -> String { columns.map(csvCell).joined(separator: ",") + "\r\n" }
 
     func record(_ json: [UInt8]) -> [UInt8] {
         let values = Dictionary(
@@ -49,16 +49,11 @@ struct TableWriter: ExportWriter {
             },
             uniquingKeysWith: { first, _ in first }
         )
-        let cells = columns.map { Self.cell(values[$0] ?? "") }
+        let cells = columns.map { csvCell(values[$0] ?? "") }
         return Array((cells.joined(separator: ",") + "\r\n").utf8)
     }
 
     func end() -> String { "" }
-
-    private static func cell(_ text: String) -> String {
-        guard text.utf8.contains(where: { [34, 44, 10, 13].contains($0) }) else { return text }
-        return "\"" + text.replacing(text: "\"", with: "\"\"") + "\""
-    }
 }
 
 /// Writes a GPX track, with a new segment after each longer gap.

@@ -88,18 +88,10 @@ struct APITable {
     private mutating func addLine(_ texts: [String]) {
         for (index, text) in texts.enumerated() {
             if index > 0 { csv.append(UInt8(ascii: ",")) }
-            csv += csvCell(text)
+            csv += csvCell(text).utf8
         }
         csv += [13, 10]
     }
-}
-
-/// Returns a cell of CSV (RFC 4180, section 2), in quotation marks where it needs them.
-func csvCell(_ text: String) -> [UInt8] {
-    // Not by characters: a mark may be combined with a quotation mark.
-    let special = text.utf8.contains { [10, 13, 34, 44].contains($0) }
-    guard special || text.hasPrefix(" ") || text.hasSuffix(" ") else { return Array(text.utf8) }
-    return [34] + text.utf8.flatMap { $0 == 34 ? [34, 34] : [$0] } + [34]
 }
 
 extension APITable.Cell {

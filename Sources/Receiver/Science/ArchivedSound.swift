@@ -14,7 +14,7 @@ struct ArchivedSound {
     var duration: Double?
     var overlap: Double?
     var clock: String?
-    /// False if its times cannot be right, because the clock was never set.
+    /// False if nothing says that its times are right.
     var isDated: Bool
     var microphone: String?
 
@@ -28,7 +28,7 @@ struct ArchivedSound {
         duration = record.number("duration")
         overlap = record.number("overlap_duration")
         clock = record.text("clock")
-        isDated = record.isDated(at: chunk.start)
+        isDated = record.isDated
         microphone = record.text("capture_device")
     }
 

@@ -112,8 +112,13 @@ package final class CamtrapPackage {
             try table.add(deployment.row(label: names.label(deployment.device)))
         }
         for device in devices {
+            var sounds: [ArchivedSound] = []
             for date in device.records.dates where scope.mayInclude(date: date) {
-                try write(device, date)
+                // A recording that begins before midnight may have detections behind it.
+                let start = Day(date)?.start ?? 0
+                sounds = sounds.filter { $0.chunk.end > start }
+                sounds += try writeMedia(of: device, date)
+                try writeObservations(of: device, date, sounds)
             }
             try writeFailures(of: device)
         }
@@ -130,7 +135,8 @@ package final class CamtrapPackage {
 
     // MARK: A day
 
-    private func write(_ device: Device, _ date: String) throws {
+    /// Returns the recordings of the date that the package has.
+    private func writeMedia(of device: Device, _ date: String) throws -> [ArchivedSound] {
         let sounds = try device.records.sounds(on: date, scope)
         if !sounds.isEmpty { progress("\(device.records.device) \(date): \(sounds.count) files") }
         var places = try DevicePlaces(device.records, date, scope)
@@ -151,7 +157,7 @@ package final class CamtrapPackage {
             try addMedia(sound, deployment, path)
             written.append(sound)
         }
-        try writeObservations(of: device, date, written)
+        return written
     }
 
     private func addMedia(_ sound: ArchivedSound, _ deployment: Deployment, _ path: String) throws {

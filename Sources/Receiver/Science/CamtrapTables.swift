@@ -27,7 +27,7 @@ struct ScienceTable {
     /// Returns a line of CSV (RFC 4180, section 2), without control characters.
     private static func line(_ cells: [String]) -> [UInt8] {
         let quoted = cells.map { csvCell(printable($0, limit: longestCell)) }
-        return Array(quoted.joined(separator: [44])) + [10]
+        return Array((quoted.joined(separator: ",") + "\n").utf8)
     }
 }
 

@@ -5,7 +5,7 @@ import Host
 struct DeploymentFinder {
     private let records: DeviceRecords
     private let scope: ExportScope
-    /// True: records whose time cannot be right count as well.
+    /// True: records whose time is not certain count as well.
     private let countsUndated: Bool
     private var first: Int64?
     private var last: Int64?
@@ -65,7 +65,7 @@ struct DeploymentFinder {
             var detected: [Int64] = []
             try records.forEach(.detections, on: { $0 == date }) { record, _ in
                 guard let time = record.identity?.time, scope.includes(time),
-                    countsUndated || record.isDated(at: time)
+                    countsUndated || record.isDated
                 else { return }
                 detected.append(time)
             }

@@ -9,7 +9,7 @@ struct EffortInterval {
     /// Milliseconds since 1970.
     var from: Int64
     var to: Int64
-    /// False if its times cannot be right, because the clock was never set.
+    /// False if nothing says that its times are right.
     var isDated: Bool
 
     /// Nil if the record is not an interval.
@@ -20,7 +20,7 @@ struct EffortInterval {
             from == record.time("timestamp")
         else { return nil }
         (self.source, self.state, self.from, self.to) = (source, state, from, to)
-        isDated = record.isDated(at: from)
+        isDated = record.isDated
         reason = record.text("reason") ?? ""
     }
 
@@ -34,12 +34,10 @@ struct EffortInterval {
 }
 
 extension RecordLine {
-    /// Returns whether a time of the record can be right.
+    /// False if nothing says that the record's times are right.
     ///
-    /// A clock that was never set may begin in 1970, and no right one is before the first release.
-    func isDated(at time: Int64) -> Bool {
-        time >= WallTime.release.milliseconds || text("clock") != "unsynced"
-    }
+    /// A clock that was never set may begin in 1970, or where the last run ended, days ago.
+    var isDated: Bool { text("clock") != "unsynced" }
 }
 
 extension DeviceRecords {

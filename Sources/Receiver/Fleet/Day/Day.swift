@@ -11,6 +11,8 @@ struct Day: Equatable {
 
     var end: Int64 { start + Self.milliseconds }
 
+    func start(ofHour hour: Int) -> Int64 { start + Int64(hour) * 3_600_000 }
+
     /// Nil if the text is not a calendar date.
     init?(_ name: String) {
         guard name.utf8.count == 10, let start = WallTime(rfc3339: "\(name)T00:00:00Z") else {

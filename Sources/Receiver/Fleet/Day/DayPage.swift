@@ -159,7 +159,7 @@ struct DayPage {
             ("data-tiles", libraries.tiles?.text ?? ""),
         ]
         html.element("div", box) { html in
-            map.draw(&html, label: "The track on \(day.name), \(fixes)") { html in
+            map.draw(&html, label: "The track on the UTC day \(day.name), \(fixes)") { html in
                 lines(track, map, &html)
                 mark(map, first, "start", &html)
                 mark(map, last, "end", &html)
@@ -194,7 +194,7 @@ struct DayPage {
             ("cy", PlaceMap.text(map.y(fix.latitude))), ("r", kind == "end" ? "6" : "4"),
         ]
         html.element("circle", attributes) {
-            $0.element("title", "\(kind), \(Words.second(fix.time))")
+            $0.element("title", "\(kind), \(Words.second(fix.time)) UTC")
         }
     }
 }

@@ -54,13 +54,30 @@ extension FleetRenderings {
         -> HTTPAnswer
     {
         let time = min(max(time, day.start), day.end - 1)
-        guard let chunk = try SoundDay(path(stream, day, id)).chunk(at: time, of: day) else {
+        guard let (chunk, day) = try chunk(stream, at: time, of: id, on: day) else {
             throw HTTPRefusal(status: 404, reason: "No sound on \(day.name).")
         }
         let hour = (chunk.start - day.start) / 3_600_000
         let name = hour < 10 ? "0\(hour)" : "\(hour)"
         let path = "/device/\(id)/\(day.name)/\(stream)/\(name)"
         return HTTPAnswer(seeOther: "\(path)?at=\(time)#\(chunk.file)")
+    }
+
+    /// Returns the chunk, and the day on which it begins.
+    private func chunk(_ stream: String, at time: Int64, of id: String, on day: Day) throws
+        -> (SoundChunk, Day)?
+    {
+        let chunk = try SoundDay(path(stream, day, id)).chunk(at: time, of: day)
+        if let chunk, chunk.start <= time { return (chunk, day) }
+        // One that began before midnight may have the day's first seconds.
+        let date = WallTime(milliseconds: day.start - 1).rfc3339.prefix(10)
+        if let before = Day(String(date)),
+            let last = try SoundDay(path(stream, before, id)).chunk(at: time, of: before),
+            last.end > time
+        {
+            return (last, before)
+        }
+        return chunk.map { ($0, day) }
     }
 
     private func page(_ day: Day, of id: String, at now: Int64) throws -> DayPage {

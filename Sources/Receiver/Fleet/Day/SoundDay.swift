@@ -66,7 +66,7 @@ struct SoundDay {
 
     /// Returns the chunks that begin in an hour of the day.
     func chunks(in hour: Int, of day: Day) -> [SoundChunk] {
-        let start = day.start + Int64(hour) * 3_600_000
+        let start = day.start(ofHour: hour)
         return chunks.filter { $0.start >= start && $0.start < start + 3_600_000 }
     }
 

@@ -12,21 +12,16 @@ extension HTML {
             for hour in 0..<24 {
                 let count = Int64(sound.chunks(in: hour, of: day).count)
                 guard count > 0 else { continue }
-                let name = hour < 10 ? "0\(hour)" : "\(hour)"
                 html.raw("<li>")
-                html.element("a", [("href", "\(path)/\(name)")]) { $0.hour(hour, day) }
+                html.element("a", [("href", "\(path)/\(hour < 10 ? "0" : "")\(hour)")]) {
+                    $0.time(day.start(ofHour: hour))
+                }
                 html.text(" ")
                 let chunks = Words.count(count, "chunk", "chunks")
                 html.element("span", [("class", "soft")], chunks)
                 html.raw("</li>")
             }
         }
-    }
-
-    /// Adds an hour of a day; the page's script shows when it begins in the viewer's time zone.
-    mutating func hour(_ hour: Int, _ day: Day) {
-        let start = WallTime(milliseconds: day.start + Int64(hour) * 3_600_000)
-        element("time", [("datetime", start.rfc3339)], hour < 10 ? "0\(hour) h" : "\(hour) h")
     }
 
     /// Adds the level over the day; the page's script draws it.
@@ -72,10 +67,13 @@ struct SoundPage {
     let now: Int64
 
     func html() -> HTML {
-        let title = "\(names.title(device)), \(day.name) \(hour) h – Waypost fleet"
+        let start = day.start(ofHour: hour)
+        let title = "\(names.title(device)), \(Words.minute(start)) UTC – Waypost fleet"
         return .page(title, now: now, loads: [.script("/spectrogram.js"), .script("/sound.js")]) {
             html in
-            html.heading(device, day, label: names.label(device)) { $0.hour(hour, day) }
+            html.heading(device, day, label: names.label(device)) {
+                $0.time(start)
+            }
             html.raw(#"<div id="hour" class="hour screen" hidden></div>"#)
             html.raw(
                 """
@@ -117,7 +115,7 @@ struct SoundPage {
             let level = chunk.level.map { "\(Words.decimal($0, 1)) dBFS" } ?? ""
             html.element("td", [("data-label", "Level")], level)
             html.element("td") { html in
-                let name = "Sound of \(Words.second(chunk.start))"
+                let name = "Sound of \(Words.second(chunk.start)) UTC"
                 let player: [HTML.Attribute] = [
                     ("controls", ""), ("preload", "none"), ("src", address), ("aria-label", name),
                 ]

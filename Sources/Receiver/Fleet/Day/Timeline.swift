@@ -27,10 +27,7 @@ struct Timeline {
         legend(&html)
         html.raw(#"<table class="timeline"><thead><tr><th scope="col">Stream</th><th scope="col">"#)
         html.element("span", [("class", "hours")]) { html in
-            for hour in stride(from: Int64(0), through: 24, by: 6) {
-                let time = WallTime(milliseconds: day.start + hour * 3_600_000)
-                html.element("time", [("datetime", time.rfc3339)], "\(hour) h")
-            }
+            for hour in stride(from: 0, through: 24, by: 6) { html.time(day.start(ofHour: hour)) }
         }
         html.raw("</th></tr></thead><tbody>")
         let named = Dictionary(grouping: streams.keys.sorted(), by: StreamTitle.of)

@@ -120,7 +120,7 @@ struct DevicePage {
     private func dayList(_ html: inout HTML) {
         let tomorrow = WallTime(milliseconds: now + Day.milliseconds).rfc3339.prefix(10)
         let ahead = days.filter { $0.name > tomorrow }
-        list(&html, "Days", days.dropFirst(ahead.count).prefix(Self.mostDays))
+        list(&html, "Days (UTC)", days.dropFirst(ahead.count).prefix(Self.mostDays))
         list(&html, "Days ahead of this server's clock", ahead.suffix(Self.mostDaysAhead))
     }
 

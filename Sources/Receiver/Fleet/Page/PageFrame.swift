@@ -163,15 +163,14 @@ extension HTML {
     ) {
         element("h1") { html in
             html.element("a", [("href", "/device/\(device)")], label ?? device)
-            html.text(", ")
+            // A day is one of UTC also where the times beside it are local.
+            html.text(", UTC day ")
             if let part {
-                html.element("a", [("href", "/device/\(device)/\(day.name)")]) {
-                    $0.element("time", day.name)
-                }
+                html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
                 html.text(", ")
                 part(&html)
             } else {
-                html.element("time", day.name)
+                html.text(day.name)
             }
             guard label != nil else { return }
             html.text(" ")

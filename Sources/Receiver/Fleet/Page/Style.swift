@@ -89,6 +89,9 @@ enum Style {
         .timeline td, .timeline thead th:last-child { border: 0; padding: .2rem 0; width: 99%; }
         .timeline thead th { font-size: .85rem; }
         .hours { display: flex; justify-content: space-between; }
+        .hours time { width: 11ch; white-space: normal; text-align: center; }
+        .hours time:first-child { text-align: left; }
+        .hours time:last-child { text-align: right; }
         .strip { display: block; width: 100%; height: 1.3rem; background: var(--card); border: 1px solid var(--line); }
         .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); gap: .75rem 1.5rem; }
         figure { margin: 0; min-width: 0; }
@@ -174,7 +177,7 @@ enum Style {
           .fold .playing th, .fold tr:target th { padding-left: .6rem; }
           header form { order: 1; } header .time, header [role=status] { order: 2; }
           .facts { grid-template-columns: 1fr 1fr; gap: .75rem 1rem; padding: .75rem; font-size: .9rem; }
-          .axes .times span:nth-child(even) { display: none; }
+          .axes .times span:nth-child(even), .hours time:nth-child(even) { display: none; }
           .axes.spectrum label { height: 8rem; }
           .timeline, .timeline thead, .timeline tbody, .timeline tr { display: block; }
           .timeline th, .timeline td { display: block; width: auto; white-space: normal; }

@@ -19,7 +19,6 @@ enum LiveScript {
               const whole = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}.`
                 + String(at.getMilliseconds()).padStart(3, "0");
               if (utc.endsWith(" UTC")) time.textContent = `${whole.slice(0, utc.length - 4)} ${zone(at)}`;
-              else if (utc.endsWith(" h")) time.textContent = clock.slice(0, 5);
               else time.textContent = whole.slice(0, utc.length);
             }
             for (const head of page.querySelectorAll("th"))

@@ -7,7 +7,10 @@ enum MapScript {
           if (!window.L) return;
           const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
           const two = value => String(value).padStart(2, "0");
-          const time = ms => { const at = new Date(ms); return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`; };
+          const time = ms => {
+            const at = new Date(ms);
+            return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+          };
           // A day of one fix per second has nine pages.
           const pages = 10;
 
