@@ -2,6 +2,8 @@
 
 The packages are small ones with our control fields, made here; apt, gpg and git are the real ones.
 """
+import datetime
+import email.utils
 import functools
 import hashlib
 import http.server
@@ -314,6 +316,32 @@ class TwoStepTests(Clone):
         self.assertFalse((made / "commit").exists())
         run("gpg", "--verify", made / "SHA256SUMS.asc", made / "SHA256SUMS", env=self.environment)
         run("gpg", "--verify", made / "apt/dists/trixie/InRelease", env=self.environment)
+
+    def test_renew_makesANewIndexOfTheSameFiles(self):
+        self.sign()
+        published, made = self.folder / "published", self.clone / "release" / NEW
+        # As a release's page has them: the files beside the folders.
+        published.mkdir()
+        for path in filter(pathlib.Path.is_file, made.iterdir()):
+            shutil.copy(path, published)
+        first = (made / "apt/dists/trixie/Release").read_text()
+        self.assertRegex(first, "Valid-Until: ")
+        shutil.rmtree(made)
+        renew = ("--renew", published, "--previous", self.old.parent, "--url", "http://127.0.0.1:1")
+        self.release(*renew)
+        again = (made / "apt/dists/trixie/Release").read_text()
+        until = email.utils.parsedate_to_datetime(again.split("Valid-Until: ")[1].split("\n")[0])
+        self.assertAlmostEqual((until - datetime.datetime.now(datetime.timezone.utc)).days, 89, delta=1)
+        self.assertEqual({path.name for path in made.rglob("*.deb")}, {f"waypost_{OLD}_amd64.deb", f"waypost_{NEW}_amd64.deb"})
+        for path in filter(pathlib.Path.is_file, published.iterdir()):
+            if not path.name.startswith("SHA256SUMS"):
+                self.assertEqual((made / path.name).read_bytes(), path.read_bytes(), path.name)
+        run("gpg", "--verify", made / "apt/dists/trixie/InRelease", env=self.environment)
+        run("gpg", "--verify", made / "SHA256SUMS.asc", made / "SHA256SUMS", env=self.environment)
+        shutil.rmtree(made)
+        with open(published / f"waypost_{NEW}_amd64.deb", "ab") as file:
+            file.write(b"x")
+        self.assertIn("is not the file in", self.refused(*renew))
 
     def test_changedFile(self):
         with open(self.unsigned / f"waypost_{NEW}_amd64.deb", "ab") as file:
