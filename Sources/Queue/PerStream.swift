@@ -19,7 +19,8 @@ struct PerStream<Value> {
 
     /// User streams follow the built-in ones.
     private static func place(_ stream: Stream) -> Int {
-        stream.number < Stream.firstOfUser ? stream.number : stream.number - Stream.firstOfUser + 16
+        guard stream.number >= Stream.firstOfUser else { return stream.number }
+        return stream.number - Stream.firstOfUser + Stream.builtInEnd
     }
 }
 

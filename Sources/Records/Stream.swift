@@ -5,6 +5,8 @@
 /// Each built-in stream is declared in its record's file, as `Stream.location` is.
 package struct Stream: Sendable, Hashable, CustomStringConvertible {
     /// Built-in streams have numbers below this one.
+    package static let builtInEnd = 16
+    /// Streams that users declare have this number or a higher one.
     package static let firstOfUser = 64
     /// The largest number that fits into a record's id.
     package static let last = 1023

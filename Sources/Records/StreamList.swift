@@ -13,6 +13,12 @@ package struct StreamList: Sendable {
     /// Adds other kinds before the large ones.
     package init(with more: [StreamKind] = []) {
         kinds = Self.builtIn.filter { !$0.isLarge } + more + Self.builtIn.filter(\.isLarge)
+        // Every test that has a queue comes here, so a number that is in use is found at once.
+        assert(
+            Set(streams).count == kinds.count
+                && Self.builtIn.allSatisfy { $0.stream.number < Stream.builtInEnd },
+            "two streams have one number, or a built-in stream has \(Stream.builtInEnd) or above"
+        )
     }
 
     package var streams: [Stream] { kinds.map(\.stream) }

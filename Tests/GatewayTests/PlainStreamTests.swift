@@ -15,19 +15,19 @@ import QueueSupport
 import Setup
 import Status
 
-/// The queue's part of a new source: this, and a line in the list of streams.
-private struct Tide: PlainRecord {
-    static let kind = StreamKind(
-        Stream(8, "tide"),
-        wire: "harbour_tide",
-        columns: [.number("level_mm", as: "level_m", decimals: 3), .text("gauge")]
-    )
-    var stamp: Stamp
-    var level: Double
-    var values: [ColumnValue] { [.number(level), .text("north")] }
-}
-
 @Suite struct PlainStreamTests {
+    @Test func example_isTheOneOfTheReadme() throws {
+        let example = try String(
+            contentsOfFile: Tree.path("Tests/GatewayTests/Tide.swift"),
+            encoding: .utf8
+        )
+        let readme = try String(
+            contentsOfFile: Tree.path("Sources/Records/README.md"),
+            encoding: .utf8
+        )
+        #expect(readme.contains("```swift\n\(example)```"))
+    }
+
     /// A server that stores accepted records.
     private final class Server: Destination {
         var verdict = Verdict.accepted
@@ -91,7 +91,9 @@ private struct Tide: PlainRecord {
 
         func add(_ levels: ClosedRange<Int>) throws {
             for level in levels {
-                queue.accept(Tide(stamp: clock.stamp(), level: Double(level) / 1000))
+                queue.accept(
+                    Tide(stamp: clock.stamp(), level: Double(level) / 1000, gauge: "north")
+                )
             }
             try queue.flushed()
         }
