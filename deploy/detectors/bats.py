@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the bat calls that BatDetect2 hears in a segment of `waypost listen`, one JSON object each.
 
-Needs the PyPI package batdetect2; see deploy/docs/detectors.md. The environment has the segment
+Needs the PyPI package batdetect2, whose name no script beside it may have; see deploy/docs/detectors.md. The environment has the segment
 (WAYPOST_FILE); the first argument is the lowest probability that is printed, 0.3 without one.
 """
 import contextlib
