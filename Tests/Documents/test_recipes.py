@@ -182,6 +182,16 @@ class SyntaxTests(unittest.TestCase):
                         self.assertNotEqual(name.partition(".")[0], script.stem)
                         self.assertTrue(name.partition(".")[0] not in beside or script.parent.name != "detectors", name)
 
+    def test_container_hasTheLibrariesOfThePage_andTheCommandsOfTheDocument(self):
+        libraries = set(re.findall(r"libjs-\w+", (TOP / "deploy/debian/control").read_text()))
+        self.assertTrue(libraries)
+        self.assertLessEqual(libraries, set(re.findall(r"libjs-\w+", (TOP / "deploy/container/Dockerfile").read_text())))
+        page = (TOP / "deploy/docs/server.md").read_text()
+        told = re.findall(r"^#   (.+)$", (TOP / "deploy/container/compose.yaml").read_text(), re.MULTILINE)
+        self.assertTrue(told)
+        for command in told:
+            self.assertIn(f"\n{command}\n", page)
+
     def test_detectors_areWhereTheirRecipeSays(self):
         """The package puts them there; the recipe copies and calls them by that name."""
         page = (TOP / "deploy/docs/detectors.md").read_text()
