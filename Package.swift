@@ -58,8 +58,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "AudioTags", "Upload", "HTTP", "MQTT", "Setup",
-        "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy",
-        "StatusBoard", "Configuration", "Host", "JSON", "Support", "SourceSupport", "FuzzSupport",
+        "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy", "Listen",
+        "Audio", "Schedule", "StatusBoard", "Configuration", "Host", "JSON", "Support",
+        "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
     let support = Target.target(

@@ -8,7 +8,7 @@ import Support
 
 extension FuzzTarget {
     /// All fuzz targets of the server.
-    static let receiver = ReceiverTargets.all
+    static let receiver = ReceiverTargets.all + RouteTargets.all + RecordTargets.all
 }
 
 private enum ReceiverTargets {
