@@ -426,6 +426,7 @@ let package = Package(
             "Live",
             [
                 "Live", "MQTT", "HTTP", "Configuration", "Records", "JSON", "Host", "StatusBoard",
+                "Beacons", "SourceSupport",
             ]
         ),
         tests(

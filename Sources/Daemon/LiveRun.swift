@@ -14,6 +14,8 @@ struct LiveSlice: Sendable, Equatable {
     var live: LiveSettings
     var broker: BrokerSettings
     var endpoint: Endpoint
+    /// An allow list names the beacons that are collected.
+    var isFiltered: Bool
 
     /// nil if nothing is published.
     init?(_ configuration: Configuration) {
@@ -21,6 +23,7 @@ struct LiveSlice: Sendable, Equatable {
             return nil
         }
         (live, broker, self.endpoint) = (configuration.live, configuration.mqtt, endpoint)
+        isFiltered = !configuration.beacons.allow.isEmpty
     }
 }
 
@@ -39,6 +42,7 @@ final class LiveRun: Sendable {
             at: slice.endpoint,
             environment: context.environment,
             device: LiveDevice(id: context.deviceID, version: context.version),
+            isFiltered: slice.isFiltered,
             clock: clock,
             date: { stamp in
                 guard let right = queue.rightTime(at: stamp) else { return (stamp.wall, .unsynced) }

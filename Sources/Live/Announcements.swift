@@ -11,10 +11,6 @@ struct Announcements: Sendable {
     static let burst = 10
     /// The shortest time between two of one device: Home Assistant takes a while for one.
     static let pause = Duration.seconds(10)
-    /// Seconds without a message after which Home Assistant calls a value unknown.
-    private static let expiry: Int64 = 900
-    /// The same for sensors that sleep for long.
-    private static let longExpiry: Int64 = 3600
 
     private struct Beacon: Sendable {
         var identity: BeaconIdentity
@@ -56,7 +52,7 @@ struct Announcements: Sendable {
     }
 
     private mutating func saw(_ key: LiveBeaconKey, _ beacon: LiveBeacon) -> Bool {
-        guard key.isLasting else { return false }
+        guard key.isLasting, beacon.isEstablished || beacons[key] != nil else { return false }
         if beacons[key] == nil, beacons.count >= LiveValues.beaconLimit {
             // Those that are still heard come again.
             beacons.removeAll()
@@ -115,16 +111,14 @@ struct Announcements: Sendable {
     }
 
     private func text(_ key: LiveBeaconKey, _ beacon: Beacon) -> (topic: String, text: [UInt8]) {
-        let model = BeaconModel(key, beacon.identity)
+        let quantities = Set(beacon.readings.map(\.quantity))
+        let model = BeaconModel(key, beacon.identity, quantities)
         let identifier = "\(device.identifier)_\(key.topicLevel)"
         let topic = format.beacon(key)
-        let expiry = max(
-            beacon.identity.kind == .bthome ? Self.longExpiry : Self.expiry,
-            3 * settings.interval.milliseconds / 1000
-        )
+        let expiry = beacon.identity.kind.expiry(settings.interval).milliseconds / 1000
         let text = HomeAssistantDevice.text(
             identifier,
-            name: model.name,
+            name: device.name(of: model.name),
             make: model.brand == "GENERIC" ? nil : model.brand,
             model: model.model,
             of: device,
@@ -139,7 +133,8 @@ struct Announcements: Sendable {
                 unit: "dBm",
                 stateClass: "measurement",
                 expiry: expiry,
-                isDiagnostic: true
+                isDiagnostic: true,
+                isEnabled: false
             )
             for key in beacon.readings { $0.quantity(key, topic: topic, expiry: expiry) }
         }

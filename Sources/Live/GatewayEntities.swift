@@ -84,8 +84,9 @@ struct GatewayEntities: Sendable {
         ) {
             $0.key("ops")
             $0.array { for state in ["healthy", "degraded", "critical"] { $0.value(state) } }
-            // Its attributes: the reasons, and everything else.
             $0.field("json_attr_t", topic)
+            // The whole record would be new attributes each minute.
+            $0.field("json_attr_tpl", "{{ {'reasons': value_json.reasons} | tojson }}")
         }
         for (member, label) in [("pending", "Pending records"), ("lost_24h", "Lost in 24 h")] {
             device.sensor(

@@ -15,8 +15,12 @@ package struct LiveDevice: Sendable, Equatable {
     /// Identifies it in Home Assistant, also across restarts.
     var identifier: String { "waypost_\(id)" }
 
-    /// The name of the device: its id, cut short if that is a UUID.
-    var name: String { "Waypost \(id.utf8.count == 36 ? String(id.prefix(8)) : id)" }
+    /// The device's id, cut short if that is a UUID.
+    private var shortID: String { id.utf8.count == 36 ? String(id.prefix(8)) : id }
+    var name: String { "Waypost \(shortID)" }
+
+    /// Returns the name of a beacon as this gateway hears it: others may hear it, too.
+    func name(of beacon: String) -> String { "\(beacon) (\(shortID))" }
 }
 
 /// Writes one device with all its entities as one retained message (Home Assistant 2024.11).
@@ -86,6 +90,7 @@ struct HomeAssistantDevice {
         _ name: String,
         label: String?,
         isDiagnostic: Bool,
+        isEnabled: Bool = true,
         isAlwaysAvailable: Bool = false,
         _ fields: (inout JSONWriter) -> Void
     ) {
@@ -96,6 +101,8 @@ struct HomeAssistantDevice {
             json.field("uniq_id", id)
             if let label { json.field("name", label) }
             if isDiagnostic { json.field("ent_cat", "diagnostic") }
+            // A person can enable it; else each message would be a row in the history.
+            if !isEnabled { json.field("en", false) }
             if !isAlwaysAvailable { json.field("avty_t", presence) }
             fields(&json)
         }
@@ -112,9 +119,16 @@ struct HomeAssistantDevice {
         stateClass: String? = nil,
         expiry: Int64? = nil,
         isDiagnostic: Bool = false,
+        isEnabled: Bool = true,
         _ more: (inout JSONWriter) -> Void = { _ in }
     ) {
-        entity("sensor", name, label: label, isDiagnostic: isDiagnostic) {
+        entity(
+            "sensor",
+            name,
+            label: label,
+            isDiagnostic: isDiagnostic,
+            isEnabled: isEnabled
+        ) {
             $0.field("stat_t", topic)
             $0.field("val_tpl", template)
             if let deviceClass { $0.field("dev_cla", deviceClass) }
@@ -132,6 +146,7 @@ struct HomeAssistantDevice {
         topic: String,
         deviceClass: String?,
         isInverted: Bool = false,
+        expiry: Int64? = nil,
         isDiagnostic: Bool = false
     ) {
         let (on, off) = isInverted ? ("OFF", "ON") : ("ON", "OFF")
@@ -140,9 +155,11 @@ struct HomeAssistantDevice {
             let value = "value_json.\(member)"
             $0.field(
                 "val_tpl",
-                "{% if \(value) is defined %}{{ '\(on)' if \(value) else '\(off)' }}{% endif %}"
+                "{% if \(value) is defined %}{{ none if \(value) is none else "
+                    + "'\(on)' if \(value) else '\(off)' }}{% endif %}"
             )
             if let deviceClass { $0.field("dev_cla", deviceClass) }
+            if let expiry { $0.field("exp_aft", expiry) }
         }
     }
 
@@ -162,7 +179,8 @@ struct HomeAssistantDevice {
                 unit: unit,
                 stateClass: stateClass,
                 expiry: expiry,
-                isDiagnostic: quantity.isDiagnostic
+                isDiagnostic: quantity.isDiagnostic,
+                isEnabled: quantity.isEnabled
             )
         case .binary(let deviceClass, let isInverted):
             binarySensor(
@@ -171,6 +189,7 @@ struct HomeAssistantDevice {
                 topic: topic,
                 deviceClass: deviceClass,
                 isInverted: isInverted,
+                expiry: expiry,
                 isDiagnostic: quantity.isDiagnostic
             )
         case .text:
@@ -179,6 +198,7 @@ struct HomeAssistantDevice {
                 label: quantity.label(key.ordinal),
                 topic: topic,
                 template: "{{ \(value) if \(value) is defined else this.state }}",
+                expiry: expiry,
                 isDiagnostic: true
             )
         case .event(let events):

@@ -49,72 +49,169 @@ package struct LiveReadingKey: Hashable, Sendable {
     package var ordinal: UInt8
 }
 
-/// The newest values of one beacon since its last message.
+/// A reading with its key; nil: the sensor no longer measures it.
+package typealias LiveReading = (key: LiveReadingKey, reading: Reading?)
+
+/// The newest values of one beacon, and those of them that are not published yet.
 package struct LiveBeacon: Sendable {
     /// More quantities of one beacon are not published.
     static let readingLimit = 24
+    /// Changes that wait; the oldest of more is dropped.
+    static let changeLimit = 16
+    /// More sightings say nothing more about how often a beacon is heard.
+    private static let sightingLimit = 8
 
-    package var identity: BeaconIdentity
-    package var rssi: Int?
-    /// When it was last heard.
-    package var stamp: Stamp
-    package private(set) var readings: [(key: LiveReadingKey, reading: Reading)] = []
-    /// Those of the last message that had any, without its events.
-    private var last: [(key: LiveReadingKey, reading: Reading)] = []
-    /// Undecoded payload, if there is any.
-    package private(set) var data: [UInt8] = []
-    /// When the oldest value in it was heard; nil if there is nothing to send.
-    var pendingSince: BootInstant?
-    /// When its last message was taken.
-    var sent: BootInstant?
-
-    package init(_ sighting: Sighting) {
-        (identity, rssi, stamp) = (sighting.identity, sighting.rssi, sighting.stamp)
-        add(sighting)
+    private struct Value: Sendable {
+        var key: LiveReadingKey
+        var reading: Reading
+        var measured: BootInstant
+        var isPending = true
     }
 
-    /// Adds a sighting: the newest value of each quantity stays.
-    mutating func add(_ sighting: Sighting) {
+    package private(set) var identity: BeaconIdentity
+    package private(set) var rssi: Int?
+    /// When it was last heard.
+    package private(set) var stamp: Stamp
+    /// The readings of a message that was taken.
+    package private(set) var readings: [LiveReading] = []
+    /// Undecoded payload, if there is any.
+    package private(set) var data: [UInt8] = []
+    /// The newest reading of each quantity, except for events.
+    private var values: [Value] = []
+    /// The events and changed flags of one sighting each, oldest first.
+    ///
+    /// Each gets a message of its own, at once: a newer one does not replace it.
+    private var changes: [[LiveReading]] = []
+    /// When the oldest value that is not published was heard; nil if there is none.
+    private(set) var pendingSince: BootInstant?
+    /// When its last message was taken.
+    var sent: BootInstant?
+    /// Up to `sightingLimit`, and when the last two were.
+    private var sightings = 0
+    private var recent: [BootInstant] = []
+    /// It was heard often enough to become a device in Home Assistant.
+    private(set) var isEstablished: Bool
+
+    /// `isEstablished`: a filter names it.
+    init(_ sighting: Sighting, isEstablished: Bool = false) {
+        (identity, rssi, stamp) = (sighting.identity, sighting.rssi, sighting.stamp)
+        self.isEstablished = isEstablished
+        _ = add(sighting)
+    }
+
+    /// The quantities that it has reported so far, except for events.
+    var quantities: Set<Quantity> { Set(values.map(\.key.quantity)) }
+
+    // MARK: In
+
+    /// Adds a sighting; returns how many changes were dropped because too many wait.
+    mutating func add(_ sighting: Sighting) -> Int {
+        count(sighting.stamp.boot)
         (identity, rssi, stamp) = (sighting.identity, sighting.rssi, sighting.stamp)
         data = sighting.data
         pendingSince = pendingSince ?? sighting.stamp.boot
-        guard !sighting.telemetry.isEmpty else { return }
         let new = sighting.telemetry.readings
-        for (place, reading) in new.enumerated() {
-            let before = new[..<place].count { $0.quantity == reading.quantity }
-            let key = LiveReadingKey(
-                quantity: reading.quantity,
-                ordinal: UInt8(clamping: before)
-            )
-            if let known = readings.firstIndex(where: { $0.key == key }) {
-                readings[known].reading = reading
-            } else if readings.count < Self.readingLimit {
-                readings.append((key, reading))
-            }
+        var change: [LiveReading] = []
+        for (index, reading) in new.enumerated() {
+            let before = new[..<index].count { $0.quantity == reading.quantity }
+            let ordinal = UInt8(clamping: before)
+            let key = LiveReadingKey(quantity: reading.quantity, ordinal: ordinal)
+            if add(reading, key) { change.append((key, reading)) }
         }
+        guard !change.isEmpty else { return 0 }
+        changes.append(change)
+        guard changes.count > Self.changeLimit else { return 0 }
+        changes.removeFirst()
+        return 1
     }
 
-    /// Takes the values of a message back, to be sent again.
+    /// Adds a reading; returns whether it has to be published at once, by itself.
+    private mutating func add(_ reading: Reading, _ key: LiveReadingKey) -> Bool {
+        let index = values.firstIndex { $0.key == key }
+        if case .event(let names) = key.quantity.form,
+            UInt8(exactly: reading.scaled).flatMap({ names[$0] }) != "none"
+        {
+            if let index { values.remove(at: index) }
+            return true
+        }
+        var value = Value(key: key, reading: reading, measured: stamp.boot)
+        guard let index else {
+            if values.count < Self.readingLimit { values.append(value) }
+            return false
+        }
+        let isChange = key.quantity.form == .flag && values[index].reading != reading
+        value.isPending = !isChange
+        values[index] = value
+        return isChange
+    }
+
+    /// Established by three sightings within a minute; one that sleeps for long by its eighth.
+    private mutating func count(_ now: BootInstant) {
+        sightings = min(sightings + 1, Self.sightingLimit)
+        let isOften = recent.count == 2 && now - recent[0] <= .seconds(60)
+        if isOften || sightings == Self.sightingLimit { isEstablished = true }
+        recent = recent.suffix(1) + [now]
+    }
+
+    /// How often it is heard: its sightings, halved for each five minutes of silence.
+    func weight(at now: BootInstant) -> Int {
+        sightings >> max(0, Int((now - stamp.boot) / .seconds(300)))
+    }
+
+    // MARK: Out
+
+    /// When its next message is due; nil if there is nothing to publish.
+    func due(_ interval: Duration, at now: BootInstant) -> BootInstant? {
+        guard pendingSince != nil else { return nil }
+        return changes.isEmpty ? sent.map { max(now, $0 + interval) } ?? now : now
+    }
+
+    /// Returns its messages; values that were not measured for `expiry` are nil in them.
+    mutating func take(at now: BootInstant, expiry: Duration) -> [Self] {
+        let own = values.lazy.filter { $0.isPending || now - $0.measured >= expiry }
+            .map { (key: $0.key, reading: now - $0.measured >= expiry ? nil : $0.reading) }
+        let first = changes.first ?? []
+        var messages = [self]
+        messages[0].readings =
+            own.filter { value in !first.contains { $0.key == value.key } } + first
+        for change in changes.dropFirst() {
+            var message = self
+            (message.readings, message.data) = (change, [])
+            messages.append(message)
+        }
+        clear()
+        sent = now
+        return messages
+    }
+
+    /// Makes the values of its last message due again, except for events.
     mutating func restore(_ message: Self) {
-        readings = message.states
+        for index in values.indices
+        where message.readings.contains(where: { $0.key == values[index].key }) {
+            values[index].isPending = true
+        }
         (data, pendingSince) = (message.data, sent)
     }
 
-    /// Adds the last values again, for a reader that has missed them.
+    /// Makes the last values due again, for a reader that has missed them.
     mutating func renew(at now: BootInstant) {
-        let missing = last.filter { value in !readings.contains { $0.key == value.key } }
-        readings += missing.prefix(max(0, Self.readingLimit - readings.count))
+        for index in values.indices { values[index].isPending = true }
         pendingSince = pendingSince ?? now
     }
 
-    /// Forgets the values that were sent or are too old, except for `renew`.
-    mutating func clear() {
-        if !readings.isEmpty { last = states }
-        (readings, data, pendingSince) = ([], [], nil)
+    /// Forgets what waits, except for `renew`; returns how many messages that were.
+    @discardableResult mutating func clear() -> Int {
+        defer { (data, changes, pendingSince) = ([], [], nil) }
+        for index in values.indices { values[index].isPending = false }
+        return max(1, changes.count)
     }
+}
 
-    /// The readings without the events, which happen once.
-    private var states: [(key: LiveReadingKey, reading: Reading)] {
-        readings.filter { if case .event = $0.key.quantity.form { false } else { true } }
+extension BeaconKind {
+    /// How long a value counts without being measured again, at this interval between messages.
+    ///
+    /// Sensors with BTHome may sleep for long.
+    func expiry(_ interval: Duration) -> Duration {
+        max(.seconds(self == .bthome ? 3600 : 900), interval * 3)
     }
 }

@@ -83,7 +83,7 @@ package struct LiveFormat: Sendable {
 
     private func text(_ key: LiveBeaconKey, _ beacon: LiveBeacon) -> [UInt8] {
         let moment = date(beacon.stamp)
-        let model = BeaconModel(key, beacon.identity)
+        let model = BeaconModel(key, beacon.identity, beacon.quantities)
         var json = JSONWriter()
         json.object {
             $0.field("id", model.id)
@@ -109,9 +109,19 @@ package struct LiveFormat: Sendable {
         return "\(name)\(separator)\(Int(key.ordinal) + 1)"
     }
 
-    private static func write(_ key: LiveReadingKey, _ reading: Reading, to json: inout JSONWriter)
-    {
+    private static func write(
+        _ key: LiveReadingKey,
+        _ reading: Reading?,
+        to json: inout JSONWriter
+    ) {
         let (quantity, name) = (LiveQuantity(key.quantity), member(key))
+        let inFahrenheit = name.replacing(text: "tempc", with: "tempf")
+        guard let reading else {
+            // Written as null.
+            json.field(name, Double.nan)
+            if key.quantity == .temperature { json.field(inFahrenheit, Double.nan) }
+            return
+        }
         switch key.quantity.form {
         case .number:
             let value = quantity.scaled(reading.scaled)
@@ -120,7 +130,6 @@ package struct LiveFormat: Sendable {
             guard key.quantity == .temperature else { return }
             let fahrenheit = (Double(value) * 1.8).rounded(.toNearestOrAwayFromZero)
             guard abs(fahrenheit) < 9e15 else { return }
-            let inFahrenheit = name.replacing(text: "tempc", with: "tempf")
             json.field(inFahrenheit, scaled: Int64(fahrenheit) + 3200, decimals: 2)
         case .flag: json.field(name, reading.scaled != 0)
         case .event(let names):
@@ -142,10 +151,11 @@ struct BeaconModel: Sendable {
     var model: String
     var modelID: String?
 
-    init(_ key: LiveBeaconKey, _ identity: BeaconIdentity) {
+    /// `quantities`: those that it has reported, by which the models of one make differ.
+    init(_ key: LiveBeaconKey, _ identity: BeaconIdentity, _ quantities: Set<Quantity>) {
         let make: (brand: String?, model: String, modelID: String?) =
             switch identity.kind {
-            case .ruuvi: ("Ruuvi", "RuuviTag", "RuuviTag_RAWv2")
+            case .ruuvi: Self.ruuvi(quantities)
             case .iBeacon: ("GENERIC", "iBeacon", "IBEACON")
             case .altBeacon: ("GENERIC", "AltBeacon", nil)
             case .eddystoneUID, .eddystoneURL, .eddystoneTLM, .eddystoneEID:
@@ -167,6 +177,17 @@ struct BeaconModel: Sendable {
                 identity.kind == .iBeacon && parts.count == 3
                 ? "\(word) \(parts[1])/\(parts[2])" : "\(word) \(text.suffix(8))"
         }
+    }
+
+    /// Returns the make and model of a Ruuvi; Theengs has no id for Ruuvi Air.
+    private static func ruuvi(_ known: Set<Quantity>) -> (String?, String, String?) {
+        if !known.isDisjoint(with: [.co2, .pm2_5, .vocIndex, .noxIndex, .isCalibrating]) {
+            return ("Ruuvi", "Ruuvi Air", nil)
+        }
+        if !known.isDisjoint(with: [.sequence, .movementCounter, .transmitPower]) {
+            return ("Ruuvi", "RuuviTag", "RuuviTag_RAWv2")
+        }
+        return ("Ruuvi", "RuuviTag", known.isEmpty ? nil : "RuuviTag_RAWv1")
     }
 
     /// Writes an iBeacon's parts as Theengs does, and the id of any other kind that has one.

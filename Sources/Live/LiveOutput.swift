@@ -32,7 +32,8 @@ package final class LiveOutput: Sendable {
 
     /// Nothing is connected before `run`.
     ///
-    /// `endpoint` is where `broker` listens. `rest` waits before the next attempt to connect, at most for the duration that it
+    /// `endpoint` is where `broker` listens. `isFiltered`: only beacons that a filter names are
+    /// collected, so each is announced at once. `rest` waits before the next attempt to connect, at most for the duration that it
     /// gets; a change of the network may end it.
     package init(
         _ settings: LiveSettings,
@@ -40,6 +41,7 @@ package final class LiveOutput: Sendable {
         at endpoint: Endpoint,
         environment: [String: String],
         device: LiveDevice,
+        isFiltered: Bool = false,
         clock: any HostClock,
         date: @escaping @Sendable (Stamp) -> Moment,
         rest: @escaping @Sendable (StopSignal, Duration) -> Void
@@ -48,7 +50,7 @@ package final class LiveOutput: Sendable {
         (self.environment, self.device, self.clock) = (environment, device, clock)
         self.rest = rest
         format = LiveFormat(topic: settings.topic(of: device.id), date: date)
-        tap = try LiveTap(interval: settings.interval)
+        tap = try LiveTap(interval: settings.interval, isFiltered: isFiltered)
         state = StateBox(OutputReport(peer: endpoint.server, since: clock.now()))
     }
 
@@ -95,7 +97,7 @@ package final class LiveOutput: Sendable {
             until: stop
         )
         var presence = Presence(echoBy: clock.now() + Self.echoLimit)
-        try connection.subscribe([format.presence, birthTopic], qos: 0)
+        try connection.subscribe(topics, qos: 0)
         announcements.announceAll()
         tap.open(at: clock.now())
         connected()
@@ -123,8 +125,12 @@ package final class LiveOutput: Sendable {
             let due = try send(&connection, &presence, &announcements)
             switch try connection.receive(until: due, waking: [tap.wakeup.descriptor]) {
             case .message(let message):
-                try flood.count(at: clock.now(), from: endpoint)
-                take(message, &presence, &announcements)
+                switch flood.count(at: clock.now()) {
+                case ...Flood.limit: take(message, &presence, &announcements)
+                case Flood.limit + 1: note(floods)
+                case Flood.endless...: throw floods
+                default: break
+                }
             case .subscribed(let refused, _) where !refused.isEmpty: note(isRefused(refused))
             case nil: tap.wakeup.clear()
             default: break
@@ -145,26 +151,36 @@ package final class LiveOutput: Sendable {
         }
     }
 
-    /// Counts the broker's messages: each costs a little work, and hardly any are expected.
+    /// Counts the broker's messages: hardly any are expected.
     private struct Flood {
-        private static let limit = 100
+        /// More per minute are ignored: publishing needs none of them, and anyone may send them.
+        static let limit = 100
+        /// With so many per minute reading them costs too much.
+        static let endless = 10_000
         private static let span = Duration.seconds(60)
-        var began: BootInstant
+        private var began: BootInstant
         private var messages = 0
 
         init(began: BootInstant) { self.began = began }
 
-        mutating func count(at now: BootInstant, from endpoint: Endpoint) throws(Failure) {
+        /// Returns the number of this message in its minute.
+        mutating func count(at now: BootInstant) -> Int {
             if now - began >= Self.span { (began, messages) = (now, 0) }
             messages += 1
-            guard messages > Self.limit else { return }
-            throw Failure(
-                "\(endpoint.server): sends more than \(Self.limit) messages per minute; check which "
-                    + "program publishes to the topics of mqtt.topic and mqtt.discovery_prefix",
-                code: .server
-            )
+            return messages
         }
     }
+
+    private var floods: Failure {
+        Failure(
+            "\(endpoint.server): sends more than \(Flood.limit) messages per minute, which are ignored; "
+                + "check which program publishes to \(topics.joined(separator: " and "))",
+            code: .server
+        )
+    }
+
+    /// The subscribed topics.
+    private var topics: [String] { [format.presence, birthTopic] }
 
     /// The topic on which Home Assistant says that it was started.
     private var birthTopic: String { "\(settings.discoveryPrefix)/status" }
@@ -236,6 +252,10 @@ package final class LiveOutput: Sendable {
     package var report: OutputReport {
         var report = state.value
         report.dropped = tap.dropped
+        if let full = tap.wasFull, clock.now() - full < .seconds(900) {
+            let other = report.lastError.flatMap { $0.at > full ? $0 : nil }
+            report.lastError = other ?? OutputReport.ErrorAt(failure: isFull, at: full)
+        }
         return report
     }
 
@@ -256,6 +276,14 @@ package final class LiveOutput: Sendable {
     private func note(_ failure: Failure) {
         let now = clock.now()
         state.update { $0.lastError = OutputReport.ErrorAt(failure: failure, at: now) }
+    }
+
+    /// Why beacons are missing.
+    private var isFull: Failure {
+        Failure(
+            "more than \(LiveValues.beaconLimit) beacons are heard, so those that are heard least often are not "
+                + "published; name the wanted ones in beacons.allow"
+        )
     }
 
     private var client: String { broker.username.map { "the user \($0)" } ?? "this client" }

@@ -23,6 +23,8 @@ struct LiveQuantity: Sendable {
     var label: String?
     /// Home Assistant lists it under "Diagnostic".
     var isDiagnostic = false
+    /// False for one that hardly anyone looks at; most of these change with each message.
+    var isEnabled = true
     /// The published number is the stored integer, times this, with `decimals`.
     var factor: Double?
     var decimals = 0
@@ -74,6 +76,13 @@ extension LiveQuantity {
         return quantity
     }
 
+    /// Diagnostic, and not enabled before a person does that.
+    fileprivate var disabled: Self {
+        var quantity = diagnostic
+        quantity.isEnabled = false
+        return quantity
+    }
+
     /// Returns a member's name as words: `voc_index` is "Voc index".
     static func words(_ member: String) -> String {
         let words = member.replacing(text: "_", with: " ")
@@ -115,11 +124,11 @@ extension LiveQuantity {
         case .accelerationX: acceleration("x")
         case .accelerationY: acceleration("y")
         case .accelerationZ: acceleration("z")
-        case .movementCounter: .sensor("mov", nil, nil, named: "Movements")
-        case .sequence: .sensor("seq", nil, nil, named: "Measurement number").diagnostic
-        case .packetID: .sensor("packet", nil, nil, named: "Packet number").diagnostic
+        case .movementCounter: .sensor("mov", nil, nil, named: "Movements").disabled
+        case .sequence: .sensor("seq", nil, nil, named: "Measurement number").disabled
+        case .packetID: .sensor("packet", nil, nil, named: "Packet number").disabled
         case .transmitPower:
-            .sensor("tx", "signal_strength", "dBm", named: "Transmit power").diagnostic
+            .sensor("tx", "signal_strength", "dBm", named: "Transmit power").disabled
         case .moisture: .sensor("moi", "moisture", "%")
         case .illuminance: .sensor("lux", "illuminance", "lx")
         case .co2: .sensor("co2", "carbon_dioxide", "ppm")
@@ -134,7 +143,7 @@ extension LiveQuantity {
 
     private static func acceleration(_ axis: String) -> Self {
         sensor("acc\(axis)", nil, "m/s²", named: "Acceleration \(axis)")
-            .scaled(by: gravity, decimals: 4)
+            .scaled(by: gravity, decimals: 4).disabled
     }
 
     /// The other numbers that Home Assistant has a device class or a unit for.
@@ -153,7 +162,7 @@ extension LiveQuantity {
         case .current: .sensor(key, "current", "A")
         case .distance: .sensor(key, "distance", "m")
         case .duration: .sensor(key, "duration", "s")
-        case .uptime: .sensor(key, "duration", "s", named: "Uptime").diagnostic
+        case .uptime: .sensor(key, "duration", "s", named: "Uptime").disabled
         case .speed: .sensor(key, "speed", "m/s")
         case .volume: .sensor(key, "volume", "L", "total_increasing")
         case .volumeStorage: .sensor(key, "volume_storage", "L")
@@ -166,7 +175,7 @@ extension LiveQuantity {
         case .direction: .sensor(key, nil, "°", named: "Direction")
         case .rotationalSpeed: .sensor(key, nil, "rpm", named: "Rotational speed")
         case .advertisementCount, .version, .settingsRevision, .deviceType, .channel:
-            .sensor(key, nil, nil).diagnostic
+            .sensor(key, nil, nil).disabled
         default: nil
         }
     }

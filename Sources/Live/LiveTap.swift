@@ -13,16 +13,18 @@ package enum LiveMessage: Sendable {
 
 /// A bounded state between the threads that accept records and the one that publishes them.
 ///
-/// `accept` never waits: a beacon's newer values replace older ones, and where there is no room the
-/// oldest or the new ones are dropped and counted. Without a connection nobody is woken.
+/// `accept` never waits: a beacon's newer values replace older ones, but not its events. Where there
+/// is no room the oldest or the new ones are dropped and counted. Without a connection nobody is
+/// woken.
 package final class LiveTap: Sendable {
     /// Signalled when something is due that the reader does not wait for already.
     package let wakeup: Wakeup
     private let content: Mutex<LiveValues>
 
-    package init(interval: Duration) throws {
+    /// `isFiltered`: every beacon was named by a filter, and is established at once.
+    package init(interval: Duration, isFiltered: Bool = false) throws {
         wakeup = try Wakeup()
-        content = Mutex(LiveValues(interval: interval))
+        content = Mutex(LiveValues(interval: interval, isFiltered: isFiltered))
     }
 
     private func change(_ body: (inout LiveValues) -> Bool) {
@@ -36,6 +38,9 @@ package final class LiveTap: Sendable {
 
     /// The number of messages that were dropped, including those that `drop` counted.
     package var dropped: Int { content.withLock { $0.dropped } }
+
+    /// When a beacon last found no room; nil if that did not happen yet.
+    var wasFull: BootInstant? { content.withLock { $0.wasFull } }
 
     /// Counts messages that were taken and not sent.
     package func drop(_ messages: Int) { content.withLock { $0.dropped += messages } }
@@ -74,10 +79,11 @@ struct LiveValues {
     static let recordBytes = 128 << 10
     /// Messages per `take`.
     static let batch = 64
-    /// A beacon that was not heard for this long gives its place to a new one.
+    /// The last values of a beacon that was not heard for this long are not renewed.
     private static let absence = Duration.seconds(900)
 
     private let interval: Duration
+    private let isFiltered: Bool
     private(set) var beacons: [LiveBeaconKey: LiveBeacon] = [:]
     private var fix: Fix?
     private var fixSent: BootInstant?
@@ -85,12 +91,13 @@ struct LiveValues {
     private var records: [UserRecord] = []
     private var bytes = 0
     var dropped = 0
+    private(set) var wasFull: BootInstant?
     var isOpen = false
     /// When the reader comes by itself; nil: only if it is woken.
     private var expected: BootInstant?
 
-    init(interval: Duration) {
-        self.interval = interval
+    init(interval: Duration, isFiltered: Bool = false) {
+        (self.interval, self.isFiltered) = (interval, isFiltered)
     }
 
     // MARK: In. Each returns whether the reader has to be woken.
@@ -99,20 +106,22 @@ struct LiveValues {
         let (key, now) = (LiveBeaconKey(sighting.identity), sighting.stamp.boot)
         if var known = beacons.removeValue(forKey: key) {
             // Without a reader, each interval that passes is a message less.
-            if let since = known.pendingSince, isLate(since, at: now) {
-                dropped += 1
-                known.clear()
-            }
-            known.add(sighting)
+            if let since = known.pendingSince, isLate(since, at: now) { dropped += known.clear() }
+            dropped += known.add(sighting)
             beacons[key] = known
-            return wakes(for: due(known.sent, now), at: now)
+            return known.due(interval, at: now).map { wakes(for: $0, at: now) } ?? false
         }
+        let isFull = beacons.count >= Self.beaconLimit
         guard makeRoom(at: now, for: key) else {
             dropped += 1
+            wasFull = now
             return false
         }
-        beacons[key] = LiveBeacon(sighting)
-        return wakes(for: now, at: now)
+        var beacon = LiveBeacon(sighting, isEstablished: isFiltered)
+        // Addresses that are heard once each cannot make a message each.
+        if isFull { beacon.sent = now }
+        beacons[key] = beacon
+        return beacon.due(interval, at: now).map { wakes(for: $0, at: now) } ?? false
     }
 
     mutating func add(_ fix: Fix) -> Bool {
@@ -141,18 +150,20 @@ struct LiveValues {
         return wakes(for: last.stamp.boot, at: last.stamp.boot)
     }
 
-    /// Gives the place of a beacon that went away, or whose address changes, to a new one.
+    /// Makes room for a new beacon: the least often heard one gives way, those whose address
+    /// changes first.
     private mutating func makeRoom(at now: BootInstant, for key: LiveBeaconKey) -> Bool {
         guard beacons.count >= Self.beaconLimit else { return true }
-        let oldest = beacons.min { left, right in
-            (left.key.isLasting ? 1 : 0, left.value.stamp.boot)
-                < (right.key.isLasting ? 1 : 0, right.value.stamp.boot)
+        func rank(_ key: LiveBeaconKey, _ beacon: LiveBeacon) -> (Int, Int, BootInstant) {
+            (key.isLasting ? 1 : 0, beacon.weight(at: now), beacon.stamp.boot)
         }
-        guard let oldest else { return true }
-        let isAway = now - oldest.value.stamp.boot >= Self.absence
-        guard isAway || !oldest.key.isLasting && key.isLasting else { return false }
-        if oldest.value.pendingSince != nil { dropped += 1 }
-        beacons[oldest.key] = nil
+        guard let least = beacons.min(by: { rank($0.key, $0.value) < rank($1.key, $1.value) })
+        else { return true }
+        let isWeaker = !least.key.isLasting && key.isLasting
+        let isSeldom = least.key.isLasting == key.isLasting && least.value.weight(at: now) <= 1
+        guard isWeaker || isSeldom else { return false }
+        if least.value.pendingSince != nil { (dropped, wasFull) = (dropped + 1, now) }
+        beacons[least.key] = nil
         return true
     }
 
@@ -180,10 +191,7 @@ struct LiveValues {
         let late = beacons.filter { _, beacon in
             beacon.pendingSince.map { isLate($0, at: now) } ?? false
         }
-        for key in late.keys {
-            beacons[key]?.clear()
-            dropped += 1
-        }
+        for key in late.keys { dropped += beacons[key]?.clear() ?? 0 }
         // Home Assistant would take what happened in an outage for something of now.
         let old = records.prefix { isLate($0.stamp.boot, at: now) }
         bytes -= old.reduce(0) { $0 + $1.members.count }
@@ -225,13 +233,12 @@ struct LiveValues {
     private mutating func takeBeacons(at now: BootInstant, into messages: inout [LiveMessage]) {
         let room = Self.batch - messages.count
         // Collected first: a change while the table is walked would copy it.
-        let ready = beacons.filter { _, beacon in
-            beacon.pendingSince != nil && due(beacon.sent, now) <= now
-        }
+        let ready = beacons.filter { $1.due(interval, at: now).map { $0 <= now } ?? false }
         for (key, beacon) in ready.prefix(room) {
-            messages.append(.beacon(key, beacon))
-            beacons[key]?.clear()
-            beacons[key]?.sent = now
+            let expiry = beacon.identity.kind.expiry(interval)
+            messages += (beacons[key]?.take(at: now, expiry: expiry) ?? []).map {
+                .beacon(key, $0)
+            }
         }
     }
 
@@ -239,8 +246,8 @@ struct LiveValues {
     private func next(after now: BootInstant) -> BootInstant? {
         if !records.isEmpty { return now }
         var next = fix.map { _ in due(fixSent, now) }
-        for beacon in beacons.values where beacon.pendingSince != nil {
-            let due = due(beacon.sent, now)
+        for beacon in beacons.values {
+            guard let due = beacon.due(interval, at: now) else { continue }
             next = next.map { min($0, due) } ?? due
         }
         guard let next, next > now else { return next }

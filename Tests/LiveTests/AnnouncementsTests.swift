@@ -16,10 +16,6 @@ import Testing
         )
     }
 
-    private func message(_ sighting: Sighting) -> LiveMessage {
-        .beacon(LiveBeaconKey(sighting.identity), LiveBeacon(sighting))
-    }
-
     /// The entities of a description by name.
     private func entities(_ text: [UInt8]) throws -> [String: JSONValue] {
         guard case .object(let device) = try JSONValue(text),
@@ -75,6 +71,30 @@ import Testing
         #expect(topics.count == 501)
     }
 
+    @Test func beaconThatWasHeardOnce_isNotAnnounced() {
+        var announcements = announcements()
+        let once = message(ruuvi(1, temperature: 1, at: 0), isEstablished: false)
+        #expect(announcements.saw(once) == false)
+        #expect(announcements.due(at: at(0)) == nil)
+    }
+
+    @Test func diagnosticEntities_startDisabled_andTheNameSaysWhoHears() throws {
+        var announcements = announcements()
+        var sighting = ruuvi(1, temperature: 1, at: 0)
+        for quantity in [Quantity.packetID, .movementCounter, .accelerationX, .sequence, .battery] {
+            sighting.telemetry.add(quantity, scaled: 1)
+        }
+        _ = announcements.saw(message(sighting))
+        let text = announcements.take(at: at(0))[0].text
+        let disabled = try entities(text).filter { _, entity in
+            guard case .object(let members) = entity else { return false }
+            return members["en"] == .flag(false)
+        }
+        #expect(Set(disabled.keys) == ["rssi", "packet", "mov", "accx", "seq"])
+        guard case .object(let device) = try JSONValue(text) else { return }
+        #expect(field(device["dev"], "name") == "Ruuvi 0001 (site.1)")
+    }
+
     @Test func addressThatChanges_isNotAnnounced() {
         var announcements = announcements()
         #expect(announcements.saw(message(phone(1, at: 0))) == false)
@@ -105,6 +125,8 @@ import Testing
         #expect(field(entities["connection"], "avty_t") == nil)
         #expect(field(entities["free_bytes"], "unit_of_meas") == "GB")
         #expect(entities["wifi_rssi_dbm"] == nil)
+        // Not the whole record: it is another one each minute.
+        #expect(field(entities["state"], "json_attr_tpl")?.contains("value_json.reasons") == true)
         // Only numbers, and only under names that are safe in a template.
         #expect(entities.keys.filter { $0.hasPrefix("weather") } == ["weather_pressure_pa"])
         #expect(field(entities["weather_pressure_pa"], "unit_of_meas") == "hPa")

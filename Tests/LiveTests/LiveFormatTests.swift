@@ -15,7 +15,10 @@ import Testing
         _ format: LiveFormat
     ) -> (topic: String, text: String, isKept: Bool) {
         let key = LiveBeaconKey(sighting.identity)
-        let message = format.message(.beacon(key, LiveBeacon(sighting)))
+        var beacon = LiveBeacon(sighting)
+        let expiry = Duration.seconds(900)
+        let taken = beacon.take(at: sighting.stamp.boot, expiry: expiry)[0]
+        let message = format.message(.beacon(key, taken))
         return (message.topic, String(decoding: message.text, as: UTF8.self), message.isKept)
     }
 

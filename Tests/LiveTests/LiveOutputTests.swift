@@ -65,7 +65,7 @@ struct LiveOutputTests {
         defer { broker.kill() }
         let output = try run("mqtt://127.0.0.1:\(broker.port)")
         let first = try MQTTListener(broker)
-        output.output.tap.accept(sighting(at: SystemClock().stamp()))
+        for _ in 0..<3 { output.output.tap.accept(sighting(at: SystemClock().stamp())) }
         let config = "homeassistant/device/waypost_site-1_C60011220001/config"
         try first.wait(for: "\(config) {")
         // Killed: it stores nothing of what it was to keep.
@@ -104,14 +104,37 @@ struct LiveOutputTests {
         #expect(output.stop())
     }
 
-    @Test func brokerThatFloods_isLeftAlone() throws {
+    /// Anybody who may publish there could end the live output.
+    @Test func floodOfMessages_isReported_andCostsNoConnection() throws {
         let broker = try Mosquitto()
         defer { broker.kill() }
         let output = try run("mqtt://127.0.0.1:\(broker.port)")
         try waitUntil("a connection") { output.output.report.state == .connected }
         let first = output.output.report.since
+        let listener = try MQTTListener(broker)
+        try listener.wait(for: "home/site-1/LWT online")
         try broker.publish("homeassistant/status", (0..<500).map { "message \($0)" })
-        try waitUntil("the end of the connection") { output.output.report.since > first }
+        try waitUntil("the reason") {
+            output.output.report.lastError?.failure.message.contains("homeassistant/status") == true
+        }
+        output.output.tap.accept(sighting(at: SystemClock().stamp()))
+        try listener.wait(for: "home/site-1/BTtoMQTT/C60011220001 {")
+        #expect(output.output.report.since == first)
+        #expect(output.stop())
+    }
+
+    @Test func moreBeaconsThanAreFollowed_areReported() throws {
+        let broker = try Mosquitto()
+        defer { broker.kill() }
+        let output = try run("mqtt://127.0.0.1:\(broker.port)")
+        try waitUntil("a connection") { output.output.report.state == .connected }
+        for number in 0..<2 * (LiveValues.beaconLimit + 1) {
+            var sighting = ruuvi(number / 2, at: 0)
+            sighting.stamp = SystemClock().stamp()
+            output.output.tap.accept(sighting)
+        }
+        let message = try #require(output.output.report.lastError?.failure.message)
+        #expect(message.contains("more than 512 beacons") && message.contains("beacons.allow"))
         #expect(output.stop())
     }
 

@@ -31,7 +31,7 @@ import Testing
 
         taken = values.take(at: at(10))
         let sent = taken.messages.compactMap(beacon)
-        #expect(sent.first?.readings.map(\.reading.scaled) == [2200, 5000])
+        #expect(sent.first?.readings.map(\.reading?.scaled) == [2200, 5000])
         #expect(sent.first?.stamp.boot == at(3))
         #expect(values.dropped == 0)
     }
@@ -51,14 +51,84 @@ import Testing
     @Test func beaconsAreBounded_andThoseThatAreHeardStay() {
         var values = LiveValues(interval: interval)
         for number in 0..<LiveValues.beaconLimit { _ = values.add(ruuvi(number, at: 0)) }
-        _ = values.add(ruuvi(9999, at: 1))
+        for number in 0..<LiveValues.beaconLimit { _ = values.add(ruuvi(number, at: 1)) }
+        _ = values.take(at: at(2))
+        #expect(values.wasFull == nil)
+        _ = values.add(ruuvi(9999, at: 2))
         #expect(values.dropped == 1)
+        #expect(values.wasFull == at(2))
         _ = values.add(ruuvi(3, temperature: 1, at: 2))
         #expect(values.beacons.count == LiveValues.beaconLimit)
-        // Those that were not heard for 15 minutes give their places to new ones.
+        // Those that were not heard for long give their places to new ones.
         _ = values.add(ruuvi(9999, at: 901))
         #expect(values.beacons.count == LiveValues.beaconLimit)
         #expect(values.beacons[LiveBeaconKey(ruuvi(9999, at: 0).identity)] != nil)
+    }
+
+    /// Somebody sends from ever new addresses, and each only once.
+    @Test func forgedAddresses_keepOutNoBeacon() {
+        var values = LiveValues(interval: interval)
+        values.open(at: at(0))
+        var published = 0
+        for number in 0..<2000 {
+            _ = values.add(ruuvi(100 + number, at: number / 100))
+            if number >= 600, number % 100 == 0 {
+                _ = values.add(ruuvi(1, temperature: 1, at: number / 100))
+            }
+            for message in values.take(at: at(number / 100)).messages {
+                guard case .beacon(let key, let beacon) = message else { continue }
+                let isReal = key == LiveBeaconKey(ruuvi(1, at: 0).identity)
+                #expect(beacon.isEstablished == isReal)
+                if isReal { published += 1 }
+            }
+        }
+        #expect(published >= 1)
+        #expect(values.wasFull != nil)
+        // Those that were sent three times each give way after some minutes of silence.
+        var thrice = LiveValues(interval: interval)
+        for number in 0..<3 * 600 { _ = thrice.add(ruuvi(100 + number / 3, at: 0)) }
+        _ = thrice.add(ruuvi(1, at: 301))
+        #expect(thrice.beacons[LiveBeaconKey(ruuvi(1, at: 0).identity)] != nil)
+    }
+
+    @Test func beacon_isEstablishedByItsThirdSightingWithinAMinute() {
+        var seldom = LiveValues(interval: interval)
+        for second in [0, 40, 80, 120] { _ = seldom.add(ruuvi(1, at: second)) }
+        #expect(beacon(seldom.take(at: at(120)).messages[0])?.isEstablished == false)
+        _ = seldom.add(ruuvi(1, at: 130))
+        #expect(beacon(seldom.take(at: at(130)).messages[0])?.isEstablished == true)
+        // One that sleeps for long, and one that a filter names.
+        var sleepy = LiveValues(interval: interval)
+        for number in 0..<8 { _ = sleepy.add(ruuvi(1, at: number * 600)) }
+        #expect(beacon(sleepy.take(at: at(4200)).messages[0])?.isEstablished == true)
+        var named = LiveValues(interval: interval, isFiltered: true)
+        _ = named.add(ruuvi(1, at: 0))
+        #expect(beacon(named.take(at: at(0)).messages[0])?.isEstablished == true)
+    }
+
+    /// With a reader that is away for a moment, too.
+    @Test func events_replaceNoEvent_andAreBounded() {
+        var values = LiveValues(interval: interval)
+        values.open(at: at(0))
+        func press(_ event: Int64, _ second: Int) -> Sighting {
+            var sighting = ruuvi(1, temperature: 2000 + event, at: second)
+            sighting.telemetry.add(.button, scaled: event)
+            return sighting
+        }
+        for event in [1, 2, 0, 1] as [Int64] { _ = values.add(press(event, 0)) }
+        let taken = values.take(at: at(0)).messages.compactMap(beacon)
+        let buttons = taken.map { $0.readings.filter { $0.key.quantity == .button } }
+        #expect(buttons.map { $0.map(\.reading?.scaled) } == [[1], [2], [1]])
+        #expect(taken[0].readings.first?.reading?.scaled == 2001)
+        for _ in 0..<LiveBeacon.changeLimit + 3 { _ = values.add(press(1, 1)) }
+        #expect(values.dropped == 3)
+        #expect(values.take(at: at(1)).messages.count == LiveBeacon.changeLimit)
+        // A press during an outage is not sent later.
+        _ = values.add(press(1, 2))
+        values.isOpen = false
+        values.open(at: at(100))
+        #expect(values.take(at: at(100)).messages.isEmpty)
+        #expect(values.dropped == 4)
     }
 
     @Test func addressThatChanges_givesItsPlaceToABeacon() {
@@ -67,7 +137,8 @@ import Testing
         _ = values.add(ruuvi(1, at: 1))
         #expect(values.beacons[LiveBeaconKey(ruuvi(1, at: 0).identity)] != nil)
         _ = values.add(phone(9999, at: 1))
-        #expect(values.beacons[LiveBeaconKey(phone(9999, at: 0).identity)] == nil)
+        #expect(values.beacons[LiveBeaconKey(ruuvi(1, at: 0).identity)] != nil)
+        #expect(values.beacons.count == LiveValues.beaconLimit)
     }
 
     @Test func records_dropTheOldest_byNumberAndBytes() {
@@ -125,6 +196,13 @@ func ruuvi(
         telemetry: telemetry,
         stamp: stamp(second)
     )
+}
+
+/// The message of a beacon that was heard once, and is announced at once.
+func message(_ sighting: Sighting, isEstablished: Bool = true) -> LiveMessage {
+    var beacon = LiveBeacon(sighting, isEstablished: isEstablished)
+    let taken = beacon.take(at: sighting.stamp.boot, expiry: .seconds(900))
+    return .beacon(LiveBeaconKey(sighting.identity), taken[0])
 }
 
 /// A device whose address changes, without an id.

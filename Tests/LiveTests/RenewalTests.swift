@@ -21,7 +21,7 @@ import Testing
         values.renew(at: at(second))
         return values.take(at: at(second)).messages.compactMap { message in
             guard case .beacon(_, let beacon) = message else { return nil }
-            return beacon.readings.map(\.reading.scaled)
+            return beacon.readings.compactMap(\.reading?.scaled)
         }
     }
 

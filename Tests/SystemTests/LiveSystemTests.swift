@@ -44,6 +44,8 @@ struct LiveSystemTests {
             [beacons]
             source = "btsnoop:\(folder.path)/capture"
             replay_speed = 0
+            # Each is heard once.
+            allow = ["C6:00:11:22:33:*"]
             [stream.weather]
             """
         )
