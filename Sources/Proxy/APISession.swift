@@ -31,6 +31,8 @@ final class APISession {
     enum Stage {
         case greeting
         case handshake
+        /// The client seems to have the key, and waits for another one's place.
+        case waiting
         /// The client has the key; its first message must be Hello.
         case introduction
         case ready
@@ -109,6 +111,7 @@ final class APISession {
         case .greeting: greet(frame)
         case .handshake: shakeHands(frame)
         case .introduction, .ready: open(frame)
+        case .waiting: end("a message before the answer to a handshake")
         case .leaving: break
         }
     }
@@ -132,7 +135,15 @@ final class APISession {
             // The very words by which a client knows that its key is wrong.
             return refuse("Handshake MAC failure", "a client with another key")
         }
-        guard hasRoom() else { return refuse("Too many clients", "one client too many") }
+        stage = .waiting
+        if hasRoom() { finishHandshake() }
+    }
+
+    /// Ends a handshake that waited for room.
+    func refuseForRoom() { refuse("Too many clients", "one client too many") }
+
+    /// Answers the handshake, once there is room for the client.
+    func finishHandshake() {
         guard let (message, receiving, sending) = handshake?.answer() else {
             return refuse("Handshake error", "an invalid key in a handshake")
         }

@@ -15,6 +15,7 @@ package struct AvahiAnnouncement {
 
     private static let avahi = "org.freedesktop.Avahi"
     private static let driver = "org.freedesktop.DBus"
+    private static let driverPath = "/org/freedesktop/DBus"
 
     /// A call, which its number identifies in the answer.
     private enum Call: UInt32 {
@@ -36,6 +37,8 @@ package struct AvahiAnnouncement {
     private let path: String
     private var socket: DBusSocket?
     private var isAuthenticated = false
+    /// The announcement in Avahi, and Avahi's unique name on the bus; nil while there is none.
+    private var group: (path: String, owner: String)?
     /// Why the service is not announced, with the remedy; nil if it is, or that is not known yet.
     private(set) var problem: String?
 
@@ -55,7 +58,7 @@ package struct AvahiAnnouncement {
     /// Connects if that is still to do; called from time to time.
     mutating func check() {
         guard socket == nil else { return }
-        isAuthenticated = false
+        (isAuthenticated, group) = (false, nil)
         guard let socket = DBusSocket(path) else { return fail("D-Bus is not running") }
         self.socket = socket
         // Authentication by the user id that the kernel tells the bus ("Authentication Protocol").
@@ -102,22 +105,30 @@ package struct AvahiAnnouncement {
         var body = DBusReader(message.body)
         switch (message.kind, message.replyTo.flatMap(Call.init(rawValue:))) {
         case (.answer, .newGroup):
-            guard let group = body.text() else { return }
-            socket.send(addService(group))
-            socket.send(Self.message(.commit, of: group))
+            guard let path = body.text() else { return }
+            group = (path, message.sender)
+            socket.send(addService(path))
+            socket.send(Self.message(.commit, of: path))
         case (.answer, .commit): problem = nil
         case (.error, .newGroup): fail("Avahi is not running")
         case (.error, let call?):
             fail("Avahi refuses it (\(call): \(printable(message.errorName)))")
-        case (.signal, _) where message.member == "NameOwnerChanged":
-            _ = (body.text(), body.text())
+        // Anyone on the bus can send a signal to anyone; only the bus passes on the sender's name.
+        case (.signal, _)
+        where message.member == "NameOwnerChanged" && message.interface == Self.driver
+            && message.sender == Self.driver && message.path == Self.driverPath
+            && body.text() == Self.avahi:
+            _ = body.text()
+            group = nil
             if body.text()?.isEmpty == false {
                 socket.send(Self.message(.newGroup))
             } else {
                 fail("Avahi is not running")
             }
         // State 3: another device has the name.
-        case (.signal, _) where message.member == "StateChanged" && body.number() == 3:
+        case (.signal, _)
+        where message.member == "StateChanged" && message.interface == "\(Self.avahi).EntryGroup"
+            && group.map { $0 == (message.path, message.sender) } ?? false && body.number() == 3:
             fail("another device in this network is called \(identity.name); set proxy.name")
         default: break
         }
@@ -140,7 +151,7 @@ package struct AvahiAnnouncement {
     ) -> [UInt8] {
         let (name, path, interface) =
             switch call {
-            case .hello, .match: (driver, "/org/freedesktop/DBus", driver)
+            case .hello, .match: (driver, driverPath, driver)
             case .newGroup: (avahi, "/", "\(avahi).Server")
             case .addService, .commit: (avahi, group, "\(avahi).EntryGroup")
             }

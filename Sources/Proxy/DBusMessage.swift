@@ -85,8 +85,12 @@ struct DBusMessage {
 
     var kind: Kind
     var replyTo: UInt32?
+    var path = ""
+    var interface = ""
     var member = ""
     var errorName = ""
+    /// The sender's name on the bus, which the bus itself writes.
+    var sender = ""
     var body: ArraySlice<UInt8>
 
     /// The most bytes of a message; those of the bus and of Avahi have some hundred.
@@ -129,8 +133,14 @@ struct DBusMessage {
                 if code == 5 { replyTo = number }
             case "s", "o":
                 guard let text = reader.text() else { return }
-                if code == 3 { member = text }
-                if code == 4 { errorName = text }
+                switch code {
+                case 1: path = text
+                case 2: interface = text
+                case 3: member = text
+                case 4: errorName = text
+                case 7: sender = text
+                default: break
+                }
             case "g": _ = reader.signature()
             default: return
             }

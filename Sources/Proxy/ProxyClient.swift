@@ -18,8 +18,10 @@ final class ProxyClient {
     private let socket: Descriptor
     private let limits: ProxyLimits
     private let connected: BootInstant
-    private var heard: BootInstant
+    private(set) var heard: BootInstant
     private var leaves: BootInstant?
+    /// When the client is disconnected if it has not answered: another one needs its place.
+    private var answersBy: BootInstant?
     private var hasPinged = false
     private(set) var isOver = false
     /// The number of the next advertisement; nil while the client wants none.
@@ -55,7 +57,7 @@ final class ProxyClient {
             let count = recv(socket.number, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
             let code = errno
             if count > 0 {
-                heard = now
+                (heard, answersBy) = (now, nil)
                 hasPinged = false
                 session.receive(buffer[..<count])
             } else if count == 0 || (code != EAGAIN && code != EINTR) {
@@ -85,7 +87,15 @@ final class ProxyClient {
     var deadline: BootInstant {
         if let leaves { return leaves }
         if !session.isTrusted { return connected + limits.handshake }
-        return heard + (hasPinged ? limits.silence : limits.idle)
+        let limit = heard + (hasPinged ? limits.silence : limits.idle)
+        return answersBy.map { min($0, limit) } ?? limit
+    }
+
+    /// Asks for a sign at once, because another client needs the place.
+    func press(now: BootInstant) {
+        guard answersBy == nil else { return }
+        (answersBy, hasPinged) = (now + limits.answer, true)
+        session.ping()
     }
 
     /// Acts on a deadline that has passed; returns why the client is disconnected, if it is for a

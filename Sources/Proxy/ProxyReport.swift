@@ -30,6 +30,9 @@ package struct ProxyLimits: Sendable {
     package var idle = Duration.seconds(60)
     /// A client that is silent for this long is disconnected.
     package var silence = Duration.seconds(150)
+    /// The time for an answer of the client that was silent for longest, if another one needs its
+    /// place.
+    package var answer = Duration.seconds(5)
     /// The time that a client has to take the last bytes.
     package var farewell = Duration.seconds(1)
     /// The longest time that an advertisement waits for others to be sent with.

@@ -97,6 +97,7 @@ final class ProxyLoop {
         if entries[3].isReady { accept(now) }
         server.tap.set(open: clients.contains { $0.next != nil && !$0.isOver })
         for client in clients { settle(client, now) }
+        makeRoom(now)
         // After the flush: a client that this leaves waiting has bytes for its socket, or is up to
         // date.
         deliver(now)
@@ -126,14 +127,46 @@ final class ProxyLoop {
                 clients.count(where: \.session.isTrusted) < ProxyServer.clientLimit
             }
             clients.append(ProxyClient(number, session, server.limits, now: now))
-            // Clients that do not finish their handshake cannot keep others out.
-            let visitors = clients.indices.filter { !clients[$0].session.isTrusted }
-            if visitors.count > ProxyServer.visitorLimit {
-                clients.remove(at: visitors[0])
-                fault("too many unfinished handshakes", now)
-            }
+            dropVisitor(now)
         }
         if !isDone { closedUntil = now + .seconds(1) }
+    }
+
+    /// Drops the oldest visitor of the address that has most, if there are too many.
+    ///
+    /// One that connects all the time keeps out only itself.
+    private func dropVisitor(_ now: BootInstant) {
+        let visitors = clients.indices.filter { !clients[$0].session.isTrusted }
+        guard visitors.count > ProxyServer.visitorLimit else { return }
+        let counts = visitors.reduce(into: [String: Int]()) {
+            $0[clients[$1].address, default: 0] += 1
+        }
+        let most = counts.values.max() ?? 0
+        guard let drop = visitors.first(where: { counts[clients[$0].address] == most }) else {
+            return
+        }
+        fault("\(clients[drop].address): too many unfinished handshakes", now)
+        clients.remove(at: drop)
+    }
+
+    /// Lets a client that waits for a place have one, or asks the one that was silent for longest
+    /// whether it is still there.
+    private func makeRoom(_ now: BootInstant) {
+        for waiting in clients where waiting.session.stage == .waiting {
+            let trusted = clients.filter { $0.session.isTrusted && !$0.isOver }
+            if trusted.count < ProxyServer.clientLimit {
+                waiting.session.finishHandshake()
+            } else if let silent = trusted.min(by: { $0.heard < $1.heard }),
+                silent.heard < waiting.heard
+            {
+                silent.press(now: now)
+                silent.flush(now: now)
+            } else {
+                // All have answered since.
+                waiting.session.refuseForRoom()
+            }
+            settle(waiting, now)
+        }
     }
 
     private func settle(_ client: ProxyClient, _ now: BootInstant) {

@@ -74,16 +74,32 @@ private func message(
         #expect(announcement.problem?.contains("Avahi is not running") == true)
 
         // Avahi starts; the message comes in two pieces.
+        let (driver, entries) = ("org.freedesktop.DBus", "org.freedesktop.Avahi.EntryGroup")
+        func signal(_ member: String, from sender: String, _ path: String, _ interface: String)
+            -> [(UInt8, String, String)]
+        {
+            [(1, "o", path), (2, "s", interface), (3, "s", member), (7, "s", sender)]
+        }
         let news = message(
             .signal,
-            fields: [(3, "s", "NameOwnerChanged")],
+            fields: signal("NameOwnerChanged", from: driver, "/org/freedesktop/DBus", driver),
             body: ["org.freedesktop.Avahi", "", ":1.5"]
         )
         says(Array(news.prefix(20)))
         says(Array(news.dropFirst(20)))
         #expect(sent().contains("EntryGroupNew"))
-        says(message(.answer, replyTo: 3, body: ["/Client0/EntryGroup1"]))
+        // The same from a local user.
+        says(
+            message(
+                .signal,
+                fields: signal("NameOwnerChanged", from: ":1.9", "/org/freedesktop/DBus", driver),
+                body: ["org.freedesktop.Avahi", "", ":1.9"]
+            )
+        )
+        let group = "/Client0/EntryGroup1"
+        says(message(.answer, fields: [(7, "s", ":1.5")], replyTo: 3, body: [group]))
         let service = sent()
+        #expect(!service.contains("EntryGroupNew"))
         for text in [
             "AddService", "/Client0/EntryGroup1", "_esphomelib._tcp", "Commit", "iiussssqaay",
             "mac=\(identity.macDigits)", "api_encryption=\(NoiseHandshake.protocolName)",
@@ -93,7 +109,17 @@ private func message(
         says(message(.answer, replyTo: 4) + message(.answer, replyTo: 5))
         #expect(announcement.problem == nil)
 
-        says(message(.signal, fields: [(3, "s", "StateChanged")], body: ["xxx"]))
+        for forged in [
+            signal("StateChanged", from: ":1.9", group, entries),
+            signal("StateChanged", from: ":1.5", "/Client0/EntryGroup2", entries),
+            signal("StateChanged", from: ":1.5", group, "org.freedesktop.Avahi.Server"),
+        ] {
+            says(message(.signal, fields: forged, body: ["xxx"]))
+            #expect(announcement.problem == nil)
+        }
+        // The length of this text is the number of the state.
+        let collision = signal("StateChanged", from: ":1.5", group, entries)
+        says(message(.signal, fields: collision, body: ["xxx"]))
         #expect(announcement.problem?.contains("is called roof; set proxy.name") == true)
         close(bus)
         announcement.receive()

@@ -149,7 +149,13 @@ private func number(_ data: [UInt8]) -> Int {
         let proxy = try TestProxy()
         var clients = try (0..<4).map { _ in try proxy.client() }
         let fifth = try TestClient(port: proxy.port)
-        #expect(try fifth.shakeHands(key: TestProxy.key) == "Too many clients")
+        let refusal = try fifth.shakeHands(key: TestProxy.key) {
+            for client in clients {
+                _ = try client.message(MessageType.ping)
+                try client.send(MessageType.pingAnswer)
+            }
+        }
+        #expect(refusal == "Too many clients")
         #expect(fifth.isClosed())
         try clients[0].send(MessageType.disconnect)
         _ = try clients[0].message(MessageType.disconnectAnswer)
@@ -158,6 +164,40 @@ private func number(_ data: [UInt8]) -> Int {
         #expect(eventually { proxy.report.clients == 3 })
         clients.append(try proxy.client())
         #expect(eventually { proxy.report.clients == 4 })
+    }
+
+    /// Four slots of a machine that lost its power: without FIN, each would be held for 150 s.
+    @Test func clientThatIsSilentForLongest_givesWayToAFifth() throws {
+        var limits = ProxyLimits()
+        limits.answer = .milliseconds(200)
+        let proxy = try TestProxy(limits)
+        let clients = try (0..<4).map { _ in try proxy.client() }
+        try clients[0].send(MessageType.ping)
+        _ = try clients[0].message(MessageType.pingAnswer)
+        let fifth = try proxy.client()
+        _ = try clients[1].message(MessageType.ping)
+        #expect(clients[1].isClosed())
+        for client in [clients[0], clients[2], clients[3], fifth] {
+            try client.send(MessageType.ping)
+            _ = try client.message(MessageType.pingAnswer)
+        }
+        #expect(eventually { proxy.report.clients == 4 })
+    }
+
+    /// A client that needs a while for its packets, and a flood from one other address.
+    @Test func floodOfConnections_keepsOutItsOwnAddressOnly() throws {
+        let proxy = try TestProxy()
+        let slow = try TestClient(port: proxy.port, host: 2)
+        var flood: [TestClient] = []
+        let refusal = try slow.shakeHands(key: TestProxy.key) {
+            flood = try (0..<40).map { _ in try TestClient(port: proxy.port) }
+            #expect(flood[0].isClosed())
+        }
+        #expect(refusal == nil)
+        try slow.send(MessageType.ping)
+        _ = try slow.message(MessageType.pingAnswer)
+        let message = try #require(proxy.report.lastFault?.failure.message)
+        #expect(message == "127.0.0.1: too many unfinished handshakes")
     }
 
     /// Connections that never finish a handshake take no place from clients that have the key.

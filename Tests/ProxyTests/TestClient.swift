@@ -16,8 +16,11 @@ final class TestClient {
     private var receiving: NoiseCipher?
 
     /// Connects; `receiveBuffer`: a small one makes a client slow at once.
-    init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+    ///
+    /// `host`: the last byte of its own address, 127.0.0.x.
+    init(port: UInt16, receiveBuffer: Int32? = nil, host: UInt32? = nil) throws {
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if let host { try bind(to: 0x7F00_0000 + host) }
         if var size = receiveBuffer {
             setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, 4)
         }
@@ -33,6 +36,18 @@ final class TestClient {
             }
         }
         guard code == 0 else { throw SystemError.last("connect") }
+    }
+
+    private func bind(to own: UInt32) throws {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = own.bigEndian
+        let code = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard code == 0 else { throw SystemError.last("bind") }
     }
 
     deinit { close(socket) }
@@ -95,7 +110,13 @@ final class TestClient {
 
     /// The initiator's side of the handshake (Noise specification, 7.5, NNpsk0); returns the
     /// server's refusal, nil if there is none.
-    func shakeHands(key: [UInt8], then hello: Bool = true) throws -> String? {
+    ///
+    /// `meanwhile` is called before the answer is awaited.
+    func shakeHands(
+        key: [UInt8],
+        then hello: Bool = true,
+        meanwhile: () throws -> Void = {}
+    ) throws -> String? {
         send(frame: [])
         let own = X25519.newPrivateKey()
         let ownPublic = try required(X25519.publicKey(of: own))
@@ -109,6 +130,7 @@ final class TestClient {
         hash = Digest.sha256(hash + sealed)
         send(frame: [0] + ownPublic + sealed)
         _ = try frame()
+        try meanwhile()
         let answer = try frame()
         guard answer.first == 0 else { return String(decoding: answer.dropFirst(), as: UTF8.self) }
         let theirs = Array(answer[1..<33])
