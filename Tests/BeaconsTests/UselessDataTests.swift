@@ -1,4 +1,5 @@
 // A controller whose reports cannot be read.
+import FoundationEssentials
 import Host
 import Records
 import StatusBoard
@@ -39,5 +40,25 @@ import Testing
         #expect(board.failure?.message.hasPrefix("hci0: nothing usable for a minute: ") == true)
         hear(good, seconds: 1)
         #expect(board.loadedDetail == "passive scan")
+    }
+    /// An advertisement without an address: the one in the payload counts, and no other.
+    @Test func anonymousAdvertisement_hasNoAddressOfZeros() throws {
+        let path = Tree.path("Tests/Fixtures/beacons/hci-anonymous.hex")
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let packet = try #require(bytes(hex: text.filter { $0 != "\n" }))
+        var parser = ReportParser()
+        let reports = parser.parse(packet.dropFirst())
+        #expect(reports.map(\.isAnonymous) == [true])
+        var intake = SightingIntake(BeaconSettings(), RecordingSink())
+        var sightings: [Sighting] = []
+        for report in reports { intake.take(report, at: testStart) { sightings.append($0) } }
+        #expect(sightings.map(\.identity.address.description) == ["CB:B8:33:4C:88:4F"])
+        #expect(sightings.map(\.identity.addressType) == [.randomStatic])
+        #expect(sightings.first?.telemetry.isEmpty == false)
+        // A payload without one names no sender.
+        var nameless = reports[0]
+        nameless.data = Sample.iBeacon[...]
+        intake.take(nameless, at: testStart) { sightings.append($0) }
+        #expect(sightings.count == 1)
     }
 }

@@ -46,7 +46,8 @@ final class Reception {
             meter.unusable(failure, at: stamp.boot)
         }
         if let tap, tap.isOpen {
-            for report in reports { tap.pass(report.raw) }
+            // Other programs would take the zeros for an address.
+            for report in reports where !report.isAnonymous { tap.pass(report.raw) }
         }
         for report in reports {
             intake.take(report, at: stamp) { sighting in

@@ -127,19 +127,29 @@ struct SightingIntake: ~Copyable {
         cacheWeight = 0
     }
 
+    /// Returns the sender's address; of an anonymous advertisement the one in its payload, or nil.
+    private func sender(
+        of report: AdvertisingReport,
+        _ beacon: DecodedBeacon
+    ) -> (BluetoothAddress, AddressType)? {
+        guard report.isAnonymous else { return (report.address, report.addressType) }
+        return beacon.device.map { ($0, $0.value >> 46 == 3 ? .randomStatic : .public) }
+    }
+
     private func admit(_ report: AdvertisingReport, at stamp: Stamp) -> [Admitted] {
         var admitted: [Admitted] = []
         for decoded in Advertisement.decode(report.data, unknown: keepsUnknown) {
             var beacon = decoded
+            guard let (address, type) = sender(of: report, beacon) else { continue }
             let identity = BeaconIdentity(
                 kind: beacon.kind,
-                beaconID: beacon.identifier(report.address, report.addressType),
-                address: report.address,
-                addressType: report.addressType,
+                beaconID: beacon.identifier(address, type),
+                address: address,
+                addressType: type,
                 txPower: beacon.txPower
             )
             guard filter.admits(identity) else { continue }
-            let unread = keys.read(&beacon, from: report.address)
+            let unread = keys.read(&beacon, from: address)
             if let mark = beacon.mark, !beacon.telemetry.isEmpty {
                 beacon.telemetry.add(.mark, scaled: mark.stored)
             }

@@ -9,6 +9,8 @@ struct AdvertisingReport: Equatable {
     /// dBm; nil if the controller could not measure it.
     var rssi: Int?
     var data: ArraySlice<UInt8>
+    /// The sender gives no address; `address` is zero.
+    var isAnonymous = false
 
     /// The same for other programs, with its own copy of the data.
     var raw: RawAdvertisement {
@@ -188,7 +190,8 @@ struct ReportParser {
             addressType: addressType,
             // 127: not available (7.7.65.2).
             rssi: rssi == 127 ? nil : Int(rssi),
-            data: data
+            data: data,
+            isAnonymous: type == 0xFF
         )
     }
 }
