@@ -30,7 +30,7 @@ package struct ProxyKey: Equatable, Sendable {
         let text = try file.read(path, [:], for: nil, onlyBound: false).bytes
         guard let key = Self(text: text) else {
             throw Failure(
-                "proxy key file \(path): does not hold 32 bytes as base64 (44 characters); "
+                "proxy key file \(path): does not hold 32 bytes as base64 (44 characters), or only zeros; "
                     + "`sudo waypost config proxy-key --replace` makes a new key"
             )
         }
@@ -49,6 +49,8 @@ package struct ProxyKey: Equatable, Sendable {
         self.init(bytes: Array(bytes.prefix(Self.length)))
         // Also refuses a missing `=` and bits that no byte holds: other programs do.
         guard Array(base64.utf8) == Array(line) else { return nil }
+        // ESPHome's clients take a key of zeros for none.
+        guard self.bytes.contains(where: { $0 != 0 }) else { return nil }
     }
 
     /// The text that Home Assistant asks for.

@@ -66,7 +66,7 @@ enum ProxyTargets {
     /// Checks that an accepted key is the one that its text says.
     private static func key(_ input: [UInt8]) {
         guard let key = ProxyKey(text: input) else { return }
-        precondition(key.bytes.count == 32)
+        precondition(key.bytes.count == 32 && key.bytes.contains { $0 != 0 })
         precondition(ProxyKey(text: Array(key.base64.utf8)) == key)
         let text = String(decoding: input, as: UTF8.self)
         precondition(text.split(whereSeparator: \.isWhitespace).map(String.init) == [key.base64])
