@@ -19,7 +19,7 @@ import Testing
     @Test func run_wav_givesEverySampleOfTheDevice() throws {
         let sound = tone(frames: 32_000 * 16)
         try TestALSA.withDevice(sound) { device in
-            let recorder = try Recorder(enough: 32)
+            let recorder = try Recorder(enough: 32, clock: clock)
             let board = Publisher<SourceReport>()
             run(device, codec: .wav, recorder, board)
             let all = recorder.all
@@ -41,7 +41,7 @@ import Testing
 
     @Test func run_datesSegmentsByTheirFrames() throws {
         try TestALSA.withDevice(tone(frames: 32_000 * 4)) { device in
-            let recorder = try Recorder(enough: 4)
+            let recorder = try Recorder(enough: 4, clock: clock)
             run(device, codec: .wav, recorder, Publisher())
             let starts = recorder.all.segments.map(\.start.boot.milliseconds)
             let first = try #require(starts.first)
@@ -52,7 +52,7 @@ import Testing
 
     @Test func run_opus_tellsTheLookahead() throws {
         try TestALSA.withDevice(tone(frames: 32_000 * 3)) { device in
-            let recorder = try Recorder(enough: 2)
+            let recorder = try Recorder(enough: 2, clock: clock)
             run(device, codec: .opus, recorder, Publisher())
             #expect(recorder.all.runs.first?.preskip == 104)
             #expect(recorder.all.segments.prefix(2).map(\.frames) == [16_000, 16_000])
@@ -61,7 +61,7 @@ import Testing
 
     @Test func run_reportsDigitalSilence_andKeepsRecording() throws {
         try TestALSA.withDevice([Int16](repeating: 0, count: 32_000 * 16)) { device in
-            let recorder = try Recorder(enough: 20)
+            let recorder = try Recorder(enough: 20, clock: clock)
             let board = Publisher<SourceReport>()
             run(device, codec: .wav, recorder, board)
             #expect(recorder.all.segments.count >= 20)
@@ -75,7 +75,11 @@ import Testing
     @Test func run_endsAtARefusedSegment_andTellsTheGap() throws {
         let sound = tone(frames: 32_000 * 4)
         try TestALSA.withDevice(sound) { device in
-            let recorder = try Recorder(enough: 4, refuses: { number, _ in number == 2 })
+            let recorder = try Recorder(
+                enough: 4,
+                clock: clock,
+                refuses: { number, _ in number == 2 }
+            )
             let board = Publisher<SourceReport>()
             run(device, codec: .wav, recorder, board)
             let all = recorder.all
@@ -102,13 +106,9 @@ import Testing
     @Test func endThatTheQueueDoesNotTake_isCounted() throws {
         try TestALSA.withDevice(tone(frames: 16_000 * 8)) { device in
             // The rest after the stop is shorter than a segment.
-            let recorder = try Recorder(enough: 3, refuses: { $1.frames < 16_000 })
+            let recorder = try Recorder(enough: 3, clock: clock, refuses: { $1.frames < 16_000 })
             let board = Publisher<SourceReport>()
-            var settings = AudioSettings { $0.devices = [device] }
-            settings.codec = .wav
-            let clock = ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
-            AudioAdapter(settings: settings, sink: recorder.sink, board: board, clock: clock)
-                .run(until: recorder.stop)
+            run(device, codec: .wav, recorder, board)
             #expect(board.state.value?.dropped == 1)
         }
     }
@@ -139,7 +139,7 @@ import Testing
 
     @Test func run_fallsBackToTheNextDevice() throws {
         try TestALSA.withDevice(tone(frames: 64_000)) { device in
-            let recorder = try Recorder(enough: 1)
+            let recorder = try Recorder(enough: 1, clock: clock)
             run("waypost_missing", device, codec: .wav, recorder, Publisher())
             #expect(recorder.all.runs.first?.device == device)
         }
@@ -159,6 +159,12 @@ import Testing
     }
 
     private let now = WallTime(milliseconds: 1_795_235_407_000)
+    private let clock = ManualClock(
+        Stamp(
+            boot: BootInstant(nanoseconds: 1_000_000_000_000),
+            wall: WallTime(milliseconds: 1_795_235_407_000)
+        )
+    )
 
     private func run(
         _ devices: String...,
@@ -172,23 +178,15 @@ import Testing
             settings: settings,
             sink: recorder.sink,
             board: board,
-            // Time stands still, for a file gives an hour in a moment: no device's clock is so fast.
-            clock: ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
+            clock: clock
         ).run(until: recorder.stop)
     }
 
     @Test func sourceThatIsStartedAnew_tellsWhatItMissed() throws {
         try TestALSA.withDevice(tone(frames: 32_000 * 2)) { device in
-            let end = SystemClock().stamp().advanced(by: .seconds(-60))
-            let recorder = try Recorder(enough: 2, endOfSound: end)
-            var settings = AudioSettings { $0.devices = [device] }
-            settings.codec = .wav
-            AudioAdapter(
-                settings: settings,
-                sink: recorder.sink,
-                board: Publisher(),
-                clock: SystemClock()
-            ).run(until: recorder.stop)
+            let end = clock.stamp().advanced(by: .seconds(-60))
+            let recorder = try Recorder(enough: 2, endOfSound: end, clock: clock)
+            run(device, codec: .wav, recorder, Publisher())
             let gap = try #require(recorder.all.events.first)
             #expect(gap.kind == .gap)
             #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })

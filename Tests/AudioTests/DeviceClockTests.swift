@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func liveness_findsAStall_andNothingBefore() {
-        var liveness = Liveness(rate: 16_000, period: 800)
+        var liveness = Liveness(rate: 16_000, period: 800, started: start)
         expect(nil) { liveness.check(captured: 16_000, at: start) }
         expect(nil) { liveness.check(captured: 16_000, at: start + .milliseconds(2900)) }
         expect(.stalled) { liveness.check(captured: 16_000, at: start + .seconds(3)) }
@@ -69,7 +69,7 @@ import Testing
 
     @Test(arguments: [0.5, 0.95, 1.05, 2.0])
     func liveness_findsADeadClock_withinFiveSeconds(ratio: Double) {
-        var liveness = Liveness(rate: 48_000, period: 2400)
+        var liveness = Liveness(rate: 48_000, period: 2400, started: start)
         var frames = 0.0
         for second in 1...40 {
             frames += 48_000
@@ -86,7 +86,7 @@ import Testing
     /// As an emulated card did when its host had stood still.
     @Test(arguments: [1, 10, 30])
     func liveness_letsOneLatePosition_catchUp(late: Int) {
-        var liveness = Liveness(rate: 48_000, period: 2400)
+        var liveness = Liveness(rate: 48_000, period: 2400, started: start)
         for second in 1...60 {
             let frames = Int64(second * 48_000) - (second == late ? 14_400 : 0)
             expect(nil) { liveness.check(captured: frames, at: start + .seconds(second)) }
@@ -95,7 +95,7 @@ import Testing
 
     @Test func liveness_findsAClockThatIsTwoPercentOff_andToleratesAQuartz() {
         for (ratio, isFound) in [(1.02, true), (0.98, true), (1.0005, false), (0.995, false)] {
-            var liveness = Liveness(rate: 48_000, period: 2400)
+            var liveness = Liveness(rate: 48_000, period: 2400, started: start)
             let found = (1...60).contains { second in
                 let frames = Int64(Double(second) * 48_000 * ratio)
                 return liveness.check(captured: frames, at: start + .seconds(second)) != nil
@@ -107,7 +107,7 @@ import Testing
     /// The frames of a pause are missing for ever, and 32 s are no limit to how long it may be.
     @Test(arguments: [1, 2, 3, 10, 60], [4.0, 30, 33, 45, 65, 7200])
     func liveness_findsAPause_ofAnyLength_atAnyTime(began: Int, length: Double) {
-        var liveness = Liveness(rate: 16_000, period: 800)
+        var liveness = Liveness(rate: 16_000, period: 800, started: start)
         for second in 1...began {
             expect(nil) {
                 liveness.check(captured: Int64(second) * 16_000, at: start + .seconds(second))

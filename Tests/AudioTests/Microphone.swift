@@ -22,6 +22,8 @@ final class Microphone: Sendable {
         case torn
         /// Noise of half a 16-bit step: as quiet as a good microphone at night.
         case quiet
+        /// Gives as much as is read, from its first frame on; for a clock that the reader moves.
+        case pulled
     }
 
     static let library = NSTemporaryDirectory() + "waypost-soundfaults-\(getpid()).so"
@@ -64,9 +66,10 @@ final class Microphone: Sendable {
         rates: String = "16000",
         formats: String = "S16_LE",
         channels: Int = 1,
-        tone: Int = 0
+        tone: Int = 0,
+        file: String = ""
     ) -> String {
-        "waypost_mic:'\(control)','\(rates)','\(formats)',\(channels),\(tone)"
+        "waypost_mic:'\(control)','\(rates)','\(formats)',\(channels),\(tone),'\(file)'"
     }
 
     /// The same behind libasound's converter.

@@ -29,18 +29,19 @@ import Testing
     ) throws -> BoardState<SourceReport> {
         var state = BoardState<SourceReport>.unknown
         try TestALSA.withDevice(samples) { device in
-            let (recorder, board) = (try Recorder(enough: seconds), Publisher<SourceReport>())
             var settings = AudioSettings { $0.devices = [device] }
             (settings.codec, settings.silence) = (.wav, silence)
             let start = Stamp(
-                boot: BootInstant(nanoseconds: 1),
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
                 wall: WallTime(milliseconds: 1_795_235_407_000)
             )
+            let (clock, board) = (ManualClock(start), Publisher<SourceReport>())
+            let recorder = try Recorder(enough: seconds, clock: clock)
             AudioAdapter(
                 settings: settings,
                 sink: recorder.sink,
                 board: board,
-                clock: ManualClock(start)
+                clock: clock
             ).run(until: recorder.stop)
             state = board.state
         }

@@ -30,10 +30,11 @@ final class Recorder: Sendable {
     let sink: RecordingSink
     var all: RecordingSink.Content { sink.all }
 
-    /// `refuses` gets the number of a segment, counted from 0, and the segment.
+    /// A second passes on `clock` with each second of audio; `refuses` gets the number of a segment, counted from 0, and the segment.
     init(
         enough: Int,
         endOfSound: Stamp? = nil,
+        clock: ManualClock? = nil,
         refuses: @escaping @Sendable (Int, Segment) -> Bool = { _, _ in false }
     ) throws {
         let stop = try StopSignal()
@@ -42,6 +43,7 @@ final class Recorder: Sendable {
         sink = RecordingSink(
             endOfSound: endOfSound,
             segment: { segment in
+                clock?.advance(by: .seconds(Double(segment.frames) / 16_000))
                 let number = counts.update { counts in
                     counts.offered += 1
                     return counts.offered - 1
@@ -83,18 +85,20 @@ enum TestALSA {
             }
             pcm_type.waypost_mic { lib "\(Microphone.library)" }
             pcm.waypost_mic {
-                @args [ CONTROL RATES FORMATS CHANNELS TONE ]
+                @args [ CONTROL RATES FORMATS CHANNELS TONE FILE ]
                 @args.CONTROL { type string }
                 @args.RATES { type string default "16000" }
                 @args.FORMATS { type string default "S16_LE" }
                 @args.CHANNELS { type integer default 1 }
                 @args.TONE { type integer default 0 }
+                @args.FILE { type string default "" }
                 type waypost_mic
                 control $CONTROL
                 rates $RATES
                 formats $FORMATS
                 channels $CHANNELS
                 tone $TONE
+                file $FILE
             }
             pcm.waypost_plug {
                 @args [ CONTROL RATES TONE ]
@@ -118,11 +122,15 @@ enum TestALSA {
         return setenv("ALSA_CONFIG_PATH", path, 1) == 0
     }()
 
-    /// Calls `body` with a PCM that captures `samples`.
+    /// Calls `body` with a PCM that captures `samples` as fast as they are read.
+    ///
+    /// A source needs a `Recorder` with a clock, which goes by what was recorded.
     static func withDevice(_ samples: [Int16], _ body: (String) throws -> Void) throws {
         let path = NSTemporaryDirectory() + "waypost-\(UUID().uuidString).raw"
         defer { try? FileManager.default.removeItem(atPath: path) }
         try Data(bytes(samples)).write(to: URL(fileURLWithPath: path))
-        try body("waypost_file:\(path)")
+        let microphone = try Microphone()
+        microphone.become(.pulled)
+        try body(microphone.device(file: path))
     }
 }

@@ -8,7 +8,7 @@
 // control   a file of 8 little-endian signed 64-bit numbers, see `struct control`; writing it (pwrite) acts at once.
 // rates, formats, channels, buffer   what the "hardware" can do; buffer: most bytes, 1 MiB if absent.
 // tone      Hz of a sine at half of full scale; absent: a ramp, frame n since `epoch` is n modulo 65536.
-// file      raw S16_LE samples of one channel, played in a loop instead.
+// file      raw S16_LE samples of one channel, played in a loop instead; "" is none.
 //
 // The world goes on while the microphone does not listen: after a gap the ramp stands where it would have been.
 // Channels after the first carry the signal upside down.
@@ -25,11 +25,12 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-enum { FINE, ZEROS, STALLED, FAILING, UNPLUGGED, BUSY, DENIED, CONSTANT, TORN, QUIET };
+enum { FINE, ZEROS, STALLED, FAILING, UNPLUGGED, BUSY, DENIED, CONSTANT, TORN, QUIET, PULLED };
 
 struct control {
     int64_t mode;      // as above; FAILING: reads give EIO; TORN: each start ends in an overrun; QUIET: noise
-                       // of half a 16-bit step RMS, one frame in four is one step away from zero
+                       // of half a 16-bit step RMS, one frame in four is one step away from zero; PULLED: there is
+                       // always as much as wakes the reader, from frame 0 on, as if time went by when it is read
     int64_t overruns;  // each increase: one overrun (EPIPE)
     int64_t suspends;  // each increase: one suspend (ESTRPIPE)
     int64_t ppm;       // its clock is so many millionths fast
@@ -74,6 +75,7 @@ static int64_t world(const struct mic *mic, int64_t now) {
 
 static int64_t captured(const struct mic *mic) {
     int64_t since = now_ns() - mic->since;
+    if (mic->control.mode == PULLED) return mic->read + (int64_t)mic->enough;
     if (!mic->running || mic->control.mode == STALLED || since < 0) return mic->frames;
     return mic->frames + (int64_t)((double)since * pace(mic));
 }
@@ -120,7 +122,7 @@ static int start(snd_pcm_ioplug_t *io) {
     struct mic *mic = io->private_data;
     mic->frames = mic->read = 0;
     mic->since = now_ns() + mic->control.late;
-    mic->origin = world(mic, mic->since);
+    mic->origin = mic->control.mode == PULLED ? 0 : world(mic, mic->since);
     mic->running = 1;
     arm(mic);
     return 0;
@@ -306,7 +308,7 @@ SND_PCM_PLUGIN_DEFINE_FUNC(waypost_mic) {
     mic->opened = now_ns();
     mic->enough = 1;
     int code = listen_to(mic, path);
-    if (!code && file) code = load(mic, file);
+    if (!code && file && *file) code = load(mic, file);
     if (!code && mic->control.mode == UNPLUGGED) code = -ENODEV;
     if (!code && mic->control.mode == BUSY) code = -EBUSY;
     if (!code && mic->control.mode == DENIED) code = -EACCES;

@@ -69,7 +69,7 @@ import Testing
             _ = fcntl(sound, 1031, 1 << 20)
             let samples = [UInt8](repeating: 0x41, count: 160_000)
             try #require(Glibc.write(sound, samples, samples.count) == samples.count)
-            try fileMicrophone(folder + "/mic.raw")
+            try fileMicrophone(folder + "/mic.raw", isFIFO: true)
                 .write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
         }
 

@@ -8,28 +8,8 @@ extension Device {
     ///
     /// The signal jumps from 32767 to -32768 once in 65536 samples: a marker at a known sample.
     func useRampMicrophone() throws {
-        let library = folder + "/soundfaults.so"
-        let compiler = try Process.run(
-            "/usr/bin/env",
-            ["cc", "-shared", "-fPIC", "-O1", "-o", library]
-                + [Tree.path("Tests/FieldFaults/soundfaults.c"), "-lasound", "-lm"]
-        )
-        try #require(compiler.status == 0, "\(compiler.error)")
-        try Data(count: 64).write(to: URL(fileURLWithPath: folder + "/mic-control"))
-        try write(
-            """
-            pcm_type.waypost_mic { lib "\(library)" }
-            pcm.mic {
-                type waypost_mic
-                control "\(folder)/mic-control"
-                rates "16000"
-                formats "S16_LE"
-                channels 1
-            }
-
-            """,
-            "asound.conf"
-        )
+        let settings = "rates \"16000\""
+        try write(soundPlugin(in: folder, device: "mic", settings), "asound.conf")
         environment["ALSA_CONFIG_PATH"] = folder + "/asound.conf"
     }
 

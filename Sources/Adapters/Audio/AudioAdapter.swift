@@ -10,13 +10,6 @@ package import StatusBoard
 /// about ten milliseconds, and the device buffers up to four seconds. This thread never waits for
 /// the disk.
 package final class AudioAdapter: Source {
-    /// Backoff for an absent device, where an attempt is cheap: one call of open.
-    private static let absentSteps: [Duration] =
-        [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
-    /// Backoff for a broken device: quick for some minutes, then slower.
-    private static let brokenSteps: [Duration] =
-        [.seconds(1), .seconds(2)] + Array(repeating: .seconds(4), count: 60) + [.seconds(30)]
-
     private let settings: AudioSettings
     private let sink: any RecordSink
     private let board: Publisher<SourceReport>
@@ -56,13 +49,16 @@ package final class AudioAdapter: Source {
         /// Frames per second of the open device.
         var deviceRate = 0
         var signal: SignalMonitor
+        /// At or before the start of the open device.
+        var started: BootInstant
+        var probation: Probation?
         /// A fault occurred and no audio has come since; a device that merely starts is not
         /// reported as working.
         var isFaulty = false
         var lastEnd: RunEnd?
         var gaps = GapEventLimit()
-        var absent = Retry(AudioAdapter.absentSteps)
-        var broken = Retry(AudioAdapter.brokenSteps)
+        var absent = Retry(CaptureRecovery.absentSteps)
+        var broken = Retry(CaptureRecovery.brokenSteps)
     }
 
     /// The end of a run.
@@ -82,7 +78,8 @@ package final class AudioAdapter: Source {
             recovery: CaptureRecovery(devices: settings.devices.count),
             arrivals: DeviceArrivals(folder: cards.deviceFolder),
             lookedAt: clock.now(),
-            signal: SignalMonitor()
+            signal: SignalMonitor(),
+            started: clock.now()
         )
         state.lastEnd = RunEnd(before: sink, at: clock.stamp())
         reportMissed(&state)
@@ -117,6 +114,7 @@ package final class AudioAdapter: Source {
     /// before that.
     private func hold(_ state: inout State, until stop: StopSignal) throws -> Duration? {
         if let refusal = sink.soundRefusal { throw refusal }
+        state.started = clock.now()
         var pcm = try open(&state, stop.life)
         while true {
             switch try capture(&pcm, &state, until: stop) {
@@ -131,6 +129,7 @@ package final class AudioAdapter: Source {
                 if step == .restart {
                     // A device that fails at every start must not make us spin.
                     if !hasDelivered { _ = stop.sleep(for: .milliseconds(200)) }
+                    state.started = clock.now()
                     if (try? pcm.restart(until: stop)) != nil { continue }
                 }
                 let pause = next(after: step, fault, &state)
@@ -173,6 +172,8 @@ package final class AudioAdapter: Source {
         state.isFaulty = true
         state.meter.failed(fault.failure(of: device, step: step))
         state.lastEnd?.fails(at: clock.stamp(), "\(device): \(fault.message)")
+        let ran = clock.now() - state.started
+        state.probation = Probation(after: fault, of: state.index, ran: ran) ?? state.probation
         return step
     }
 
@@ -236,7 +237,7 @@ package final class AudioAdapter: Source {
         until stop: StopSignal
     ) throws -> Ending {
         let shape = pcm.shape
-        var liveness = Liveness(rate: shape.rate, period: shape.period)
+        var liveness = Liveness(rate: shape.rate, period: shape.period, started: state.started)
         state.device = pcm.device
         state.deviceRate = shape.rate
         state.signal.begin()
@@ -301,7 +302,9 @@ package final class AudioAdapter: Source {
 
     /// Queues the segments that these samples complete; throws when the queue is full.
     private func pass(_ samples: [Int16], _ capture: Capture, _ state: inout State) throws {
-        let samples = capture.clip(samples, to: sink.window)
+        let (window, probation) = (sink.window, state.probation)
+        let trusted = probation?.clip(window, of: state.index, started: state.started)
+        let samples = capture.clip(samples, to: trusted ?? window)
         guard !samples.isEmpty else { return }
         if capture.begin() { reportGap(&state, capture) }
         for segment in try capture.take(samples) {
@@ -323,12 +326,16 @@ package final class AudioAdapter: Source {
 
     /// Publishes the state of the source after a segment.
     private func report(_ segment: Segment, _ state: inout State, _ now: BootInstant) {
+        if let trusted = state.probation?.end(of: state.index, started: state.started) {
+            guard now >= trusted else { return }
+            state.probation = nil
+        }
         state.isFaulty = settings.silence == .report && state.signal.isDead
         if state.isFaulty {
             return state.meter.useless(SignalMonitor.failure(of: state.device), now: now)
         }
         state.meter.working(
-            detail(segment, state),
+            settings.detail(segment, state.signal, state.device, channel: state.channel),
             device: state.device,
             concern: settings.concern(
                 state.device,
@@ -387,14 +394,5 @@ package final class AudioAdapter: Source {
             // The queue reports the losses without an event in sum.
             sink.note(loss)
         }
-    }
-
-    private func detail(_ segment: Segment, _ state: State) -> String {
-        guard !state.signal.isSilent else {
-            return "no signal from \(state.device): muted, or a dead microphone?"
-        }
-        let level = SoundLevel.decibels(segment.meanSquare).rounded()
-        let channel = state.channel.map { " of channel \($0)" } ?? ""
-        return "\(settings.rate / 1000) kHz mono\(channel), \(Int(level)) dBFS"
     }
 }

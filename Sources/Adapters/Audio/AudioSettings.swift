@@ -75,7 +75,9 @@ package struct AudioSettings: Sendable, Equatable {
 extension AudioSettings {
     /// Returns the event for audio that was not recorded; counts the loss in chunks.
     func gap(from end: Stamp, to start: Stamp, device: String, reason: String) -> Event {
-        let lost = max(.zero, start.boot - end.boot)
+        // Audio of a device that was too fast may have been dated back to before its start.
+        let end = end.boot > start.boot ? start : end
+        let lost = start.boot - end.boot
         let step = max(1, (chunk - overlap).milliseconds)
         let chunks = max(1, (lost.milliseconds + step - 1) / step)
         let frames = Int64((lost.inSeconds * Double(rate)).rounded())

@@ -157,7 +157,10 @@ final class Capture {
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {
-        guard var start = stamp(of: framesOut) else { return nil }
+        guard var start = stamp(of: framesOut), let now else { return nil }
+        // No audio ends in the future: more came than time has passed.
+        let length = Duration.seconds(Double(encoded.frames) / Double(settings.rate))
+        if start.boot + length > now.boot { start = now.advanced(by: .zero - length) }
         // A corrected estimate must not move time backwards.
         if let newestStart, start.boot < newestStart.boot { start = newestStart }
         newestStart = start
@@ -197,6 +200,6 @@ final class Capture {
         guard let now, let time = clock.time(of: Double(frame + skipped) * scale) else {
             return nil
         }
-        return now.advanced(by: time - now.boot)
+        return now.advanced(by: min(.zero, time - now.boot))
     }
 }

@@ -54,7 +54,8 @@ enum CaptureFault: Error, Equatable {
         case .stalled: "no sound for \(Liveness.stallSeconds) s"
         case .silent: "no signal for \(SignalMonitor.silenceSeconds) s"
         case .offClock(let ratio):
-            "delivers \((ratio * 1000).rounded() / 10) % of the frames that it should"
+            "delivers \(Int(min(100, ratio) * 100 + 0.5)) % of the frames that it should"
+                + (ratio > 1 ? ": it is not a microphone, or not at the rate that it reports" : "")
         case .paused(let length):
             "stood still for \(Int(length.inSeconds.rounded())) s and did not report it"
         }

@@ -27,6 +27,12 @@ struct CaptureRecovery {
         }
     }
 
+    /// Backoff for an absent device, where an attempt is cheap: one call of open.
+    static let absentSteps: [Duration] =
+        [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
+    /// Backoff for a broken device: quick for some minutes, then slower.
+    static let brokenSteps: [Duration] =
+        [.seconds(1), .seconds(2)] + Array(repeating: .seconds(4), count: 60) + [.seconds(30)]
     /// A device that has worked for this long is healthy again.
     private static let proof = Duration.seconds(30)
     /// How long a silent device is left alone: it may be muted on purpose.

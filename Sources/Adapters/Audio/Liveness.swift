@@ -19,14 +19,17 @@ struct Liveness {
     private var newest: Mark?
     /// The first position with frames, from which the run is dated.
     private var first: Mark?
+    /// The start of the device, before which it had no frames.
+    private let started: Mark
     /// Plausible positions about a second apart, over the last half minute.
     private var marks: [Mark] = []
     /// The position before the current series of implausible ones, and their number.
     private var doubt: (before: Mark, count: Int)?
 
-    /// `rate` and `period` are the device's.
-    init(rate: Int, period: Int) {
+    /// `rate` and `period` are the device's, `started` is at or before its start.
+    init(rate: Int, period: Int, started: BootInstant) {
         self.rate = Double(rate)
+        self.started = Mark(captured: 0, at: started)
         slack = Double(min(period, rate / 2) + rate / 50)
     }
 
@@ -50,6 +53,7 @@ struct Liveness {
     /// While positions are in doubt the marks stay, so that a pause of any length is compared with
     /// positions before it.
     private mutating func pace(_ position: Mark, after last: Mark) -> CaptureFault? {
+        if let ratio = excessRatio(of: position) { return .offClock(ratio) }
         first = first ?? position
         let before = doubt?.before ?? last
         guard let mark = offended(by: position, after: before) else {
@@ -63,6 +67,18 @@ struct Liveness {
         let missing = -excess(position, before) / rate
         if missing > 1, isPause(before, position) { return .paused(.seconds(missing)) }
         return .offClock(1 + excess(position, mark) / ((position.at - mark.at).inSeconds * rate))
+    }
+
+    /// Returns the ratio of frames since the start to those expected if more came than time passed.
+    ///
+    /// A sound server may begin with a backlog of up to two seconds, so the frames since the first
+    /// position must be too many, too.
+    private func excessRatio(of position: Mark) -> Double? {
+        let (excess, since) = (excess(position, started), first ?? position)
+        guard excess > allowed(position, started),
+            excess > 2.5 * rate || self.excess(position, since) > allowed(position, since)
+        else { return nil }
+        return 1 + excess / (max(0.1, (position.at - started.at).inSeconds) * rate)
     }
 
     /// Returns the mark that contradicts a position; nil if the position is plausible.

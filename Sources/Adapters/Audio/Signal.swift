@@ -1,5 +1,6 @@
 // Detects silent, dead and clipping microphones from their samples.
 import Host
+import Records
 
 /// Sums over samples that give level and signal.
 struct SampleSums: Equatable {
@@ -128,6 +129,19 @@ extension AudioSettings {
             )
         }
         return concerns.isEmpty ? nil : concerns.joined(separator: "; ")
+    }
+
+    /// Describes what is heard, for `status`.
+    func detail(
+        _ segment: Segment,
+        _ signal: SignalMonitor,
+        _ device: String,
+        channel: Int?
+    ) -> String {
+        if signal.isSilent { return "no signal from \(device): muted, or a dead microphone?" }
+        let level = SoundLevel.decibels(segment.meanSquare).rounded()
+        let channel = channel.map { " of channel \($0)" } ?? ""
+        return "\(rate / 1000) kHz mono\(channel), \(Int(level)) dBFS"
     }
 
     private static func slowness(_ device: String, _ deviceRate: Int, _ rate: Int) -> String {

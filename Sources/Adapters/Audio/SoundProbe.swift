@@ -60,7 +60,8 @@ package enum SoundProbe {
         }
         let wanted = Int(length.milliseconds) * rate / 1000
         let clock = SystemClock()
-        let deadline = clock.now() + length + .seconds(2)
+        let started = clock.now()
+        let deadline = started + length + .seconds(2)
         var heard: [Int16] = []
         var shown = 0
         while heard.count < wanted {
@@ -74,6 +75,11 @@ package enum SoundProbe {
                 onLevel(level(heard[shown..<(shown + rate / 10)]))
                 shown += rate / 10
             }
+        }
+        let ratio = length / max(.milliseconds(1), clock.now() - started)
+        // A sound server may begin with a backlog.
+        guard ratio < 1.7 else {
+            throw Failure("\(pcm.device): \(CaptureFault.offClock(ratio).message)")
         }
         let given = pcm.takeHeard()
         let peak = heard.lazy.map { abs(Double($0)) / 32_768 }.max() ?? 0
