@@ -29,14 +29,14 @@ package enum SunEvent: String, Sendable, CaseIterable {
         }
     }
 
-    /// The sun's distance from the zenith in degrees; nil for noon.
+    /// The height of the sun's centre in degrees, as almanacs have it; nil for noon.
     ///
-    /// With the refraction that PyPI `astral` 3.2 applies: 31.3' at the horizon, 3.3' at dawn.
-    fileprivate var zenith: Double? {
+    /// At sunrise 34' of refraction and 16' to the upper edge; without refraction at dawn.
+    fileprivate var height: Double? {
         switch self {
         case .noon: nil
-        case .sunrise, .sunset: 90 + 16.0 / 60 + 0.522_443
-        case .dawn, .dusk: 96 + 0.054_904
+        case .sunrise, .sunset: -0.833
+        case .dawn, .dusk: -6
         }
     }
 }
@@ -57,42 +57,38 @@ package struct SolarDay: Sendable {
     /// Where the sun stays above the event's height, the event is at the midnight before noon (dawn,
     /// sunrise) or after it (sunset, dusk); where it stays below, at noon.
     package subscript(_ event: SunEvent) -> WallTime {
-        // Begins at midnight UTC and refines once, as NOAA's calculator does.
-        let fraction = (noon(at: 0) + 4 * (angle(of: event, at: 0) ?? 0)) / 1440
-        if let angle = angle(of: event, at: fraction) {
-            // By the same equation of time as noon itself.
-            if angle == 0, event != .noon { return self[.noon] }
-            return time(noon(at: fraction) + 4 * angle)
-        }
+        guard let height = event.height, isAbove(height, at: noon) else { return time(noon) }
         // Half-way between two noons, so that one night's end and the next one's start agree.
-        let other = SolarDay(number + (event.order < SunEvent.noon.order ? -1 : 1), at: position)
-        let between = self[.noon].milliseconds + other[.noon].milliseconds
-        return WallTime(milliseconds: between / 2000 * 1000)
+        let step: Double = event.order < SunEvent.noon.order ? -1 : 1
+        let other = SolarDay(number + Int64(step), at: position).noon + step * 1440
+        var (above, below) = (noon, (noon + other) / 2)
+        guard !isAbove(height, at: below) else { return time(below) }
+        // At the end of a polar day the sun's way of an hour decides, so the time is narrowed down.
+        while abs(above - below) > 0.001 {
+            let middle = (above + below) / 2
+            if isAbove(height, at: middle) { above = middle } else { below = middle }
+        }
+        return time(above)
     }
 
-    /// Returns solar noon in minutes after midnight UTC; `fraction` of the day dates the equation
-    /// of time.
-    private func noon(at fraction: Double) -> Double {
-        720 - 4 * position.longitude - sun(at: fraction).equationOfTime
+    /// Solar noon in minutes after midnight UTC.
+    private var noon: Double {
+        let mean = 720 - 4 * position.longitude
+        return mean - sun(at: mean).equationOfTime
     }
 
-    /// Returns the sun's angle from noon in degrees, negative before it; 0 where it stays below the
-    /// event's height, nil where it stays above.
-    private func angle(of event: SunEvent, at fraction: Double) -> Double? {
-        guard let zenith = event.zenith else { return 0 }
-        let declination = sun(at: fraction).declination
-        // At a pole each direction is south, and the equation has no answer.
-        let latitude = min(max(position.latitude, -89.8), 89.8) * .pi / 180
-        let cosine =
-            (cos(zenith * .pi / 180) - sin(latitude) * sin(declination))
-            / (cos(latitude) * cos(declination))
-        guard cosine >= -1 else { return nil }
-        let angle = acos(min(cosine, 1)) * 180 / .pi
-        return event.order < SunEvent.noon.order ? -angle : angle
+    /// Returns whether the sun's centre is above a height at so many minutes after midnight UTC.
+    private func isAbove(_ height: Double, at minutes: Double) -> Bool {
+        let (sun, radians) = (sun(at: minutes), Double.pi / 180)
+        let angle = (minutes - 720 + 4 * position.longitude + sun.equationOfTime) / 4 * radians
+        let latitude = position.latitude * radians
+        return sin(latitude) * sin(sun.declination)
+            + cos(latitude) * cos(sun.declination) * cos(angle) > sin(height * radians)
     }
 
-    private func sun(at fraction: Double) -> SunPlace {
-        SunPlace(century: (Double(number) + fraction + 2_440_587.5 - 2_451_545) / 36_525)
+    private func sun(at minutes: Double) -> SunPlace {
+        let days = Double(number) + minutes / 1440
+        return SunPlace(century: (days + 2_440_587.5 - 2_451_545) / 36_525)
     }
 
     private func time(_ minutes: Double) -> WallTime {
