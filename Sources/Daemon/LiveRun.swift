@@ -1,4 +1,5 @@
 // The live output of one configuration, and what feeds it.
+import Beacons
 import HTTP
 import Host
 import Intake
