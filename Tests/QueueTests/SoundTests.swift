@@ -65,6 +65,62 @@ import Testing
         queue.close()
     }
 
+    /// A reader trims what `overlap_duration` says: it would lose the only copy of that second.
+    @Test func chunkAfterAnEvictedOne_sharesNothing_unlessItsBatchIsFrozen() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<13 { queue.accept(segment(run, number)) }
+        try queue.flushed()
+        func evict() throws {
+            try queue.perform { writer in
+                writer.evictionBytes = 1
+                _ = try writer.evictPending()
+            }
+        }
+        try evict()
+        #expect(try chunks(queue) == [[4, 4, 0], [7, 4, 32_000], [10, 4, 32_000]])
+        // The bytes of a frozen batch stay.
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(.audio))
+            var next = range
+            next.first = 3
+            _ = try writer.freeze(next, through: 3)
+        }
+        try evict()
+        #expect(try chunks(queue) == [[7, 4, 32_000], [10, 4, 32_000]])
+        // The newest chunk, whose neighbour is not complete yet.
+        try evict()
+        #expect(try chunks(queue) == [[7, 4, 32_000]])
+        for number in 13..<16 { queue.accept(segment(run, number)) }
+        #expect(try chunks(queue) == [[7, 4, 32_000], [13, 4, 0]])
+        try checkSum(queue)
+        queue.close()
+    }
+
+    @Test func tailAfterAnEvictedChunk_sharesNothing_afterACrash() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<6 { queue.accept(segment(run, number)) }
+        try queue.flushed()
+        _ = try queue.perform { try $0.evictPending() }
+        let copy = TemporaryFolder()
+        for end in ["", "-wal"] {
+            try FileManager.default.copyItem(
+                atPath: folder.database + end,
+                toPath: copy.database + end
+            )
+        }
+        let next = try copy.queue()
+        #expect(try chunks(next) == [[4, 3, 0]])
+        try checkSum(next)
+        next.close()
+        queue.close()
+    }
+
     @Test func endOfRun_keepsTheShortTail_andTheNextRunStartsWithoutOverlap() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()

@@ -210,6 +210,7 @@ extension Writer {
         let (now, count) = (clock.stamp(), Int64(range.count))
         try note(Loss(.corrupt, partition.stream, records: count, from: now, to: now))
         memory[partition].evicted += count
+        try forgetOverlap(after: range.upperBound, in: partition)
         try remove(partition, range)
     }
 

@@ -124,7 +124,28 @@ extension Writer {
             try note(loss, fromBoot: first.boot, toBoot: last.boot)
         }
         memory[partition].evicted += count
+        try forgetOverlap(after: range.upperBound, in: partition)
         return (first, last)
+    }
+
+    /// Makes the chunk after a lost one share nothing with it, unless its batch was sent already.
+    func forgetOverlap(after chunk: Int64, in partition: Partition) throws {
+        guard partition == Partition(.audio) else { return }
+        guard chunk == memory[partition].next - 1 else {
+            return try connection.run(
+                """
+                UPDATE chunks SET overlap_frames=0 WHERE id=?1 AND NOT EXISTS (SELECT 1 FROM batches
+                WHERE state<2 AND database=0 AND stream=?2 AND ?1 BETWEEN first AND last)
+                """,
+                chunk + 1,
+                partition.stream.number
+            )
+        }
+        guard let run = chunker.run, let first = chunker.firstNeeded else { return }
+        chunker.leaveOut()
+        // For a start after a crash, which makes a chunk of the rest.
+        let update = "UPDATE runs SET chunked=?, overlap_segments=0 WHERE id=?"
+        try connection.run(update, first - 1, run.id)
     }
 
     /// Returns when a record was captured; nil if its row is missing or in another database.
