@@ -116,12 +116,17 @@ extension Queue {
     package func statistics(dated: Bool = true) -> [StreamStatistics] {
         let content = counters.content
         guard content.isOpen else { return [] }
+        let resending = dated ? resending : [:]
         return content.streams.kinds.map { kind in
             var figures = content.memory.statistics(kind)
+            figures.resending = resending[kind.stream.number] ?? 0
             if dated { figures.oldestPendingAt = oldestPending(kind, content.memory) }
             return figures
         }
     }
+
+    /// Uploaded records that a person asked to send again and that were not sent yet, by stream number.
+    package var resending: [Int: Int] { (try? counters.ask { try $0.resending() }) ?? [:] }
 
     private func oldestPending(_ kind: StreamKind, _ memory: WriterMemory) -> WallTime? {
         let live = memory[Partition(kind.stream)]

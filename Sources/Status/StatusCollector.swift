@@ -181,7 +181,8 @@ package struct StatusCollector: Sendable {
                     .init(code: $0.failure.code, message: $0.failure.message, at: date($0.at))
                 },
                 nextAttemptAt: next,
-                waitsFor: figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil
+                waitsFor: figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil,
+                resending: figures.resending > 0 ? figures.resending : nil
             )
             let wire = wire(of: figures.stream)
             streams[wire] = streams[wire].map { $0.adding(stream) } ?? stream
@@ -384,6 +385,7 @@ extension StatusReport.StreamFigures {
         sum.lastSuccessAt = [lastSuccessAt, more.lastSuccessAt].compactMap { $0 }.max()
         sum.lastError = [lastError, more.lastError].compactMap { $0 }.max { $0.at < $1.at }
         sum.waitsFor = waitsFor ?? more.waitsFor
+        sum.resending = [resending, more.resending].compactMap { $0 }.reduce(nil) { ($0 ?? 0) + $1 }
         return sum
     }
 }

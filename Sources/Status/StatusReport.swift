@@ -112,6 +112,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @OrNull package var nextAttemptAt: WallTime?
         /// Why pending records are not sent now, such as `daily budget`; absent if they can be.
         package var waitsFor: String?
+        /// Uploaded records that `waypost resend` still has to send; absent if there are none.
+        package var resending: Int?
     }
 
     package struct ErrorAt: Codable, Sendable, Equatable {
@@ -214,4 +216,6 @@ extension WallTime: Codable {
 extension StatusReport {
     /// The number of records pending upload in all streams.
     package var pending: Int { streams.values.reduce(0) { $0 + $1.pending } }
+    /// The number of uploaded records that are still to be sent again.
+    var resending: Int { streams.values.reduce(0) { $0 + ($1.resending ?? 0) } }
 }

@@ -13,14 +13,22 @@ package struct SyncResult: Codable, Sendable, Equatable {
     package var quarantined = 0
     /// A damaged database is being salvaged, so its contents are not known yet; nil for false.
     package var isSalvaging: Bool?
+    /// Uploaded records that are still to be sent again; nil for none.
+    package var resending: Int?
 
     /// The server has everything that was accepted before.
     package var isDone: Bool { left == 0 && quarantined == 0 }
 
-    package init(left: Int? = nil, quarantined: Int = 0, isSalvaging: Bool? = nil) {
+    package init(
+        left: Int? = nil,
+        quarantined: Int = 0,
+        isSalvaging: Bool? = nil,
+        resending: Int? = nil
+    ) {
         self.left = left
         self.quarantined = quarantined
         self.isSalvaging = isSalvaging
+        self.resending = resending
     }
 }
 
@@ -143,10 +151,12 @@ package final class Sync {
             }
         }
         end(left)
+        let resending = queue.resending.values.reduce(0, +)
         return SyncResult(
             left: left,
             quarantined: found.quarantined,
-            isSalvaging: isSalvaging ? true : nil
+            isSalvaging: isSalvaging ? true : nil,
+            resending: resending > 0 ? resending : nil
         )
     }
 

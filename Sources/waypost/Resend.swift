@@ -65,6 +65,12 @@ struct Resend: ParsableCommand {
         let queue = QueueQuestions(try options.loadOrAsk().values)
         let request = try request().control
         let changed = try reporting("resend") { try queue.change(request).changed }
+        if let gone = changed?.gone, gone > 0 {
+            Output.error(
+                "resend: up to \(counted(gone, "record")) uploaded from then on \(gone == 1 ? "is" : "are")"
+                    + " no longer on this device (storage.retention, or a full disk)"
+            )
+        }
         guard let changed, changed.records > 0 else {
             Output.error("resend: no record that was uploaded then is still on this device")
             throw ExitCode(1)

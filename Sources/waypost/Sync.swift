@@ -13,7 +13,7 @@ struct SyncCommand: ParsableCommand {
         abstract: "Upload everything due now.",
         discussion:
             """
-            It uploads also in the quiet hours of upload.quiet, and respects upload.daily_budget unless \
+            It also sends again what `waypost resend` asked for, portion by portion. It uploads in the quiet hours of upload.quiet, and respects upload.daily_budget unless \
             --over-budget is given.
 
             Exit status: 0 if no record accepted before is left pending or was quarantined by this sync, \
@@ -44,6 +44,13 @@ struct SyncCommand: ParsableCommand {
         while reply?.sync?.isSalvaging == true, SystemClock().now() + Self.pause < deadline {
             usleep(UInt32(Self.pause.milliseconds * 1000))
             (reply, last) = try sync(configuration, until: deadline)
+        }
+        // A sync resends a portion. A portion in which nothing was sent again ends this.
+        while let before = reply?.sync?.resending, SystemClock().now() < deadline {
+            let next = try sync(configuration, until: deadline)
+            guard let result = next.0?.sync else { break }
+            (reply, last) = (next.0, next.1 ?? last)
+            if result.resending ?? 0 >= before { break }
         }
         if Output.isTerminal { Output.write("\r\u{1B}[K") }
         if let last { Output.write(Self.summary(last)) }
@@ -119,6 +126,9 @@ struct SyncCommand: ParsableCommand {
             )
         case 0?: break
         case let left?: Output.error("\(counted(left, "record")) accepted before, still pending")
+        }
+        if let left = sync.resending {
+            Output.error("\(counted(left, "record")) still to be sent again; the next syncs do it")
         }
         let isHeld = last?.streams.values.contains { $0.waitsFor == UploadReport.budgetObstacle }
         if isHeld == true, let budget = last?.upload.budget {

@@ -72,6 +72,31 @@ import Records
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
     }
 
+    /// Only the newest deleted upload is dated, so that the number is an upper bound.
+    @Test func deletedRecords_areCounted_ifTheyMayBeOfTheRange() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        let start = try upload(queue, clock, batches: 3)
+        let now = clock.stamp()
+        try queue.perform { try $0.noteClock(now, synced: true) }
+        func gone(since: WallTime) throws -> Int {
+            try queue.perform { try $0.resend(ResendRange(.beacons, since: since)) }.gone
+        }
+        #expect(try gone(since: start) == 0)
+        let marked = try #require(try queue.nextResend())
+        try queue.perform { try $0.resent(marked) }
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(10_000)) } == 10)
+        #expect(try gone(since: start) == 10)
+        #expect(try gone(since: start + .seconds(3600)) == 0)
+        while let batch = try queue.nextResend() { try queue.perform { try $0.resent(batch) } }
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 20)
+        #expect(try gone(since: start + .seconds(3600)) == 30)
+        #expect(try gone(since: start + .seconds(90_000)) == 0)
+        #expect(try queue.perform { try $0.resend(ResendRange(.audio, since: start)) }.gone == 0)
+    }
+
     /// The rest of a batch gets a new key: a server that has the whole batch must not confuse them.
     @Test func batchThatLostItsFirstRecords_hasAnotherKey() throws {
         let folder = TemporaryFolder()

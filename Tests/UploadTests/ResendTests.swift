@@ -20,7 +20,7 @@ import Upload
         _ stream: Records.Stream? = nil,
         since: WallTime = WallTime(milliseconds: 0),
         until: WallTime? = nil
-    ) throws -> (batches: Int, records: Int) {
+    ) throws -> (batches: Int, records: Int, gone: Int) {
         let range = ResendRange(stream, since: since, until: until)
         return try bench.queue.perform { try $0.resend(range) }
     }
@@ -56,6 +56,25 @@ import Upload
         let count = bench.server.requests.count
         #expect(try bench.sync())
         #expect(bench.server.requests.count == count)
+    }
+
+    /// One sync resends 40 batches at most: the result says what is left for the next ones.
+    @Test func whatIsLeftToResend_isInTheResult_andInTheStatistics() throws {
+        let bench = try UploadBench { _ in .ok }
+        defer { bench.finish() }
+        for _ in 0..<45 {
+            bench.add(2)
+            #expect(try bench.sync())
+        }
+        #expect(try resend(bench, .location).records == 90)
+        func left() -> Int? {
+            bench.queue.statistics().first { $0.stream == .location }?.resending
+        }
+        #expect(left() == 90)
+        #expect(bench.sync.perform(.asked).resending == 10)
+        #expect(left() == 10)
+        #expect(bench.sync.perform(.asked).resending == nil)
+        #expect(left() == 0)
     }
 
     @Test func duplicates_areExpected_andTheSyncIsDone() throws {

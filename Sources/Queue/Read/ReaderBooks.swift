@@ -13,6 +13,19 @@ extension Reader {
             .compactMap { try Batch($0, streams, memory.older) }
     }
 
+    /// Returns how many uploaded records are to be sent again, by stream number.
+    func resending() throws -> [Int: Int] {
+        let rows = try query(
+            """
+            SELECT stream, sum(last-first+1) FROM batches
+            WHERE resend=1 AND state=1 AND database=0 GROUP BY stream
+            """
+        )
+        var records: [Int: Int] = [:]
+        while try rows.step() { records[Int(rows.required(0))] = Int(rows.required(1)) }
+        return records
+    }
+
     /// Returns how many records of a stream up to a number are frozen without a verdict.
     func ready(_ stream: Stream, through end: Int64) throws -> Int64 {
         let rows = try query(

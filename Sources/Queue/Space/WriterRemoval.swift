@@ -15,6 +15,7 @@ extension Writer {
                 let oldest = try oldestUploaded(kind.stream, sparing: survey?.first, purges: true),
                 try isOlder(oldest, than: retention)
             else { continue }
+            try noteDeleted(kind.stream, boot: oldest.boot, boottime: oldest.boottime)
             try removeFront(of: oldest, through: min(oldest.last, oldest.first + limit - 1))
             return true
         }
@@ -27,6 +28,7 @@ extension Writer {
         guard let oldest = try oldestUploaded(sparing: survey?.first) ?? oldestUploaded() else {
             return false
         }
+        try noteDeleted(oldest.stream, boot: oldest.boot, boottime: oldest.boottime)
         try removeFront(of: oldest, through: try step(oldest.partition, oldest.range))
         return true
     }

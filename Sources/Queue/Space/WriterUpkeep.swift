@@ -47,6 +47,8 @@ package struct StreamStatistics: Sendable, Equatable {
     /// Audio chunks below the minimum level.
     package var notKept: Int
     package var oldestPendingAt: WallTime?
+    /// Uploaded records that are to be sent again.
+    package var resending = 0
 
     /// Whether `status` shows the stream: some only once there is a record.
     package var isWorthTelling = true

@@ -21,11 +21,14 @@ package struct ResendRange: Sendable, Equatable {
 }
 
 extension Writer {
-    /// Marks uploaded batches of the live database for resending; returns how many.
+    /// Marks uploaded batches of the live database for resending; returns how many, and how many
+    /// records of the range may have been deleted since.
     ///
     /// They stay uploaded and are counted once. A batch whose upload time is unknown is marked too:
     /// the server deduplicates records by id.
-    package func resend(_ range: ResendRange) throws -> (batches: Int, records: Int) {
+    package func resend(_ range: ResendRange) throws -> (
+        batches: Int, records: Int, gone: Int
+    ) {
         try begin()
         let rows = try connection.prepare(
             """
@@ -41,8 +44,35 @@ extension Writer {
         for batch in found {
             try connection.run("UPDATE batches SET resend=1 WHERE id=?", batch.id)
         }
-        return (found.count, Int(found.reduce(0) { $0 + $1.records }))
+        let kinds = streams.streams.filter { range.stream == nil || range.stream == $0 }
+        let gone = try kinds.reduce(0) { try $0 + self.gone($1, since: range.since) }
+        return (found.count, Int(found.reduce(0) { $0 + $1.records }), Int(gone))
     }
+
+    /// Returns how many uploaded records of a stream were deleted, if one of them was uploaded from
+    /// `since` on; the oldest uploads are deleted first.
+    private func gone(_ stream: Stream, since: WallTime) throws -> Int64 {
+        let last = try memos()[Self.deletedMemo(stream)].flatMap { Int64($0) }
+        guard last.map({ $0 >= since.milliseconds }) ?? true else { return 0 }
+        let here = try connection.integer(
+            "SELECT sum(last-first+1) FROM batches WHERE state=1 AND database=0 AND stream=?",
+            stream.number
+        )
+        return max(0, memory[Partition(stream)].uploaded - (here ?? 0))
+    }
+
+    /// Stores when the newest deleted records of a stream were uploaded; unknown without a right clock.
+    func noteDeleted(_ stream: Stream, boot: Int64, boottime: Int64) throws {
+        let done = Stamp(
+            boot: BootInstant(nanoseconds: boottime &* 1_000_000),
+            wall: WallTime(milliseconds: 0)
+        )
+        let (wall, quality) = clockMap.resolve(done, boot: boot)
+        let text = quality == .unsynced ? "" : "\(wall.milliseconds)"
+        try note(memos: [Self.deletedMemo(stream): text])
+    }
+
+    private static func deletedMemo(_ stream: Stream) -> String { "deleted of \(stream.number)" }
 
     /// Whether the batch in a row was uploaded within a time range.
     private func isUploaded(_ row: borrowing Statement, in range: ResendRange) -> Bool {

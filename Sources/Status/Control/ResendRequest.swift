@@ -54,7 +54,8 @@ struct ResendHandler: Sendable {
         let stream = try request.stream.map { try self.stream($0) }
         let range = ResendRange(stream, since: request.since, until: request.until)
         let marked = try queue.perform { try $0.resend(range) }
-        return QuarantineChange(batches: marked.batches, records: marked.records)
+        let (batches, records, gone) = marked
+        return QuarantineChange(batches: batches, records: records, gone: gone)
     }
 
     private func stream(_ name: String) throws -> Records.Stream {

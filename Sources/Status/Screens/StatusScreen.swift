@@ -113,6 +113,7 @@ package struct StatusScreen {
 
     private var foot: [String] {
         let storage = report.storage
+        let resending = report.resending
         let next = report.upload.nextSyncAt
             .map { ", next in \(span(max(0, Int(($0.milliseconds - now.milliseconds) / 1000))))" }
         return [
@@ -125,6 +126,7 @@ package struct StatusScreen {
             fit(
                 "upload    \(report.upload.state.rawValue)\(isLive ? next ?? "" : "")"
                     + ", \(spent) today"
+                    + (resending > 0 ? ", resending: \(resending) left" : "")
             ),
         ] + outputs + (report.mqttIn.map { [fit("mqtt in   \($0.line)")] } ?? [])
     }
