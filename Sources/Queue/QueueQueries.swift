@@ -179,12 +179,14 @@ extension Queue {
     package var setAside: [SetAside] {
         let memory = counters.memory
         return DatabaseFile.setAside(settings).map { path in
+            let hasOtherTables = remembered(SetAside.tablesMemo(path)) != nil
             guard let id = memory.files[DatabaseFile.name(path)] else {
-                return SetAside(path: path, waiting: nil)
+                return SetAside(path: path, waiting: nil, hasOtherTables: hasOtherTables)
             }
             let isKnown = memory.older.contains { $0.key.database == id }
             let isRead = !isKnown || memory.draining.contains(id)
-            return SetAside(path: path, waiting: isRead ? Int(memory.left(in: id)) : nil)
+            let waiting = isRead ? Int(memory.left(in: id)) : nil
+            return SetAside(path: path, waiting: waiting, hasOtherTables: hasOtherTables)
         }
     }
 
@@ -208,4 +210,9 @@ package struct SetAside: Sendable, Equatable {
     package var path: String
     /// Its records that are not uploaded yet; nil while it is still being read.
     package var waiting: Int?
+    /// It was readable, and had other tables than this version makes.
+    package var hasOtherTables = false
+
+    /// The memo that says so.
+    static func tablesMemo(_ path: String) -> String { "tables of \(DatabaseFile.name(path))" }
 }

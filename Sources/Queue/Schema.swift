@@ -1,4 +1,5 @@
 // The tables, and how a database comes to its newest version.
+import Host
 import Records
 import SQLite
 
@@ -25,7 +26,8 @@ enum Schema {
     /// Opens the writer's connection and brings the database to the newest version.
     static func open(path: String, vfs: String? = nil) throws -> Connection {
         let connection = try Connection(path: path, access: .readWrite, vfs: vfs)
-        // Before anything else: what a newer Waypost made is left as it is, to the byte.
+        // Before anything else: what others or a newer Waypost made is left as it is, to the byte.
+        try SchemaCheck.refuseOthers(connection)
         if try version(connection) == 0 {
             // A commit writes whole pages: small ones, for a hundred sightings are 3 kB.
             try connection.execute("PRAGMA page_size=1024")
@@ -181,6 +183,17 @@ enum Schema {
             received INTEGER NOT NULL);
         CREATE TABLE memos(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         """
+}
+
+/// The database is that of another program; it is left as it is.
+package struct DatabaseOfOthers: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The name of one of its tables.
+    package var table: String
+
+    package var description: String {
+        "the database is not one of Waypost: it has a table \(table.plainWords(atMost: 40)); "
+            + "move it away, or set another state_directory"
+    }
 }
 
 /// The database was written by a newer Waypost; it is left as it is.

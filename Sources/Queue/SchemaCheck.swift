@@ -15,13 +15,27 @@ enum SchemaCheck {
         return ((try? declarations(of: fresh)) ?? [], (try? shape(of: fresh)) ?? [])
     }()
 
+    /// How an error begins that says that tables are not those of this version.
+    static let difference = "not as it was made"
+
     /// Throws damage where one is missing or has other columns.
     static func check(_ connection: borrowing Connection) throws {
         // The same text is the same table; one that came from an older version may say it otherwise.
         if try declarations(of: connection).isSuperset(of: expected.declarations) { return }
         let missing = expected.shape.subtracting(try shape(of: connection))
         guard let first = missing.min() else { return }
-        throw SQLiteError(code: 11, message: "not as it was made: \(first)", statement: "")
+        throw SQLiteError(code: 11, message: "\(difference): \(first)", statement: "")
+    }
+
+    /// Throws `DatabaseOfOthers` for tables of which none has the name of one of ours.
+    static func refuseOthers(_ connection: borrowing Connection) throws {
+        let names = try texts("SELECT name FROM sqlite_schema WHERE type='table'", connection)
+            .filter { !$0.hasPrefix("sqlite_") }
+        let isOurs = names.contains { name in
+            expected.shape.contains { $0.hasPrefix("table \(name)(") }
+        }
+        guard let first = names.min(), !isOurs else { return }
+        throw DatabaseOfOthers(table: first)
     }
 
     /// The version that the tables are of, whatever the header says; 0 for other tables.

@@ -62,7 +62,10 @@ enum HealthRules {
         case .ok: break
         }
         for database in notes.setAside {
-            critical.append("corrupt database quarantined: \(database.path); \(advice(database))")
+            let what =
+                database.hasOtherTables
+                ? "database with the tables of another version" : "corrupt database"
+            critical.append("\(what) quarantined: \(database.path); \(advice(database))")
         }
         if let why = notes.memory { degraded.append("\(why); `waypost doctor`") }
         if let why = notes.notCollecting { degraded.append("nothing is collected: \(why)") }

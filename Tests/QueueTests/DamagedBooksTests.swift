@@ -43,6 +43,27 @@ import Testing
         again.close()
     }
 
+    /// Not damage: `status` says that its tables are of another version.
+    @Test func schemaThatLacksAColumn_isOfAnotherVersion() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<20 { queue.accept(testSighting(number)) }
+        queue.close()
+        try Connection(path: folder.database, access: .readWrite)
+            .execute("ALTER TABLE sequences DROP COLUMN pending_bytes")
+        for _ in 0..<2 {
+            let again = try folder.queue()
+            #expect(again.setAside.map(\.hasOtherTables) == [true])
+            try again.waitUntilSalvaged()
+            #expect(again.statistics().first { $0.stream == .beacons }?.pending == 20)
+            again.close()
+        }
+        let damaged = try folder.queue()
+        try damaged.damage()
+        #expect(damaged.setAside.map(\.hasOtherTables) == [true, false])
+        damaged.close()
+    }
+
     /// The WAL of a deleted database, under the name that the next one would use.
     @Test func journalThatIsLeft_isNotTakenForTheNextDatabases() throws {
         let folder = TemporaryFolder()

@@ -307,4 +307,16 @@ import Testing
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("PRAGMA user_version") == version)
     }
+
+    @Test(arguments: [0, 1, 7] as [Int64])
+    func databaseOfAnotherProgram_isRefusedAndLeftAlone(_ version: Int64) throws {
+        let folder = TemporaryFolder()
+        try Connection(path: folder.database, access: .readWrite)
+            .execute("CREATE TABLE notes(text TEXT); PRAGMA user_version=\(version)")
+        let file = URL(fileURLWithPath: folder.database)
+        let before = try Data(contentsOf: file)
+        #expect(throws: DatabaseOfOthers(table: "notes")) { try folder.queue() }
+        #expect(try Data(contentsOf: file) == before)
+        #expect(try folder.files == [file.lastPathComponent])
+    }
 }

@@ -15,7 +15,8 @@ enum DatabaseFile {
 
     /// Opens the database; quarantines a damaged one and creates a new one.
     ///
-    /// Throws `SchemaTooNew` for a database of a newer Waypost, and does not touch it.
+    /// Throws `SchemaTooNew` for a database of a newer Waypost, `DatabaseOfOthers` for one of another
+    /// program, and does not touch it.
     ///
     /// `numbers` holds the numbers of user streams, used if the database is new. `isAside` is
     /// called with the new path before a rename.
@@ -40,7 +41,12 @@ enum DatabaseFile {
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
             try moveAside(settings, isAside)
-            return try openAsItIs(settings, streams, numbers)
+            let opened = try openAsItIs(settings, streams, numbers)
+            if error.message.hasPrefix(SchemaCheck.difference), let path = setAside(settings).last {
+                try opened.writer.note(memos: [SetAside.tablesMemo(path): "other"])
+                try opened.writer.commit()
+            }
+            return opened
         } catch let error as SQLiteError where error.isFull {
             // Opening writes a little; the reserve exists for when even that does not fit.
             var reserve = Reserve(database: settings.path, on: disk, bytes: settings.reserveBytes)
