@@ -127,7 +127,7 @@ package final class Gateway: Sendable {
                 clock: clock,
                 environment: settings.environment,
                 log: settings.log
-            ) { services.whyNotCollecting },
+            ) { services.whyNotCollecting ?? queue.fullRefusal?.description },
             deviceID: deviceID
         )
         sourceWatch = SourceMonitor(

@@ -79,18 +79,19 @@ extension Gateway {
     private func tellStorage() -> Subscription {
         let (log, errors) = (context.log, context.board.errors)
         let (clock, queue) = (context.clock, context.queue)
-        let level = StateBox(StorageLevel.ok)
-        let told = StateBox([StorageLevel: BootInstant]())
+        let level = StateBox("ok")
+        let told = StateBox([String: BootInstant]())
         return queue.storage.subscribe { state in
             switch state {
             case .error(let failure, _):
                 errors.add(failure, at: clock.now())
                 log.error("storage", ["why": failure.description])
             case .loaded(let report):
-                guard level.replace(with: report.level) != report.level else { return }
+                let now = Self.level(report)
+                guard level.replace(with: now) != now else { return }
                 guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
                 log.warning("storage", ["why": report.detail])
-                if Self.isNew(report.level, in: told, at: clock.now()) {
+                if Self.isNew(now, in: told, at: clock.now()) {
                     queue.accept(Self.event(report, at: clock.stamp()))
                 }
                 guard report.level != .low else { return }
@@ -100,10 +101,15 @@ extension Gateway {
         }
     }
 
+    /// What events say: a disk that others fill is full, too.
+    private static func level(_ report: StorageReport) -> String {
+        report.isFull ? StorageLevel.full.rawValue : report.level.rawValue
+    }
+
     /// Limits events of a level that comes and goes to one per hour.
     private static func isNew(
-        _ level: StorageLevel,
-        in told: StateBox<[StorageLevel: BootInstant]>,
+        _ level: String,
+        in told: StateBox<[String: BootInstant]>,
         at now: BootInstant
     ) -> Bool {
         told.update { told in
@@ -115,8 +121,11 @@ extension Gateway {
 
     private static func event(_ report: StorageReport, at stamp: Stamp) -> Event {
         var detail: [(key: String, value: EventValue)] = [
-            ("level", .text(report.level.rawValue)), ("why", .text(report.detail)),
-            ("free_bytes", .integer(report.room.free)),
+            ("level", .text(level(report))), ("why", .text(report.detail)),
+            // At `max_size` there may be much free space.
+            report.level == .full
+                ? ("database_bytes", .integer(report.room.fileBytes))
+                : ("free_bytes", .integer(report.room.free)),
         ]
         if report.level != .low { detail.append(("code", .text(ErrorCode.storageFull.rawValue))) }
         return Event(.storageLow, source: "storage", detail: detail, stamp: stamp)

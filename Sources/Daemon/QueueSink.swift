@@ -26,7 +26,8 @@ final class QueueSink: RecordSink {
     private let gate = Mutex(Gate())
     /// The previous run hung: the board shows that until this run has worked for a while.
     private let isOnTrial: Atomic<Bool>
-    private let forwarding: Mutex<Subscription?>
+    private let wasFull = Atomic(false)
+    private let forwarding: Mutex<[Subscription]>
     private let target: Publisher<SourceReport>
     /// The report of the runs before this one.
     private let before: SourceReport?
@@ -64,9 +65,18 @@ final class QueueSink: RecordSink {
         before = target.state.value
         audioMemo = AudioMemo(queue)
         self.isOnTrial = Atomic(isOnTrial)
-        forwarding = Mutex(nil)
-        let subscription = board.subscribe { [weak self] in self?.forward($0) }
-        forwarding.withLock { $0 = subscription }
+        forwarding = Mutex([])
+        let subscriptions = [
+            board.subscribe { [weak self] in self?.forward($0) },
+            // The disk may become full, or have room again, while the source hears nothing.
+            queue.storage.subscribe { [weak self] _ in self?.storageChanged() },
+        ]
+        forwarding.withLock { $0 = subscriptions }
+    }
+
+    private func storageChanged() {
+        let full = queue.fullRefusal != nil
+        if wasFull.exchange(full, ordering: .acquiringAndReleasing) != full { forward(board.state) }
     }
 
     private func forward(_ state: BoardState<SourceReport>) {
@@ -77,7 +87,11 @@ final class QueueSink: RecordSink {
         case .loading(let previous):
             if !isTried { target.publish(.loading(previous: sum(previous))) }
         case .loaded(let report):
-            if !isTried { target.loaded(report.added(to: before)) }
+            if let full = queue.fullRefusal {
+                target.publish(.error(full, previous: sum(report)))
+            } else if !isTried {
+                target.loaded(report.added(to: before))
+            }
         // A new error replaces the one about the hung run.
         case .error(let failure, let previous):
             target.publish(.error(failure, previous: sum(previous)))
@@ -95,7 +109,7 @@ final class QueueSink: RecordSink {
                 switch board.state {
                 case .unknown: nil
                 case .loading: last == .listening ? .starting : last ?? .starting
-                case .loaded: .listening
+                case .loaded: queue.fullRefusal.map { .failed($0.cause) } ?? .listening
                 case .error(let failure, _): .failed(failure.cause)
                 }
             guard let next, next != last else { return }
@@ -122,7 +136,7 @@ final class QueueSink: RecordSink {
         }
         // Its last segments become a chunk, even a short one.
         if let run { queue.end(run: run) }
-        forwarding.withLock { $0 = nil }
+        forwarding.withLock { $0 = [] }
     }
 
     // MARK: RecordSink

@@ -31,6 +31,7 @@ final class Uploads: Sendable {
     private let connectivity: StoppableThread
     private let enrolment: StoppableThread?
     private let clockChanges: Subscription?
+    private let storageChanges: Subscription
 
     /// Starts the threads; returns nil without a destination.
     ///
@@ -51,6 +52,12 @@ final class Uploads: Sendable {
             budget: context.budget
         ) { [queue = context.queue] in try destination.open(queue) }
         self.uploader = uploader
+        // On a full disk only an upload makes room.
+        let wasFull = StateBox(false)
+        storageChanges = context.queue.storage.subscribe { state in
+            let isFull = state.value?.isFull ?? false
+            if !wasFull.replace(with: isFull), isFull { uploader.tick() }
+        }
         timer = try ReliableTimer(
             "upload-timer",
             grid: TimerGrid(interval: configuration.upload.interval, device: context.deviceID),

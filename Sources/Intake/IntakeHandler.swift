@@ -91,18 +91,15 @@ final class IntakeHandler: LineHandler {
         let records = records
         (self.records, owners, recordBytes) = ([], [], 0)
         server.sink.put(records) { [batch, lines = server.lines] error in
-            let reason = error.map { "\($0)" }
-            lines.post { $0.settle(batch, reason) }
+            let refusal = error.map { IntakeRefusal(notKept: $0) }
+            lines.post { $0.settle(batch, refusal) }
         }
     }
 
-    /// Answers the lines of a batch that was committed, or refused for `reason`.
-    private func settle(_ number: Int, _ reason: String?) {
+    /// Answers the lines of a batch that was committed, or refused.
+    private func settle(_ number: Int, _ refusal: IntakeRefusal?) {
         guard number == batch, let owners = travelling else { return }
         travelling = nil
-        let refusal = reason.map { reason in
-            IntakeRefusal("not kept: \(reason.plainWords(atMost: 300)); send it again later")
-        }
         server.figures.update { [count = owners.count, isKept = refusal == nil] in
             if isKept { $0.accepted += count } else { $0.refused += count }
         }

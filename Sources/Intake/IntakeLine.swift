@@ -18,12 +18,25 @@ struct IntakeRefusal: Error, Equatable {
     var isOfConnection: Bool { self == Self.stopping || message.hasSuffix(Self.fullEnding) }
 
     var message: String
-    /// The time until the stream accepts a record again; only for lines beyond `max_rate`.
+    /// The time until the stream accepts a record again; for lines beyond `max_rate`, and on a full
+    /// disk.
     var retryAfter: Duration?
+
+    /// The time between two attempts on a full disk; the gateway checks it more often.
+    private static let fullPause = Duration.seconds(60)
 
     init(_ message: String, retryAfter: Duration? = nil) {
         self.message = message
         self.retryAfter = retryAfter
+    }
+
+    /// The sink did not store a line, for `error`.
+    init(notKept error: any Error) {
+        let isFull = (error as? Failure)?.code == .storageFull
+        self.init(
+            "not kept: \("\(error)".plainWords(atMost: 300)); send it again later",
+            retryAfter: isFull ? Self.fullPause : nil
+        )
     }
 
     /// The answer as JSON.

@@ -17,6 +17,8 @@ struct PerStream<Value> {
         }
     }
 
+    func forEach(_ body: (Value) -> Void) { for case let value? in values { body(value) } }
+
     /// User streams follow the built-in ones.
     private static func place(_ stream: Stream) -> Int {
         guard stream.number >= Stream.firstOfUser else { return stream.number }

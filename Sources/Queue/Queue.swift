@@ -24,6 +24,7 @@ package final class Queue: Sendable {
     let memos = Memos()
     let isSurveying = Atomic(false)
     let soundIsHeld = Atomic(false)
+    let isFull = Atomic(false)
     /// Where this process's audio ends, whether it is on disk or not.
     let sound = Mutex(EndOfSound())
     /// Distinguishes this process from earlier ones.
@@ -124,6 +125,10 @@ package final class Queue: Sendable {
 
     /// A patient record may wait for others, at most until the next commit.
     private func post(_ record: QueuedRecord, _ stream: Stream, patient: Bool = false) -> Bool {
+        if isFull.load(ordering: .relaxed), ![.events, .health, .effort].contains(stream) {
+            unrecorded.withLock { $0.add(record.losses(.gap)) }
+            return false
+        }
         if mailbox.post(.record(record), patient: patient) {
             inFlightCount.accepted(stream)
             return true
@@ -144,8 +149,8 @@ package final class Queue: Sendable {
     ///
     /// `texts`, memos by their names, are stored in the same transaction, or not at all if the
     /// records are not stored.
-    /// `done` runs on the writer's thread. Its error is `UnknownStream`, `QueueFull` or
-    /// `QueueClosed`; none of the records is stored then.
+    /// `done` runs on the writer's thread. Its error is `UnknownStream`, `QueueFull`, `QueueClosed`
+    /// or `fullRefusal`; none of the records is stored then.
     package func put(
         _ records: [UserRecord],
         memos texts: [String: String],
@@ -163,6 +168,7 @@ package final class Queue: Sendable {
             if error == nil { memos.areStored(texts, isCommitted: true) }
             done(error)
         }
+        if let fullRefusal, !rows.isEmpty { return done(fullRefusal) }
         if !mailbox.post(.record(.put(rows, texts, finish))) { done(QueueFull()) }
     }
 
@@ -210,6 +216,15 @@ package final class Queue: Sendable {
         let count = segments.load(ordering: .relaxed)
         let end = QueuedRecord.end(run, count: count, at: settings.clock.stamp())
         _ = mailbox.post(.record(end), urgent: true)
+    }
+
+    /// Why only the program's own records are accepted now; nil if all are.
+    package var fullRefusal: Failure? {
+        guard isFull.load(ordering: .relaxed) else { return nil }
+        return Failure(
+            "nothing is recorded: the disk is full, by other files than the database; free some space",
+            code: .storageFull
+        )
     }
 
     /// Why audio is not accepted now; nil if it is.

@@ -20,7 +20,7 @@ package struct StorageSettings: Configurable {
         Key("warn_free", \.limits.warnFree, .size(0...1_000_000_000_000))
             .says("With less free space than this the status is degraded.")
         Key("critical_free", \.limits.criticalFree, .size(0...1_000_000_000_000))
-            .says("Below this free space old pending records are deleted; at most warn_free.")
+            .says("Below this free space audio stops, below 4 MiB everything; at most warn_free.")
     }
 
     package var violations: [Violation] {

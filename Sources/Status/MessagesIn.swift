@@ -5,7 +5,7 @@ extension StatusReport {
     /// The subscriber whose messages become records of declared streams, since the start.
     package struct MessagesIn: Codable, Sendable, Equatable {
         package enum State: String, Codable, Sendable {
-            /// It waits for the device to be enrolled.
+            /// It waits for the device to be enrolled, or for room on the disk.
             case waiting
             case connecting, connected, error
         }

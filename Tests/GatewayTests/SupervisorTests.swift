@@ -204,6 +204,45 @@ import Testing
         #expect(target.state.value?.records == 15)
     }
 
+    /// The source may hear nothing in the meantime; its effort ends all the same.
+    @Test func diskThatOthersFill_failsTheSource_untilThereIsRoom() throws {
+        let temporary = TemporaryFolder()
+        let free = Locked<Int64>(1_000_000_000)
+        let queue = try Queue(at: temporary.path + "/queue.sqlite") {
+            $0.freeSpace = { _ in free.value }
+        }
+        defer { queue.close() }
+        let (target, noted) = (Publisher<SourceReport>(), Locked<[SourceEffort]>([]))
+        let sink = QueueSink(queue, target, onEffort: { effort in noted.update { $0.append(effort) } })
+        sink.board.loaded(SourceReport(device: "hci0"))
+        let fix = Fix(
+            stamp: SystemClock().stamp(),
+            mode: .threeDimensional,
+            latitude: 46,
+            longitude: 6
+        )
+        func become(_ bytes: Int64) throws {
+            free.update { $0 = bytes }
+            queue.checkStorage()
+            _ = try queue.flushed()
+        }
+        try become(1_000_000)
+        guard case .error(let failure, let report) = target.state else {
+            Issue.record("\(target.state)")
+            return
+        }
+        #expect(failure.code == .storageFull)
+        #expect(report?.device == "hci0")
+        #expect(!sink.accept(fix))
+        try become(1_000_000_000)
+        guard case .loaded = target.state else {
+            Issue.record("\(target.state)")
+            return
+        }
+        #expect(sink.accept(fix))
+        #expect(noted.value == [.listening, .failed("space: \(failure.message)"), .listening])
+    }
+
     @Test func runOnTrial_isToldOnlyOnceItIsBelieved() throws {
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()

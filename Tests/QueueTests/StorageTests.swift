@@ -81,6 +81,39 @@ import Testing
         again.close()
     }
 
+    /// The event says when records were deleted, and the level ends once uploads make room.
+    @Test func eviction_isDatedWhenItHappened_andFullEndsWithTheFirstUpload() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let limits = StorageLimits(maxSize: 1_000_000, warnFree: 0, criticalFree: 0)
+        let queue = try folder.queue(clock: clock, limits: limits)
+        func fill(from round: Int) throws {
+            record(queue, segments: 300, from: round)
+            _ = try queue.flushed()
+            queue.checkStorage()
+            _ = try queue.flushed()
+        }
+        try fill(from: 0)
+        #expect(queue.storage.state.value?.level == .full)
+        clock.advance(by: .seconds(60))
+        let second = clock.now().milliseconds
+        try fill(from: 300)
+        clock.advance(by: .seconds(120))
+        let batch = try freeze(queue, .audio, 1)
+        try queue.perform { try $0.uploaded(batch) }
+        queue.checkStorage()
+        _ = try queue.flushed()
+        #expect(queue.storage.state.value?.level == .ok)
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        let rows = try database.prepare(
+            "SELECT boottime FROM events WHERE kind='evicted' ORDER BY id"
+        )
+        var dates: [Int64] = []
+        while try rows.step() { dates.append(rows.required(0)) }
+        #expect(dates == [second - 60_000, second])
+    }
+
     @Test func maxSize_isKept_byAFloodInTheFirstTurn() throws {
         let folder = TemporaryFolder()
         var settings = QueueSettings(at: folder.database)
@@ -163,8 +196,10 @@ import Testing
         _ = try queue.perform { _ in true }
         let refusal = try #require(queue.soundRefusal)
         #expect(refusal.code == .storageFull)
-        try waitUntil("half of the database is free") {
-            try figures(queue, .audio).evicted > before.quarantined + 5
+        // 12 MB of audio: pending chunks go, too, until there are 4 MiB.
+        try waitUntil("enough is free") {
+            try figures(queue, .audio).evicted > before.quarantined
+                && queue.storage.state.value?.room.free ?? 0 >= 4 << 20
         }
         #expect(try queue.perform { try $0.quarantined() }.isEmpty)
         #expect(try queue.nextReady(.audio) == frozen)
@@ -195,6 +230,63 @@ import Testing
         #expect(sound.pending > sound.accepted / 4)
         try checkSum(queue)
         queue.close()
+    }
+
+    /// A database of less than 8 MiB cannot free 4 MiB: deleting what waits helps nobody.
+    @Test(arguments: [0, 1_000_000, 3_000_000])
+    func othersFillTheDisk_besideASmallDatabase_nothingThatWaitsIsDeleted(free: Int64) throws {
+        let folder = TemporaryFolder()
+        let disk = Disk(free: 1_000_000_000)
+        let queue = try Queue(at: folder.database) {
+            $0.userStreams = [DeclaredStream(name: "weather", wire: "weather")]
+            $0.freeSpace = { _ in disk.free }
+        }
+        defer { queue.close() }
+        func put() throws -> (any Error)? {
+            let outcome = Locked<Result<Void, any Error>?>(nil)
+            let record = UserRecord(
+                stream: "weather",
+                stamp: testStart,
+                members: Array("\"t\":1".utf8)
+            )
+            queue.put([record]) { error in
+                outcome.update { $0 = error.map { .failure($0) } ?? .success(()) }
+            }
+            try waitUntil("an answer") { outcome.value != nil }
+            guard case .failure(let error)? = outcome.value else { return nil }
+            return error
+        }
+        for number in 0..<500 { queue.accept(testSighting(number)) }
+        #expect(try put() == nil)
+        let quarantined = try freeze(queue, .beacons, 10)
+        try queue.perform { try $0.quarantine(quarantined, message: "bad") }
+        disk.free = free
+        for _ in 0..<20 {
+            queue.checkStorage()
+            _ = try queue.flushed()
+        }
+        #expect(try queue.losses().isEmpty)
+        #expect(try figures(queue, .beacons).pending == 490)
+        #expect(try figures(queue, .beacons).quarantined == 10)
+
+        // What is not accepted is never deleted; the program's own records still come in.
+        #expect((try put() as? Failure)?.code == .storageFull)
+        #expect(queue.fullRefusal?.code == .storageFull)
+        #expect(!queue.accept(testSighting(500)))
+        #expect(queue.accept(Event(.stopped, source: "test", stamp: testStart)))
+        _ = try queue.flushed()
+        let losses = try queue.losses()
+        #expect(losses.map(\.kind) == [.gap])
+        #expect(losses.map(\.records) == [1])
+        #expect(queue.storage.state.value?.isFull == true)
+        try checkSum(queue)
+
+        disk.free = 1_000_000_000
+        queue.checkStorage()
+        _ = try queue.flushed()
+        #expect(try put() == nil)
+        #expect(queue.accept(testSighting(501)))
+        #expect(queue.fullRefusal == nil)
     }
 
     /// The track is thinned, and keeps its first and last point.

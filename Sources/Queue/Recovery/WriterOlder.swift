@@ -315,6 +315,12 @@ extension Writer {
         return false
     }
 
+    /// Returns the draining database with the lowest number, which `evictOlder` evicts.
+    func evictableOlder() throws -> OlderDatabase? {
+        guard let database = memory.draining.min() else { return nil }
+        return try olderDatabases().first { $0.id == database }
+    }
+
     /// Evicts the waiting records of the draining database with the lowest number.
     ///
     /// Its file gives back space only as a whole. Returns false while sent batches await a verdict.

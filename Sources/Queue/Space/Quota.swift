@@ -7,14 +7,16 @@ import SQLite
 struct Quota {
     /// The maximum time of one slice of work, so that records do not wait long.
     private static let slice = Duration.milliseconds(200)
-    /// How long the level `full` is shown after an eviction.
+    /// The longest time for which the level `full` is shown after an eviction.
     private static let memory = Duration.seconds(600)
-    /// The minimum free space for which pending records are evicted when others fill the disk.
-    private static let smallestGoal: Int64 = 4 << 20
+    /// The free space that storing and uploading need, if others fill the disk.
+    private static let workingSpace: Int64 = 4 << 20
 
     var limits: StorageLimits
     private(set) var report: StorageReport
     private(set) var soundIsHeld = false
+    /// Others fill the disk, so that records of sources and programs are refused.
+    var isFull: Bool { report.isFull }
     /// There is more to delete than the last slice of work did.
     private(set) var isBehind = false
     private let settings: QueueSettings
@@ -63,19 +65,17 @@ struct Quota {
         var room = try measure(writer)
         lengthenJournal(writer, room)
         if limited != limits.file || room.fileBytes > limits.file { try limit(writer) }
-        judgeSound(room)
         let deadline = now + Self.slice
         isBehind = false
-        while let stage = stageNeeded(room) {
+        while let stage = try stageNeeded(room, writer) {
             guard try evict(writer, upTo: stage) else { break }
             room = try measure(writer)
-            isBehind = writer.clock.now() >= deadline && stageNeeded(room) != nil
+            isBehind = try writer.clock.now() >= deadline && stageNeeded(room, writer) != nil
             if isBehind { break }
         }
         if room.fileBytes > limits.file, room.reusableBytes > 0 { try shrink(writer) }
-        judgeSound(room)
         reserve.keep(free: room.fileSystemFree)
-        update(room, now)
+        try update(room, writer)
     }
 
     /// Frees space after SQLite reported a full disk; returns false if nothing could be freed.
@@ -86,47 +86,54 @@ struct Quota {
         let room = try measure(writer)
         let isOwnLimit = room.fileBytes + (256 << 10) > limits.file
         guard isOwnLimit || !isRepeated else { return hadReserve }
-        if !isOwnLimit { soundIsHeld = true }
         let goal = room.reusableBytes + max(128 << 10, limits.file / 100)
         var freed = false
         while true {
             let now = try measure(writer)
-            // As in `pendingGoal`: evict pending records only for up to half of the database.
-            let pending = isOwnLimit ? Stage.pending : .older
-            let stage = now.reusableBytes < now.fileBytes / 2 ? pending : .quarantined
+            let stage =
+                isOwnLimit && now.reusableBytes < now.fileBytes / 2
+                ? .pending : try stageForOthers(now, writer) ?? .quarantined
             guard now.reusableBytes < goal, try evict(writer, upTo: stage) else { break }
             freed = true
         }
         try? writer.checkpoint(waiting: true)
-        update(try measure(writer), writer.clock.now())
+        try update(try measure(writer), writer, isRefused: !isOwnLimit)
         return freed || hadReserve
     }
 
     // MARK: Eviction order
 
-    private enum Stage: Int {
+    private enum Stage {
         case uploaded
         case quarantined
         case pending
-        /// Pending records of quarantined databases, evicted before those: deleting such a file
-        /// frees disk space, but not space in this one.
+        /// Records of quarantined databases: deleting such a file frees disk space.
         case older
     }
 
-    /// Returns the last stage that must be evicted from now; nil if there is enough space.
-    private func stageNeeded(_ room: StorageRoom) -> Stage? {
-        if room.free < pendingGoal(room) { return .older }
+    /// Returns the last stage that must be evicted from now; nil if there is enough space, or if
+    /// evicting would not make enough.
+    private func stageNeeded(_ room: StorageRoom, _ writer: Writer) throws -> Stage? {
+        if let stage = try stageForOthers(room, writer) { return stage }
         if room.used > limits.file - limits.file / 50 { return .pending }
-        if room.free < limits.criticalFree { return .quarantined }
+        let atMost = room.free + room.used - writer.memory.pendingBytes
+        if room.free < limits.criticalFree, atMost >= limits.criticalFree { return .quarantined }
         return room.free < limits.warnFree ? .uploaded : nil
     }
 
-    /// The free space below which pending records are evicted.
+    /// Returns which pending records to evict if others fill the disk; nil if that is not needed, or
+    /// would not make enough space.
     ///
-    /// If others fill the disk, deleting everything would not help and would lose all records: at
-    /// most half of the database is evicted.
-    private func pendingGoal(_ room: StorageRoom) -> Int64 {
-        min(limits.criticalFree, max(Self.smallestGoal, room.fileBytes / 2))
+    /// At most half of the pending records and of the database are evicted. A small database cannot
+    /// make enough space: its records wait for their upload, and new ones are refused.
+    private func stageForOthers(_ room: StorageRoom, _ writer: Writer) throws -> Stage? {
+        let goal = goal
+        guard room.free < goal else { return nil }
+        if let older = try writer.evictableOlder(), room.free + disk.size(older.path) >= goal {
+            return .older
+        }
+        let isEnough = room.free + writer.memory.evictableBytes / 2 >= goal
+        return isEnough && room.fileBytes / 2 >= goal ? .pending : nil
     }
 
     /// Evicts one step and commits it; returns false if nothing evictable is left.
@@ -137,25 +144,21 @@ struct Quota {
             try writer.commit()
             return true
         }
-        guard stage.rawValue >= Stage.quarantined.rawValue else { return false }
+        guard stage != .uploaded else { return false }
         var hasEvicted = try writer.evictQuarantined()
         if !hasEvicted, stage == .older { hasEvicted = try writer.evictOlder() }
-        if !hasEvicted, stage.rawValue >= Stage.pending.rawValue {
-            hasEvicted = try writer.evictPending()
-        }
+        if !hasEvicted, stage == .pending { hasEvicted = try writer.evictPending() }
         guard hasEvicted else { return false }
         try writer.commit()
         evictedAt = writer.clock.now()
         return true
     }
 
-    /// Stops audio below the critical limit and resumes it 5 % above.
-    private mutating func judgeSound(_ room: StorageRoom) {
-        if room.free < limits.criticalFree {
-            soundIsHeld = true
-        } else if room.free >= limits.criticalFree + limits.criticalFree / 20 {
-            soundIsHeld = false
-        }
+    /// The free space that sources and programs need; once it is short, 5 % more.
+    private var goal: Int64 { raised(min(limits.criticalFree, Self.workingSpace), isFull) }
+
+    private func raised(_ limit: Int64, _ isShort: Bool) -> Int64 {
+        isShort ? limit + limit / 20 : limit
     }
 
     // MARK: The file
@@ -216,13 +219,22 @@ struct Quota {
         holder = isCut || disk.vfs != nil ? nil : DatabaseHolder.reader(of: path)
     }
 
-    private mutating func update(_ room: StorageRoom, _ now: BootInstant) {
+    /// `isRefused` means that the disk just refused a write, whatever it says is free.
+    private mutating func update(
+        _ room: StorageRoom,
+        _ writer: Writer,
+        isRefused: Bool = false
+    ) throws {
+        soundIsHeld = isRefused || room.free < raised(limits.criticalFree, soundIsHeld)
         report.room = room
-        let recently = evictedAt.map { now - $0 < Self.memory } ?? false
-        if room.free < limits.criticalFree {
+        report.isFull = isRefused || room.free < goal
+        if isFull {
+            report.level = .critical
+            report.detail = "\(megabytes(room.free)) free: nothing is recorded; free some space"
+        } else if room.free < limits.criticalFree {
             report.level = .critical
             report.detail = "\(megabytes(room.free)) free: audio is not recorded; free some space"
-        } else if recently {
+        } else if try isEvicting(room, writer) {
             report.level = .full
             report.detail = "full: the oldest records are deleted until uploads catch up"
         } else if room.free < limits.warnFree {
@@ -237,6 +249,13 @@ struct Quota {
                 "the journal has grown to \(megabytes(room.journalBytes)): \(holder.name) "
                 + "(process \(holder.pid)) keeps reading the database; end it"
         }
+    }
+
+    /// Whether the next records will probably evict pending ones, as others did recently.
+    private func isEvicting(_ room: StorageRoom, _ writer: Writer) throws -> Bool {
+        guard let evictedAt, writer.clock.now() - evictedAt < Self.memory else { return false }
+        let isNear = room.used + 2 * writer.evictionBytes > limits.file - limits.file / 50
+        return try isNear && !writer.hasUploaded()
     }
 
     private func megabytes(_ bytes: Int64) -> String { "\(bytes / 1_000_000) MB" }

@@ -10,7 +10,7 @@ package struct StorageLimits: Sendable, Equatable {
     package var maxSize: Int64
     /// Below this much free space, uploaded records are deleted early.
     package var warnFree: Int64
-    /// Below this much free space, audio stops and pending records are evicted.
+    /// Below this much free space, audio stops; at most below 4 MiB of it, everything does.
     package var criticalFree: Int64
 
     package init(
@@ -55,7 +55,7 @@ package enum StorageLevel: String, Sendable {
     case low
     /// Less than `criticalFree`: audio is not recorded.
     case critical
-    /// Pending records are evicted, at `maxSize` or for lack of free space.
+    /// Pending records are evicted at `maxSize`.
     case full
 }
 
@@ -64,6 +64,8 @@ package struct StorageReport: Sendable, Equatable {
     package var path: String
     package var level = StorageLevel.ok
     package var room = StorageRoom()
+    /// Others fill the disk: only the program's own records are accepted.
+    package var isFull = false
     /// Why the level is not `ok`, for people.
     package var detail = ""
 }

@@ -33,6 +33,9 @@ extension Writer {
         return true
     }
 
+    /// Whether there are uploaded records to evict.
+    func hasUploaded() throws -> Bool { try oldestUploaded() != nil }
+
     /// Queries per stream, to use the index: otherwise each step would sort all uploaded batches.
     private func oldestUploaded(sparing pin: Int64? = nil) throws -> Done? {
         try streams.streams.compactMap { try oldestUploaded($0, sparing: pin) }

@@ -4,6 +4,20 @@ package import Records
 import SQLite
 
 extension WriterMemory {
+    /// Bytes of records in this database that were not uploaded.
+    var pendingBytes: Int64 {
+        var sum: Int64 = 0
+        live.forEach { sum += $0.pendingBytes }
+        return sum
+    }
+
+    /// Bytes of pending records that are in no batch; estimated from the streams' average sizes.
+    var evictableBytes: Int64 {
+        var sum: Int64 = 0
+        live.forEach { sum += $0.pendingBytes * $0.waiting / max(1, $0.waiting + $0.ready) }
+        return sum
+    }
+
     /// Returns a stream's statistics, including its records in older databases.
     func statistics(_ kind: StreamKind) -> StreamStatistics {
         let stream = kind.stream

@@ -27,6 +27,8 @@ struct WriterMemory: Sendable {
     var entered: [String: Int64] = [:]
     /// The ledger holds losses that no event has reported.
     var untold = false
+    /// When losses of a stream and kind were last recorded that no event has reported.
+    var lostAt: [String: Stamp] = [:]
     /// When an event last reported losses.
     var toldAt: BootInstant?
     /// The changes of the effort accounts in the open transaction.

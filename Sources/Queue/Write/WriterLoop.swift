@@ -131,6 +131,10 @@ final class WriterLoop {
     private func store(_ record: QueuedRecord) {
         // The previous record did not fit; there may be space now.
         if let retryAt, settings.clock.now() >= retryAt { retry() }
+        // Posted before the disk was full.
+        if quota.isFull, case .put(let rows, _, let done) = record, !rows.isEmpty {
+            return done(queue.fullRefusal ?? QueueFull())
+        }
         var isHeld = backlog.hold(record)
         if !isHeld, retryAt == nil {
             // Commit early, so that no record is lost.
@@ -347,12 +351,17 @@ final class WriterLoop {
         } catch {
             return refused(error)
         }
-        let isHeld = quota.soundIsHeld
-        if isHeld != queue.soundIsHeld.load(ordering: .relaxed) {
-            queue.soundIsHeld.store(isHeld, ordering: .relaxed)
-            if isHeld { attempt { try $0.cutRun() } }
-        }
+        refuseRecords()
         publish()
+    }
+
+    /// Refuses records for which there is no room, or accepts them again.
+    func refuseRecords() {
+        queue.isFull.store(quota.isFull, ordering: .relaxed)
+        let isHeld = quota.soundIsHeld
+        if isHeld != queue.soundIsHeld.exchange(isHeld, ordering: .relaxed), isHeld {
+            attempt { try $0.cutRun() }
+        }
     }
 
     private func publish() {
@@ -360,7 +369,7 @@ final class WriterLoop {
         let isNews: Bool
         if case .loaded(let report) = queue.storage.state {
             isNews =
-                report.level != quota.report.level
+                report.level != quota.report.level || report.isFull != quota.isFull
                 || report.detail.isEmpty != quota.report.detail.isEmpty
         } else {
             isNews = true

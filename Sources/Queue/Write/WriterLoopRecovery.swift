@@ -32,6 +32,7 @@ extension WriterLoop {
             fulls += 1
             delay = .seconds(1)
             if let writer, makeRoom(writer) { delay = .zero }
+            queue.isFull.store(quota.isFull, ordering: .relaxed)
             queue.soundIsHeld.store(quota.soundIsHeld, ordering: .relaxed)
         }
         retryAt = settings.clock.now() + delay

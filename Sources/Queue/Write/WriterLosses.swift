@@ -39,21 +39,23 @@ extension Writer {
             loss.to.boot.milliseconds,
             loss.to.wall.milliseconds
         )
-        memory.entered[CommitMark.name(loss.stream, loss.kind), default: 0] += loss.records
+        let name = CommitMark.name(loss.stream, loss.kind)
+        memory.entered[name, default: 0] += loss.records
+        memory.lostAt[name] = clock.stamp()
         memory.untold = true
     }
 
     /// Writes events for unreported losses, one per stream and kind.
     ///
-    /// Does so at most once per `lossEventPause`.
-    ///
-    /// `atOnce` ignores `lossEventPause`.
+    /// Does so at most once per `lossEventPause`, which `atOnce` ignores. An event is dated when the
+    /// last of its losses was recorded.
     func tellLosses(atOnce: Bool) throws {
         guard memory.untold else { return }
         let now = clock.now()
         if let told = memory.toldAt, now - told < Self.lossEventPause, !atOnce { return }
         for row in try Ledger.rows(connection, streams, clockMap) where row.records > row.told {
-            let stamp = clock.stamp()
+            let name = CommitMark.name(row.stream, row.kind)
+            let stamp = memory.lostAt[name] ?? clock.stamp()
             var detail: [(key: String, value: EventValue)] = [
                 ("stream", .text("\(row.stream)")), ("kind", .text(row.kind.rawValue)),
                 ("records", .integer(row.records - row.told)),
@@ -68,8 +70,7 @@ extension Writer {
             let update = "UPDATE losses SET told=records WHERE stream=? AND kind=?"
             try connection.run(update, row.stream.number, row.kind.rawValue)
         }
-        memory.untold = false
-        memory.toldAt = now
+        (memory.untold, memory.toldAt, memory.lostAt) = (false, now, [:])
     }
 
     /// Returns a time for an event with stamp `now`.

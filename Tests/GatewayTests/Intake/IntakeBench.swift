@@ -19,7 +19,7 @@ final class FakeSink: IntakeSink {
         var batches: [Int] = []
         var isHeld = false
         var held: (records: [UserRecord], done: @Sendable ((any Error)?) -> Void)?
-        var refusal: String?
+        var refusal: (any Error)?
     }
 
     let putBytes: Int
@@ -36,7 +36,11 @@ final class FakeSink: IntakeSink {
     /// From now on batches wait for `release`.
     func hold() { state.withLock { $0.isHeld = true } }
 
-    func refuse(_ reason: String?) { state.withLock { $0.refusal = reason } }
+    func refuse(_ reason: String?) {
+        state.withLock { $0.refusal = reason.map { Refused(description: $0) } }
+    }
+
+    func refuse(_ error: any Error) { state.withLock { $0.refusal = error } }
 
     /// Stores waiting batches, and later ones at once.
     func release() {
@@ -52,24 +56,24 @@ final class FakeSink: IntakeSink {
     func refusal(of stream: String) -> String? { nil }
 
     func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
-        let isOver = state.withLock { state in
+        let isOver = state.withLock { state -> Outcome? in
             state.batches.append(records.count)
-            if let refusal = state.refusal { return Failure?.some(Failure(message: refusal)) }
+            if let refusal = state.refusal { return Outcome(error: refusal) }
             if state.isHeld {
                 #expect(state.held == nil, "two batches at a time")
                 state.held = (records, done)
                 return nil
             }
             state.kept += records
-            return Failure(message: nil)
+            return Outcome()
         }
         guard let isOver else { return }
         // Called from another thread, like the queue's writer.
-        Thread.detachNewThread { done(isOver.message.map { Refused(description: $0) }) }
+        Thread.detachNewThread { done(isOver.error) }
     }
 
-    private struct Failure {
-        var message: String?
+    private struct Outcome {
+        var error: (any Error)?
     }
 
     private struct Refused: Error, CustomStringConvertible {

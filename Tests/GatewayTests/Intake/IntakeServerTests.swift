@@ -41,6 +41,20 @@ import Daemon
         )
     }
 
+    /// Also for a program whose lines beyond `max_rate` wait: it would wait for a person.
+    @Test(arguments: [false, true]) func fullDisk_isAnErrorWithItsCode_andATime(waits: Bool) throws {
+        let bench = try IntakeBench()
+        let peer = try bench.connect()
+        if waits { #expect(try peer.ask(#"{"wait": true}"#) == #"{"accepted": 0}"#) }
+        bench.sink.refuse(Failure("the disk is full", code: .storageFull))
+        let refusal =
+            #"{"error": "not kept: E004 the disk is full; send it again later", "retry_after_ms": 60000}"#
+        #expect(try peer.ask(Self.line(1)) == refusal)
+        bench.sink.refuse(nil)
+        #expect(try peer.ask(Self.line(2)) == Self.accepted)
+        #expect(bench.sink.kept.count == 1)
+    }
+
     /// A batch too large for a small database would be refused for ever.
     @Test func batch_hasNoMoreBytesThanTheQueueHasRoomFor() throws {
         let bench = try IntakeBench(putBytes: 10_000)

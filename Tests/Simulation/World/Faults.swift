@@ -14,8 +14,14 @@ extension World {
             disk.capacity = disk.usedBytes + Int64(chance.scale(0...100_000))
         case .squeeze:
             device.account.isLate = true
-            disk.capacity = disk.usedBytes + 150_000
-            device.limits = StorageLimits(warnFree: 300_000, criticalFree: 200_000)
+            let size = disk.size(Device.path) ?? 0
+            disk.capacity = disk.usedBytes + size / 8
+            device.limits = StorageLimits(warnFree: size / 2, criticalFree: size / 4)
+            device.queue?.limit(device.limits)
+        case .crowd:
+            device.account.isLate = true
+            disk.capacity = disk.usedBytes + Int64(chance.scale(0...5_000_000))
+            device.limits = StorageLimits()
             device.queue?.limit(device.limits)
         case .failWrites:
             device.account.isLate = true

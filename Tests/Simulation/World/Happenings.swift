@@ -25,7 +25,7 @@ extension World {
         case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
             .readOnly,
             .faultsEnd,
-            .damage, .cut, .clip, .empty, .snapshot, .rollback, .copy, .replace, .squeeze:
+            .damage, .cut, .clip, .empty, .snapshot, .rollback, .copy, .replace, .squeeze, .crowd:
             try takeFault(step, device, &chance)
         case .table: server.mode = .table
         case .good: server.mode = .good

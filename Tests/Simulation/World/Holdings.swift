@@ -15,11 +15,17 @@ struct Holdings {
     var quarantined: [Int: Int64] = [:]
     /// Evicted records by stream number, according to the loss ledger.
     var evicted: [Int: Int64] = [:]
+    /// Bytes of the database's file, and of its free pages.
+    var fileBytes: Int64 = 0
+    var reusableBytes: Int64 = 0
 
     init(_ live: OpenDatabase, _ streams: [StreamKind]) throws {
         for kind in streams { try readPending(kind, live.connection) }
         sort(try Self.batches(live.connection))
         try readLedger(live.connection)
+        let page = try live.connection.integer("PRAGMA page_size") ?? 0
+        fileBytes = page * (try live.connection.integer("PRAGMA page_count") ?? 0)
+        reusableBytes = page * (try live.connection.integer("PRAGMA freelist_count") ?? 0)
     }
 
     /// A separate function: a default of a dictionary crashes Swift 6.0.3 in a function that

@@ -35,7 +35,7 @@ package struct Plan {
     var hasFaults: Bool {
         let faults: Set<Step.Kind> = [
             .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
-            .readOnly, .damage, .cut, .clip, .empty, .rollback, .replace, .squeeze,
+            .readOnly, .damage, .cut, .clip, .empty, .rollback, .replace, .squeeze, .crowd,
         ]
         return steps.contains { faults.contains($0.kind) }
     }
@@ -109,6 +109,7 @@ package struct Plan {
         if hasIslands, seed % 8 == 2 { addResends() }
         if hasIslands, seed % 16 == 1 { addShortage() }
         if hasIslands, seed % 16 == 9 { addLateClock() }
+        if hasIslands, seed % 16 == 5 { addCrowd() }
         // Draws nothing: all other histories stay as they are.
         keepsEffort = hasIslands && seed % 4 == 3
     }
@@ -124,6 +125,17 @@ package struct Plan {
             [.faultsEnd, .clockSync, .poison] + records + Array(repeating: .sync, count: 7)
             + [.fixes] + Array(repeating: .put, count: 24) + [.shrink, .health, .good, .sync]
         insert(kinds, amounts: 20...40, &chance)
+    }
+
+    /// Others fill the disk beside a small database and a server that works: everything arrives.
+    private mutating func addCrowd() {
+        var chance = Chance(seed ^ 0xC40D)
+        let records: [Step.Kind] = [.put, .sightings, .fixes, .events]
+        let kinds =
+            [.faultsEnd, .good, .clockSync] + records + [.crowd, .health] + records
+            + [.wait, .health, .sync, .put, .sightings, .health, .sync, .wait, .faultsEnd, .health]
+            + records + [.sync]
+        insert(kinds, amounts: 5...20, &chance)
     }
 
     /// Sends batches that fail before the clock is set, and splits them afterwards.

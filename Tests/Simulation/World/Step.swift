@@ -22,8 +22,9 @@ package struct Step: Equatable, CustomStringConvertible {
         case damage, cut, clip, empty, snapshot, rollback, copy
         // The program considers its intact database damaged.
         case replace
-        // Other files take nearly all the space on the disk.
-        case squeeze
+        // Other files take nearly all the space on the disk; or so much that a small database could
+        // not make up for it, with the limits of a real device.
+        case squeeze, crowd
         // The server.
         case server
         // The server refuses single records; loses half of the requests; fails; refuses large

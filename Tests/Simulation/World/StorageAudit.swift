@@ -41,6 +41,7 @@ struct StorageAudit {
             if step == number - 1, !Self.moving.contains(kind) {
                 try checkOrder(before, now, isQuiet: Self.quiet.contains(kind))
             }
+            if step == number - 1 { try checkPurpose(before, now, device) }
         }
         // A new boot begins with some seconds of boot time, which count.
         let known = start == device.starts ? earliest : earliest.mapValues { $0 - 20_000 }
@@ -79,6 +80,25 @@ struct StorageAudit {
             guard gone > max(0, held) else { continue }
             try expectNone(now.quarantined.count, "quarantined records", stream, gone)
             try checkPending(stream, before, now, isQuiet: isQuiet)
+        }
+    }
+
+    /// Checks that nothing that waits is deleted unless that frees room which is needed.
+    ///
+    /// Where others fill the disk, the database itself must be large enough to make up for it.
+    private func checkPurpose(_ before: Holdings, _ now: Holdings, _ device: Device) throws {
+        let limits = device.limits
+        let journal = min(4 << 20, max(64 << 10, limits.maxSize / 20))
+        let isAtLimit = now.fileBytes + (512 << 10) > (limits.maxSize - journal) / 100 * 98
+        let need = min(limits.criticalFree, 4 << 20)
+        for (stream, evicted) in now.evicted where !isAtLimit {
+            let held = (before.quarantined[stream] ?? 0) - (now.quarantined[stream] ?? 0)
+            let gone = evicted - (before.evicted[stream] ?? 0) - max(0, held)
+            guard gone > 0, now.fileBytes < 2 * need else { continue }
+            throw Violation(
+                "deleted in vain",
+                "\(gone) of stream \(stream), in a database of \(now.fileBytes) bytes where \(need) are needed"
+            )
         }
     }
 
