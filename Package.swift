@@ -62,7 +62,9 @@ let fuzzing: [Target] = {
         "Audio", "Schedule", "StatusBoard", "Configuration", "Host", "JSON", "Support",
         "SourceSupport", "FuzzSupport",
     ]
-    let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
+    let receiver: [Target.Dependency] = [
+        "Receiver", "Host", "SQLite", "Support", "FuzzSupport",
+    ]
     let support = Target.target(
         name: "FuzzSupport",
         path: "Tests/Fuzz/Support",
@@ -90,7 +92,7 @@ let fuzzing: [Target] = {
         support,
         .executableTarget(
             name: "waypost-fuzz",
-            dependencies: gateway + ["Receiver"],
+            dependencies: gateway + ["Receiver", "SQLite"],
             path: "Tests/Fuzz",
             exclude: [
                 "corpus", "Support", "CorpusTests.swift", "Receiver/ReceiverCorpusTests.swift",

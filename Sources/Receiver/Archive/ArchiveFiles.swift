@@ -1,4 +1,5 @@
 // The files of an archive and their committed lengths.
+import Host
 import SQLite
 
 /// A record file of the archive and its committed length.
@@ -30,16 +31,32 @@ struct ArchiveFile: Sendable, Equatable {
         (self.stream, self.date, self.device, self.length) = (stream, date, device, length)
     }
 
-    /// Parses a path; nil if it is not a record file of an archive.
+    /// Parses a path; nil if no archive can have such a record file.
+    ///
+    /// A folder or a database may come from elsewhere, as a backup does, and a path leads to a file.
     init?(path: String, length: Int64) {
         let parts = path.split(separator: "/")
         guard parts.count == 4, parts[0].hasPrefix("stream="), parts[1].hasPrefix("date="),
-            parts[2].hasPrefix("device="), parts[3] == "records.ndjson"
+            parts[2].hasPrefix("device="), (0..<1 << 48).contains(length)
         else { return nil }
         stream = String(parts[0].dropFirst(7))
         date = String(parts[1].dropFirst(5))
         device = String(parts[2].dropFirst(7))
         self.length = length
+        guard isName(stream), isName(device), Day(date) != nil, self.path == path else {
+            return nil
+        }
+    }
+
+    /// Parses a row of a database's table `files`; throws a Trouble if no archive can have it.
+    init(path: String, length: Int64, in database: String) throws {
+        guard let file = Self(path: path, length: length) else {
+            throw Trouble(
+                "\(database) names \(printable(path)), which is not a record file of waypost-receiver: "
+                    + "use another backup"
+            )
+        }
+        self = file
     }
 }
 

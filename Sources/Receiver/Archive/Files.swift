@@ -55,6 +55,7 @@ final class DurableFolders {
         var path = directory
         var part = ""
         for name in folder.split(separator: "/") {
+            guard name != ".." else { throw Trouble("\(folder) leads out of \(directory)") }
             let parent = path
             path += "/" + name
             part += "/" + name

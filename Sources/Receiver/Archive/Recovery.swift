@@ -15,6 +15,7 @@ enum Recovery {
         tell: (String) -> Void
     ) throws {
         var tails: [TruncatedFiles.Tail] = []
+        try dropForeignRows(index, tell: tell)
         let row = try index.prepare("SELECT path, length FROM files")
         while try row.step() { try look(row.text(0), row.required(1), directory, &tails) }
         // Files of a first batch that was never committed.
@@ -25,6 +26,7 @@ enum Recovery {
                 audio.move(file, directory)
                 return true
             }
+            guard ArchiveFile(path: file, length: 0) != nil else { return true }
             try known.bind(file, at: 1)
             if try !known.step() { try look(file, 0, directory, &tails) }
             known.reset()
@@ -39,6 +41,22 @@ enum Recovery {
         dropBodies(directory)
     }
 
+    /// Deletes rows of paths that no archive has, as a hostile backup may bring them: they would lead
+    /// to files outside of the directory.
+    private static func dropForeignRows(_ index: borrowing Connection, tell: (String) -> Void)
+        throws
+    {
+        let foreign = try index.rows("SELECT path FROM files") {
+            ArchiveFile(path: $0.text(0), length: 0) == nil ? $0.text(0) : nil
+        }
+        for path in foreign { try index.run("DELETE FROM files WHERE path=?", path) }
+        guard let first = foreign.first else { return }
+        tell(
+            "\(counted(foreign.count, "row")) of the index named files that no archive has, such as "
+                + "\(printable(first)), and were deleted from it"
+        )
+    }
+
     private static func look(
         _ file: String,
         _ length: Int64,
@@ -47,7 +65,7 @@ enum Recovery {
     ) throws {
         let path = "\(directory)/\(file)"
         guard let size = fileSize(path) else { return }
-        guard size >= length else {
+        guard (0...size).contains(length) else {
             throw Trouble(
                 "\(path) holds \(size) bytes, \(length) were committed: restore it from a copy, or move it "
                     + "away to go on without it"

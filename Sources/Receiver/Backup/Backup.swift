@@ -61,7 +61,8 @@ package final class Backup {
             "SELECT path, length, \(before) FROM main.files AS new WHERE length>0 ORDER BY path"
         )
         while try row.step() {
-            try copyRecordFile(row.text(0), to: row.required(1), knownBefore: row.required(2))
+            let file = try ArchiveFile(path: row.text(0), length: row.required(1), in: data)
+            try copyRecordFile(file.path, to: file.length, knownBefore: row.required(2))
         }
     }
 

@@ -41,8 +41,10 @@ struct BackupFolder {
     }
 
     /// Returns the time of the last complete backup; throws a Trouble without one.
+    ///
+    /// The folder may come from elsewhere: no link is followed, and nothing of it is shown unparsed.
     static func time(of path: String) throws -> String {
-        let text = try? String(contentsOfFile: "\(path)/\(marker)", encoding: .utf8)
+        let marked = try? SmallFile.read("\(path)/\(marker)", limit: 64, followsLink: false)
         if access("\(path)/\(marker)", R_OK) != 0, errno == EACCES {
             let user =
                 getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
@@ -50,13 +52,15 @@ struct BackupFolder {
                 "\(path) cannot be read by \(user), the owner of the data; run: sudo chown -R \(user): \(path)"
             )
         }
-        guard let text else {
+        guard let text = marked.map({ trimmed(String(decoding: $0.bytes, as: UTF8.self)) }),
+            let time = WallTime(rfc3339: text)
+        else {
             throw Trouble("\(path) is not a backup of waypost-receiver; name the folder of one")
         }
-        guard fileSize(ArchiveFiles.index(in: path)) != nil else {
+        guard fileKind(ArchiveFiles.index(in: path)) == S_IFREG else {
             throw Trouble("\(path) has no complete backup: the first one was interrupted")
         }
-        return text.trimmingCharacters(in: .whitespacesAndNewlines)
+        return time.rfc3339
     }
 
     /// Throws a Trouble if one of two folders is the other one or in it.

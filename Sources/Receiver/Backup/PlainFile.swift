@@ -7,7 +7,9 @@ import Host
 struct LinkedPath: Error, CustomStringConvertible {
     var path: String
 
-    var description: String { "\(path) is or is behind a symbolic link, which is not followed" }
+    var description: String {
+        "\(printable(path, limit: 300)) is or is behind a symbolic link, which is not followed"
+    }
 }
 
 /// An open regular file below a folder; closed by deinit.
@@ -53,7 +55,8 @@ struct PlainFile: ~Copyable {
         return PlainFile(number: number, path: path, status: status)
     }
 
-    /// Opens a path name by name, so that none of them can be a link; nil if there is none.
+    /// Opens a path name by name, so that none of them can be a link or lead out of the folder; nil
+    /// if there is none.
     private static func openBeneath(
         _ path: String,
         _ folder: borrowing Descriptor,
@@ -64,6 +67,7 @@ struct PlainFile: ~Copyable {
         var number = folder.number
         defer { if number != folder.number { close(number) } }
         for (index, name) in names.enumerated() {
+            guard name != ".." else { throw Trouble("\(printable(path)) leads out of its folder") }
             let isLast = index == names.count - 1
             // A pipe of that name must not block the caller, and a link is opened itself.
             let kind = isLast ? flags | O_NONBLOCK : Self.pathOnly

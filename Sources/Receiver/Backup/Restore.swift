@@ -7,9 +7,11 @@ import SQLite
 
 /// A restore of a backup.
 ///
-/// Nothing is changed before all of the backup is checked. The archive's database comes last: if
-/// the restore is interrupted, the server refuses to start until it was run again.
+/// Nothing is changed before all of the backup is checked. A marker comes first and the archive's
+/// database last: if the restore is interrupted, the server refuses to start until it was run again.
 package final class Restore {
+    /// The file in the data folder that keeps a server from starting until the restore is complete.
+    static let marker = ".receiver-restore"
     /// The number of files that an error names.
     private static let mostNamed = 10
     private static let inUse =
@@ -32,6 +34,22 @@ package final class Restore {
         lock = try DirectoryLock(data, inUse: Self.inUse)
         copy = try TreeCopy(from: backup, to: data)
         database = try Connection(path: ArchiveFiles.index(in: backup), access: .readOnly)
+        // A server would start with an empty archive in a folder without a database.
+        if fileSize(ArchiveFiles.index(in: data)) == nil { try begin() }
+    }
+
+    /// Throws a Trouble if a restore into a folder has not ended.
+    static func expectEnded(in directory: String) throws {
+        let path = "\(directory)/\(marker)"
+        guard fileKind(path) != 0 else { return }
+        throw Trouble(
+            "a restore into \(directory) was refused or interrupted: run it again, or delete \(path) to start "
+                + "with what is there"
+        )
+    }
+
+    private func begin() throws {
+        try SmallFile.replace("\(data)/\(Self.marker)", Array("\(time)\n".utf8), mode: 0o640)
     }
 
     /// Restores the backup; returns lines that say what was copied and what to do next.
@@ -39,6 +57,7 @@ package final class Restore {
         try expectNothingNewer()
         try expectNoOtherRows()
         try expectWhole()
+        try begin()
         try moveArchiveAside()
         try forEachRow { path, length in
             let start = try copy.copiedSize(path) ?? 0
@@ -55,6 +74,8 @@ package final class Restore {
         for name in try TreeCopy.databases(in: backup) { try restoreDatabase(name) }
         try copy.sync()
         unlink(aside)
+        unlink("\(data)/\(Self.marker)")
+        try syncFolder(data)
         return report()
     }
 
@@ -62,7 +83,10 @@ package final class Restore {
         let row = try database.prepare(
             "SELECT path, length FROM files WHERE length>0 ORDER BY path"
         )
-        while try row.step() { try body(row.text(0), row.required(1)) }
+        while try row.step() {
+            let file = try ArchiveFile(path: row.text(0), length: row.required(1), in: backup)
+            try body(file.path, file.length)
+        }
     }
 
     /// Throws a Trouble if the data folder has records that the backup does not have.

@@ -151,7 +151,9 @@ final class TreeCopy {
     /// Returns the names of the small files beside the data that are state of the server, other
     /// than databases, locks and what the server makes itself.
     static func stateFiles(in root: String) throws -> [String] {
-        let made = [".receiver.lock", ".receiver.reserve", BackupFolder.marker]
+        let made = [
+            ".receiver.lock", ".receiver.reserve", BackupFolder.marker, Restore.marker,
+        ]
         return try names(in: root).filter { name in
             name.hasPrefix(".receiver") && !name.contains(".sqlite") && !name.hasSuffix(".lock")
                 && !name.hasSuffix(unfinished) && !made.contains(name)

@@ -61,8 +61,7 @@ package struct Pruning {
                 "no receiver has run on \(directory); set --data to the receiver's folder"
             )
         }
-        // The id becomes a part of a path.
-        guard device.map({ !$0.contains("/") && !["", ".", ".."].contains($0) }) ?? true else {
+        guard device.map(isName) ?? true else {
             throw Trouble("\(device ?? "") is not a device id")
         }
         (self.directory, self.retention, self.device, self.now) = (
@@ -118,9 +117,9 @@ package struct Pruning {
     }
 
     private func isOld(_ stream: String, _ date: String) -> Bool {
-        guard let first = retention.firstDay(of: stream, at: now), Day(date) != nil else {
-            return false
-        }
+        // Both become parts of paths.
+        guard let first = retention.firstDay(of: stream, at: now), isName(stream), Day(date) != nil
+        else { return false }
         return date < first
     }
 

@@ -13,10 +13,19 @@ extension FuzzTarget {
 
 private enum ReceiverTargets {
     static let all = [
+        FuzzTarget(name: "receiver-backup", run: backup),
         FuzzTarget(name: "receiver-body", run: body),
         FuzzTarget(name: "receiver-inflate", run: inflate),
         FuzzTarget(name: "receiver-request", run: { _ = HTTPFuzzServer.shared?.take($0) }),
     ]
+
+    private static func backup(_ input: [UInt8]) {
+        do {
+            try HostileBackup.shared.get().take(input)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
 
     /// Checks that an accepted body is JSON to Foundation too, and that its records are the array's
     /// elements, byte for byte.
