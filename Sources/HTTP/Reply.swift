@@ -24,6 +24,8 @@ package struct Reply: Sendable, Equatable {
     /// The server refuses the batch without naming records: `success` or `accepted` is false, there
     /// is an `error`, `rejected` is not a count, or the whole body is `false` or `null`.
     package var saysNo = false
+    /// The answer is for the stream of the batch, not for the device: it names a `stream`.
+    package var isOfStream = false
 
     /// Parses a complete body.
     package init(_ body: [UInt8] = []) {
@@ -66,7 +68,7 @@ struct ReplyScanner {
 /// Collects some members of the top-level object; of several with one name, the first counts.
 private struct ReplyFields: JSONListener {
     private enum Member: String {
-        case rejected, duplicates, accepted, success, error
+        case rejected, duplicates, accepted, success, error, stream
     }
 
     private var values: [Member: ReplyValue] = [:]
@@ -102,6 +104,7 @@ private struct ReplyFields: JSONListener {
         reply.rejected = values[.rejected]?.count ?? 0
         reply.duplicates = values[.duplicates]?.count ?? 0
         reply.accepted = values[.accepted]?.count
+        reply.isOfStream = values[.stream]?.isSomething == true
         let rejected = values[.rejected] ?? ReplyValue()
         reply.saysNo =
             isNo || values[.success]?.isNo == true || values[.accepted]?.kind == .no

@@ -5,18 +5,42 @@ import Records
 import Setup
 import Status
 
-/// A token bucket with one token per record; allows a burst of one second's records.
+/// The limits of a stream over time: a token bucket with one token per record, which allows a burst of
+/// one second's records, and the number of dates.
 struct RecordRate: Sendable {
+    /// The dates that records may name per day: the server begins a file for each, and as many per day.
+    static let datesPerDay = 1000
+
     private let perSecond: Double
     private let burst: Double
     private var tokens: Double
     private var filled: BootInstant
+    /// Days since 1970 that records have named since `datesSince`.
+    private var dates: Set<Int64> = []
+    private var datesSince: BootInstant
 
     init(perSecond: Double, now: BootInstant) {
         self.perSecond = perSecond
         burst = max(10, perSecond)
         tokens = burst
-        filled = now
+        (filled, datesSince) = (now, now)
+    }
+
+    /// Throws the reason if a record names one date too many.
+    mutating func check(
+        _ given: WallTime?,
+        of stream: String,
+        at now: BootInstant
+    ) throws(IntakeRefusal) {
+        guard let given else { return }
+        if now - datesSince >= .seconds(86_400) { (dates, datesSince) = ([], now) }
+        guard dates.count < Self.datesPerDay || dates.contains(given.utcDay) else {
+            throw IntakeRefusal(
+                "too many dates: records of stream \(stream) have named \(Self.datesPerDay) days; "
+                    + "send it again tomorrow"
+            )
+        }
+        dates.insert(given.utcDay)
     }
 
     /// Takes a token and returns nil; without a token, returns the time until there is one.
@@ -80,6 +104,7 @@ struct IntakeStreams {
             )
         }
         var stamp = clock.stamp()
+        try declared[line.stream]?.rate.check(line.given, of: stream.name, at: stamp.boot)
         if let delay = declared[line.stream]?.rate.delay(at: stamp.boot) {
             throw IntakeRefusal(
                 "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records per second "

@@ -50,6 +50,10 @@ extension Sync {
         case .retry(let failure, nil):
             // It may concern this stream only.
             return try failed(batch, failure, found.endsAtFailure ? .syncEnds : .streamRests)
+        case .streamHeld(let failure, let time):
+            heldStreams[stream] = clock.now() + (time ?? .seconds(300))
+            book.failed(failure, [stream])
+            return .streamRests
         case .inProgress(let failure, let after):
             // Concerns this batch only, which the server may be storing just now.
             fail(failure, [stream], after: after)
@@ -135,7 +139,8 @@ extension Sync {
         case .unreachable(let failure), .retry(let failure, nil):
             try resendFailed(batch, failure)
             return .syncEnds
-        case .retry(let failure, let after), .inProgress(let failure, let after):
+        case .retry(let failure, let after), .inProgress(let failure, let after),
+            .streamHeld(let failure, let after):
             resendNotBefore = after.map { clock.now() + $0 }
             book.failed(failure, [batch.stream])
             return .syncEnds

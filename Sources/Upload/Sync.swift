@@ -58,6 +58,8 @@ package final class Sync {
     var resendAfter: Int64 = 0
     /// The server asked not to be sent resends before this; nil if it did not.
     var resendNotBefore: BootInstant?
+    /// When the server takes records of a stream again; absent if it takes them now.
+    var heldStreams: [Stream: BootInstant] = [:]
     /// Until when uploads wait for the first clock synchronisation.
     private var clockDeadline: BootInstant?
     /// The keys of batches that were never sent, not even in part.
@@ -132,7 +134,9 @@ package final class Sync {
         )
         refusals.beginSync()
         failing.beginSync()
-        requestsLeft = pacing.begin(reason, at: clock.now())
+        let now = clock.now()
+        heldStreams = heldStreams.filter { $1 > now && !reason.isAsked }
+        requestsLeft = pacing.begin(reason, at: now)
         guard requestsLeft != 0 else { return SyncResult() }
         if reason == .network { destination.networkChanged() }
         book.enter(.uploading)
@@ -223,6 +227,7 @@ package final class Sync {
     }
 
     private func order(_ supply: inout BatchSupply) throws -> SyncOrder {
+        let streams = streams.filter { heldStreams[$0] == nil }
         var order = SyncOrder(
             streams,
             small: streams.filter { queue.isSmall($0) },

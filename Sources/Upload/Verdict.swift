@@ -13,6 +13,8 @@ package enum Verdict: Sendable, Equatable {
     case unreachable(Failure)
     /// Retry the same batch later; no server has evaluated the data.
     case retry(Failure, after: Duration?)
+    /// The server takes nothing of the batch's stream for now, and has not evaluated the data.
+    case streamHeld(Failure, for: Duration?)
     /// The server is still processing this batch and may store it: retry later under the same key.
     case inProgress(Failure, after: Duration?)
     /// The server refuses the token: uploads stop until it changes, except for one try per
@@ -33,7 +35,7 @@ extension Verdict {
         case .accepted: return
         case .stopped, .held: throw Failure("enrolment was interrupted")
         case .unreachable(let failure), .retry(let failure, _), .inProgress(let failure, _),
-            .tokenRefused(let failure), .endpointWrong(let failure):
+            .tokenRefused(let failure), .endpointWrong(let failure), .streamHeld(let failure, _):
             throw failure
         case .tooLarge(let message), .refused(let message):
             throw Failure("\(asked) refused the enrolment: \(message)", code: .server)

@@ -155,6 +155,9 @@ import Testing
         #expect(refused.status == 422)
         #expect(refused.body.contains("d1 has events of more than 200 sources"))
         #expect(try send(receiver, [event("source_lost", "source-3")]).status == 200)
+        // A stream with too many does not stop the gateway's own events.
+        let own = event("source_lost", "audio")
+        #expect(try send(receiver, [own], stream: "waypost_events").status == 200)
         // A user's stream may have any number of events of other kinds.
         let others = (0..<300).map { event("door", "door-\($0)") }
         #expect(try send(receiver, others).status == 200)
@@ -162,9 +165,9 @@ import Testing
         let jobs = (0..<300).map { #","kind":"started","source":"job-\#($0)","detail":"x""# }
         #expect(try send(receiver, jobs).status == 200)
         #expect(try send(receiver, sources, device: "d2").status == 200)
-        try waitForIndex(receiver, records: 1001)
+        try waitForIndex(receiver, records: 1002)
         let html = try PageClient(receiver, viewer: "anna").get("/").body
-        #expect(html.contains("190 more sources are lost"))
+        #expect(html.contains("191 more sources are lost"))
         #expect(html.components(separatedBy: " has been lost since").count == 21)
     }
 
@@ -181,11 +184,51 @@ import Testing
         #expect(try receiver.request(RawRequest.head("k", length: body.count), body).status == 200)
         #expect(try send(receiver, [""], device: "d2").status == 200)
         // The next day.
-        try receiver.sql("UPDATE device_days SET day=day-1")
+        try receiver.sql("UPDATE stream_days SET day=day-1")
         #expect(try send(receiver, [""]).status == 200)
-        try receiver.sql("UPDATE device_days SET bytes=0, files=4000")
-        #expect(try send(receiver, [""], time: "2001-01-01T00:00:00Z").status == 429)
+        try receiver.sql("UPDATE stream_days SET bytes=0, files=20000")
+        let new = try send(receiver, [""], stream: "other")
+        #expect(new.status == 429 && !new.body.contains("stream\":"), "\(new.body)")
         #expect(try send(receiver, [""]).status == 200)
+    }
+
+    /// Dates from 1970 on, or too much data, in one stream: the others go on.
+    @Test func limitsThatOneStreamUsesUp_holdThatStreamOnly() throws {
+        let receiver = try ReceiverProcess(["--max-per-day", "8MB"])
+        var day = 0
+        func old(_ stream: String, days: Int) throws -> RawClient.Answer {
+            let body = (0..<days).map { number in
+                let date = Date(timeIntervalSince1970: 86_400 * TimeInterval(day + number))
+                return #"{"id":"\#(UUID().uuidString)","timestamp":"\#(date.formatted(.iso8601))"}"#
+            }
+            day += days
+            let text =
+                #"{"stream_name":"\#(stream)","device_id":"d1","data":[\#(body.joined(separator: ","))],"#
+                + #""batch_metadata":{"total_records":\#(days)}}"#
+            return try receiver.request(RawRequest.head(length: text.utf8.count), Array(text.utf8))
+        }
+        for _ in 0..<4 { #expect(try old("wild", days: 100).status == 200) }
+        // Each file counts 16 KiB, so that 440 are more than seven eighths.
+        #expect(try old("wild", days: 40).status == 200)
+        let full = try old("wild", days: 1)
+        #expect(full.status == 429 && full.body.contains(#""stream":"wild""#), "\(full.body)")
+        #expect(full.body.contains("7/8 of --max-per-day"))
+        try receiver.sql("UPDATE stream_days SET bytes=0, files=999")
+        #expect(try old("wild", days: 1).status == 200)
+        let last = try old("wild", days: 1)
+        #expect(last.status == 429 && last.body.contains("1000 are the limit"), "\(last.body)")
+        #expect(
+            last.body.contains(#""stream":"wild""#) && last.header.contains("Retry-After: 3600")
+        )
+        // Days that have a file, and all other streams.
+        #expect(
+            try send(receiver, [""], stream: "wild", time: "1970-01-01T05:00:00Z").status == 200
+        )
+        for stream in ["places", "waypost_events"] {
+            #expect(try old(stream, days: 30).status == 200)
+        }
+        try receiver.sql("UPDATE stream_days SET day=day-1")
+        #expect(try old("wild", days: 1).status == 200)
     }
 
     /// As an archive of an earlier version may hold it.

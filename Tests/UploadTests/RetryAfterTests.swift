@@ -84,6 +84,38 @@ import Upload
         #expect(bench.server.requests.count == 1)
     }
 
+    /// A stream that has used up a limit of its own does not stop the others.
+    @Test func waitOfOneStream_holdsThatStreamOnly() throws {
+        let clock = ManualClock(SystemClock().stamp())
+        let isFull = Locked(true)
+        let bench = try UploadBench(clock: clock) { request in
+            guard isFull.value, (try? SentBatch(request))?.stream == "places" else { return .ok }
+            return .answer(
+                status: 429,
+                body: #"{"error":"1000 files are the limit","stream":"places"}"#,
+                headers: ["Retry-After: 3600"]
+            )
+        }
+        defer { bench.finish() }
+        try addToThreeStreams(bench)
+        #expect(try bench.result().left == 1)
+        let streams = { try bench.server.requests.map { try SentBatch($0).stream } }
+        #expect(try Set(streams()) == ["places", "beacons", "events"])
+        #expect(bench.board.state.value?.notBefore == nil)
+        let error = bench.board.state.value?.streams[.location]?.lastError
+        #expect(error?.failure.message.contains("1000 files are the limit") == true)
+        // Later records of the others go at the next tick, and no request is spent on this stream.
+        bench.queue.accept(testSighting(2, at: SystemClock().stamp()))
+        try bench.queue.flushed()
+        bench.tick()
+        try waitUntil("the second sighting") { try streams().count { $0 == "beacons" } == 2 }
+        isFull.update { $0 = false }
+        clock.advance(by: .seconds(3601))
+        bench.tick()
+        try waitUntil("the end of the hold") { bench.figures?.uploaded == 1 }
+        #expect(try streams().count { $0 == "places" } == 2)
+    }
+
     @Test func plainServerError_letsEachStreamTryOnce_andCountsOnce() throws {
         let clock = ManualClock(SystemClock().stamp())
         let bench = try UploadBench(clock: clock) { _ in .answer(status: 500, body: "") }

@@ -16,7 +16,9 @@ import Upload
         (400, "", "refused"), (422, "", "refused"), (413, "", "tooLarge"),
         (401, "", "tokenRefused"), (403, "", "tokenRefused"), (404, "", "endpointWrong"),
         (405, "", "endpointWrong"), (302, "", "endpointWrong"), (408, "", "retry"),
-        (409, "", "inProgress"), (425, "", "retry"), (429, "", "retry"), (500, "", "retry"),
+        (409, "", "inProgress"), (425, "", "retry"), (429, "", "retry"),
+        (429, #"{"error":"x","stream":"a"}"#, "streamHeld"), (429, #"{"stream":""}"#, "retry"),
+        (503, #"{"stream":"a"}"#, "retry"), (500, "", "retry"),
         (503, "", "retry"), (418, "", "retry"), (100, "", "retry"),
     ])
     func verdict_followsTheProtocol(status: Int, body: String, expected: String) {
@@ -25,6 +27,7 @@ import Upload
             case .accepted: "accepted"
             case .retry: "retry"
             case .inProgress: "inProgress"
+            case .streamHeld: "streamHeld"
             case .tokenRefused: "tokenRefused"
             case .endpointWrong: "endpointWrong"
             case .tooLarge: "tooLarge"

@@ -45,6 +45,7 @@ struct TableRow: Sendable, CustomTestStringConvertible {
         .init("418", .answer(status: 418, body: ""), later),
         .init("425", .answer(status: 425, body: ""), later),
         .init("429", .answer(status: 429, body: "", headers: ["Retry-After: 7"]), later),
+        .init("429 of a stream", .answer(status: 429, body: #"{"stream":"a"}"#), later),
         .init("500", .answer(status: 500, body: "<html>no</html>"), later),
         .init("502", .answer(status: 502, body: ""), later),
         .init("503", .answer(status: 503, body: "", headers: ["Retry-After: 99999"]), later),

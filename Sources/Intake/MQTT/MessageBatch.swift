@@ -82,6 +82,7 @@ struct MessageStreams: Sendable {
             throw IntakeRefusal("too long: \(size) bytes with its topic, \(most)")
         }
         let stamp = clock.stamp()
+        try streams[place].rate.check(content.given, of: stream.name, at: stamp.boot)
         if let delay = streams[place].rate.delay(at: stamp.boot) {
             throw IntakeRefusal("too fast for stream \(stream.name)", retryAfter: delay)
         }

@@ -6,22 +6,26 @@ import SQLite
 ///
 /// The tables are in the archive's index and change in the transaction that stores a batch. A
 /// broken or hostile device can fill neither the disk nor the pages. Names above a limit are
-/// refused for good (422), data above a day's limit until the next day (429).
+/// refused for good (422), data above a day's limit until the next day (429). A stream reaches its
+/// own limits first, so that one with wrong dates or too much data does not stop the others.
 struct DeviceLimits {
     /// Distinct streams per device.
     static let streams: Int64 = 100
-    /// Distinct event sources per device, each with its kind (`RecordLine.stateKinds`).
+    /// Distinct event sources per stream, each with its kind (`RecordLine.stateKinds`).
     static let states: Int64 = 200
-    /// New record files per day; enough for a year of ten streams.
-    static let files: Int64 = 4000
+    /// New record files per day and stream.
+    static let files: Int64 = 1000
+    /// New record files per day.
+    static let allFiles: Int64 = 20_000
     /// Bytes counted for each new file in addition to its content, because an inode takes space
     /// too.
     private static let perFile: Int64 = 16 << 10
 
     static let tables = """
         CREATE TABLE IF NOT EXISTS device_states(device TEXT, state TEXT, PRIMARY KEY (device, state)) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS device_days(device TEXT PRIMARY KEY, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
-        files INTEGER NOT NULL) WITHOUT ROWID;
+        DROP TABLE IF EXISTS device_days;
+        CREATE TABLE IF NOT EXISTS stream_days(device TEXT, stream TEXT, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
+        files INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
         """
 
     /// The limit per device and day (UTC).
@@ -37,7 +41,7 @@ struct DeviceLimits {
         at now: WallTime,
         _ index: borrowing Connection
     ) throws {
-        try checkDay(batch.device, newFiles, now, index)
+        try checkDay(batch, newFiles, now, index)
         try checkStream(batch, index)
         try noteStates(batch, index)
     }
@@ -54,11 +58,11 @@ struct DeviceLimits {
         let cost = Int64(bytes) + (newFiles + Int64(sounds)) * Self.perFile
         try index.run(
             """
-            INSERT INTO device_days VALUES (?1,?2,?3,?4) ON CONFLICT(device) DO UPDATE SET
+            INSERT INTO stream_days VALUES (?1,?2,?3,?4,?5) ON CONFLICT DO UPDATE SET
             bytes=excluded.bytes + iif(day=excluded.day, bytes, 0),
             files=excluded.files + iif(day=excluded.day, files, 0), day=excluded.day
             """,
-            row: [batch.device, Self.day(now), cost, newFiles]
+            row: [batch.device, batch.stream, Self.day(now), cost, newFiles]
         )
     }
 
@@ -67,30 +71,42 @@ struct DeviceLimits {
     }
 
     private func checkDay(
-        _ device: String,
+        _ batch: IncomingBatch,
         _ newFiles: Int64,
         _ now: WallTime,
         _ index: borrowing Connection
     ) throws {
-        let sql = "SELECT bytes, files FROM device_days WHERE device=? AND day=?"
-        let row = try index.prepare(sql, device, Self.day(now))
+        let sql = """
+            SELECT total(bytes), total(files), total(iif(stream=?3, bytes, 0)), total(iif(stream=?3, files, 0))
+            FROM stream_days WHERE device=?1 AND day=?2
+            """
+        let row = try index.prepare(sql, batch.device, Self.day(now), batch.stream)
         guard try row.step() else { return }
-        let (bytes, files) = (row.required(0), row.required(1))
-        guard bytes < bytesPerDay else {
-            throw Self.tomorrow(
-                "\(device) has stored \(bytes) bytes today; --max-per-day is the limit"
+        let device = (bytes: row.required(0), files: row.required(1))
+        let stream = (bytes: row.required(2), files: row.required(3))
+        func refuse(_ what: String, of one: String?) throws -> Never {
+            let name = one.map { "stream \($0) of \(batch.device)" } ?? batch.device
+            throw HTTPRefusal(
+                status: 429,
+                reason: "\(name) has \(what)",
+                retryAfter: 3600,
+                stream: one
             )
         }
-        guard newFiles == 0 || files + newFiles <= Self.files else {
-            throw Self.tomorrow(
-                "\(device) has begun \(files) files today; \(Self.files) are the limit"
-            )
+        if device.bytes >= bytesPerDay {
+            try refuse("stored \(device.bytes) bytes today; --max-per-day is the limit", of: nil)
         }
-    }
-
-    /// The gateway keeps its records, and retries at least once an hour.
-    private static func tomorrow(_ reason: String) -> HTTPRefusal {
-        HTTPRefusal(status: 429, reason: reason, retryAfter: 3600)
+        // The last eighth is for the device's other streams.
+        if stream.bytes >= bytesPerDay - bytesPerDay / 8 {
+            let what = "stored \(stream.bytes) bytes today; 7/8 of --max-per-day are the limit"
+            try refuse(what, of: batch.stream)
+        }
+        guard newFiles > 0 else { return }
+        for (files, most, one) in [
+            (device.files, Self.allFiles, nil), (stream.files, Self.files, batch.stream),
+        ] where files + newFiles > most {
+            try refuse("begun \(files) files today; \(most) are the limit", of: one)
+        }
     }
 
     private func checkStream(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
@@ -107,14 +123,15 @@ struct DeviceLimits {
     private func noteStates(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
         guard !batch.states.isEmpty else { return }
         var new: [String] = []
-        for state in batch.states {
+        for state in batch.states.map({ "\(batch.stream) \($0)" }) {
             let sql = "SELECT 1 FROM device_states WHERE device=? AND state=?"
             if try !index.prepare(sql, batch.device, state).step() { new.append(state) }
         }
         guard !new.isEmpty else { return }
         let row = try index.prepare(
-            "SELECT count(*) FROM device_states WHERE device=?",
-            batch.device
+            "SELECT count(*) FROM device_states WHERE device=? AND state GLOB ?",
+            batch.device,
+            "\(batch.stream) *"
         )
         guard try row.step(), row.required(0) + Int64(new.count) <= Self.states else {
             let reason = "\(batch.device) has events of more than \(Self.states) sources"

@@ -58,7 +58,8 @@ package struct HTTPAnswer: Sendable {
     }
 
     package init(_ refusal: HTTPRefusal) {
-        self.init(refusal.status, ["error": refusal.reason])
+        let stream = refusal.stream.map { ["stream": $0] } ?? [:]
+        self.init(refusal.status, stream.merging(["error": refusal.reason]) { $1 })
         if let encodings = refusal.acceptEncoding { headers.append(("Accept-Encoding", encodings)) }
         if let seconds = refusal.retryAfter { headers.append(("Retry-After", "\(seconds)")) }
         if let method = refusal.allow { headers.append(("Allow", method)) }
@@ -89,6 +90,8 @@ package struct HTTPRefusal: Error {
     package var acceptEncoding: String?
     /// Seconds to wait before a retry.
     package var retryAfter: Int?
+    /// The only stream that it is for.
+    package var stream: String?
     /// The allowed method, if the method was wrong.
     package var allow: String?
     /// The expected kind of authentication, if that was missing or wrong.

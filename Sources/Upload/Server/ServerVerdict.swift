@@ -30,6 +30,11 @@ extension Verdict {
                 Failure("the server is still working on this batch", code: .server),
                 after: after
             )
+        case 429 where answer.reply.isOfStream:
+            self = .streamHeld(
+                Failure("the server holds this stream: \(answer.message)", code: .server),
+                for: after
+            )
         case 511:
             self = .retry(
                 Failure(

@@ -166,6 +166,28 @@ import Daemon
         #expect(try peer.answers(3) == [Self.accepted, Self.accepted, tooFast])
     }
 
+    /// Each date is a file at the server, which begins so many per day for one stream.
+    @Test func dates_areBoundedPerDay_eachStreamForItself() throws {
+        let bench = try IntakeBench([
+            IntakeBench.stream("weather", rate: 5000), IntakeBench.stream("door", rate: 5000),
+        ])
+        let peer = try bench.connect()
+        func line(_ day: Int, _ stream: String = "weather") -> String {
+            let time = WallTime(milliseconds: Int64(day) * 86_400_000).rfc3339
+            return #"{"stream":"\#(stream)","data":{"a":1},"timestamp":"\#(time)"}"# + "\n"
+        }
+        try peer.send((0..<1001).map { line($0) }.joined())
+        let answers = try peer.answers(1001)
+        #expect(answers.prefix(1000).allSatisfy { $0 == Self.accepted })
+        let refusal = try #require(answers.last)
+        #expect(refusal.contains("records of stream weather have named 1000 days"), "\(refusal)")
+        // Known dates, records without one, and other streams go on.
+        try peer.send(line(7) + Self.line(1) + "\n" + line(3000, "door"))
+        #expect(try peer.answers(3) == Array(repeating: Self.accepted, count: 3))
+        bench.clock.advance(by: .seconds(86_400))
+        #expect(try peer.ask(String(line(3000).dropLast())) == Self.accepted)
+    }
+
     @Test(arguments: [(0.001, 1_000_000), (Double.leastNonzeroMagnitude, 365 * 86_400_000)])
     func rate_howeverSlow_hasADelay(perSecond: Double, milliseconds: Int) {
         let now = BootInstant(nanoseconds: 0)

@@ -32,6 +32,14 @@ struct TableAnswer {
         stored(records) + denied(records) + judged(records)
             + [408, 425, 429, 500, 502, 503, 504, 511, 401, 403, 404, 405, 301, 302, 308, 409, 418]
             .map { Self(status: $0, meaning: .unjudged, retryAfter: $0 == 429 ? 7200 : 0) }
+            + [
+                Self(
+                    status: 429,
+                    meaning: .unjudged,
+                    body: #"{"error":"too much","stream":"s"}"#,
+                    retryAfter: 7200
+                )
+            ]
     }
 
     private static func stored(_ records: Int) -> [Self] {
