@@ -1,4 +1,4 @@
-// Warns of a daily budget that is valid but too small for the rest of the configuration.
+// Warns of a daily budget, or of records of sound, that are valid but do not fit together.
 import Audio
 import Beacons
 import Configuration
@@ -26,6 +26,28 @@ extension Configuration {
         guard audio.isEnabled, chunkBytes > budget / 4 else { return nil }
         return "upload.daily_budget is \(sizeText(budget)), and a record of sound is up to "
             + "\(roughSize(chunkBytes)): it may find no room; raise it, or lower audio.chunk or audio.bitrate"
+    }
+
+    /// Returns the problem and the remedy if a record of sound may be larger than a body that the
+    /// server takes; nil if it fits.
+    ///
+    /// `maxBody`: in bytes; nil for the default of `waypost-receiver`.
+    package func sizeAdvice(_ maxBody: Int64?) -> (what: String, next: String)? {
+        guard audio.isEnabled, upload.destination == .ingest else { return nil }
+        let most = min(max(maxBody ?? 16 << 20, 1 << 16), 1 << 40)
+        // In base64; the other members and the batch's are beside it.
+        let (fitting, bytes) = ((most - 4096) * 3 / 4, chunkBytes * 4 / 3 + 4096)
+        guard bytes > most else { return nil }
+        let step = audio.overlap > .zero ? audio.overlap : .seconds(2)
+        let steps = Int64(audio.chunk / step * Double(fitting) / Double(chunkBytes))
+        let what =
+            "a record of sound is up to \(roughSize(bytes)), and the server takes \(sizeText(most))"
+            + (maxBody == nil ? " by default" : "")
+        let next =
+            (steps < 2
+                ? "lower audio.rate" : "lower audio.chunk to \(durationText(step * Int(steps)))")
+            + ", or raise --max-body on the server (64MiB at most)"
+        return (what, next)
     }
 
     /// The size of a chunk's file.

@@ -190,7 +190,10 @@ package struct Configuration: Configurable {
             environment: environment,
             isFromCard: isFromCard
         ) { configuration in
-            guard configuration.upload.target == nil else { return configuration.budgetAdvice }
+            guard configuration.upload.target == nil else {
+                let size = configuration.sizeAdvice(nil).map { "\($0.what); \($0.next)" }
+                return configuration.budgetAdvice ?? size
+            }
             return "upload.endpoint is not set: nothing is uploaded"
                 + (configuration.upload.isRequired
                     ? " and nothing collected; set it, or upload.required = false" : "")

@@ -66,6 +66,6 @@ extension DestinationSettings {
         let destination = try BucketDestination(self, nil)
         try destination.begin()
         try destination.verify(until: stop, onTraffic: onTraffic)
-        return .accepted
+        return .accepted()
     }
 }

@@ -26,7 +26,7 @@ import Testing
         // A sine at half of full scale: RMS -9.03 dBFS, peak -6.02.
         #expect(words(checks, "sound") == "mic: -9 dBFS, peak -6 dBFS")
         #expect(words(checks, "receiver").contains("D fix"))
-        #expect(words(checks, "token") == "the server knows this device")
+        #expect(words(checks, "token").hasPrefix("the server knows this device"))
     }
 
     @Test func eachFault_isNamed_withItsNextStep() throws {

@@ -137,7 +137,7 @@ import HTTP
         let store = try ObjectStore()
         let bench = try Bench(url: store.access.url, keys: store.access.keys)
         defer { bench.finish() }
-        #expect(try bench.settings.destination.verify(until: StopSignal()) == .accepted)
+        #expect(try bench.settings.destination.verify(until: StopSignal()) == .accepted())
         #expect(store.nextPut() == "ok _waypost/device=device-1.json")
         let contents = try store.contents()
         #expect(contents.objects == ["_waypost/device=device-1.json": "application/json"])

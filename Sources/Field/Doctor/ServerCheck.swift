@@ -168,7 +168,13 @@ struct ServerCheck {
         do {
             let settings = settings(target)
             switch try Enrolment.verify(settings, token: token, until: StopSignal()) {
-            case .accepted: return .ok("token", "the server knows this device")
+            case .accepted(let maxBody):
+                let what = "the server knows this device"
+                guard let maxBody else { return .ok("token", what) }
+                if let advice = input.configuration.sizeAdvice(maxBody) {
+                    return .warn("token", "\(what); \(advice.what)", next: advice.next)
+                }
+                return .ok("token", "\(what), and takes up to \(sizeText(maxBody)) at once")
             case .cannotBeAsked:
                 return .ok("token", "present; the server cannot verify it, uploads will show")
             }

@@ -79,7 +79,14 @@ package struct Onboarding {
             "configuration: \(path)",
         ]
         switch answer {
-        case .accepted:
+        case .accepted(let maxBody):
+            if let maxBody {
+                let advice = configuration.sizeAdvice(maxBody)
+                lines.append(
+                    advice.map { "warning: \($0.what): \($0.next)" }
+                        ?? "largest upload: \(sizeText(maxBody))"
+                )
+            }
             try configuration.enrolmentMark.write(
                 wanted.upload.endpoint ?? "",
                 owner: owner.ids

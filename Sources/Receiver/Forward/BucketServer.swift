@@ -52,7 +52,9 @@ package struct BucketServer: ReceiverApplication {
             return .answer(HTTPAnswer(health: store.totals, version: version))
         case "/api/device/verify":
             try head.expect("POST")
-            return .answer(HTTPAnswer(verified: try authorize(head)), isKnown: true)
+            let device = try authorize(head)
+            let answer = HTTPAnswer(verified: device, maxBody: requests.maxBody)
+            return .answer(answer, isKnown: true)
         case "/api/ingest":
             try head.expect("POST")
             _ = try authorize(head)

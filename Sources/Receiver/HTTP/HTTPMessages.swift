@@ -68,9 +68,11 @@ package struct HTTPAnswer: Sendable {
 }
 
 extension HTTPAnswer {
-    /// Answers a device that checks its token; `device`: whose token it is, "" for any.
-    init(verified device: String) {
-        self.init(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
+    /// Answers a device that checks its token; `device`: whose token it is, "" for any; `maxBody`:
+    /// the bytes of the largest body.
+    init(verified device: String, maxBody: Int) {
+        let facts: [String: Any] = ["ok": true, "max_body": min(maxBody, Inflater.limit)]
+        self.init(200, device.isEmpty ? facts : facts.merging(["device_id": device]) { $1 })
     }
 
     /// Answers a health check; `more`: additional members.

@@ -173,7 +173,7 @@ package struct IngestServer: ReceiverApplication {
     private func verify(_ head: RequestHead) throws -> HTTPAnswer {
         let device = try authorize(head)
         guard try enrolments.refresh(waits: false) else { throw Self.changing }
-        return HTTPAnswer(verified: device)
+        return HTTPAnswer(verified: device, maxBody: requests.maxBody)
     }
 
     private func health() -> HTTPAnswer {

@@ -8,8 +8,10 @@ import StatusBoard
 /// Checks URL, TLS and token in one request, or exchanges a code for a token.
 package enum Enrolment {
     /// A server's answer about a device.
-    package enum Outcome: Sendable {
-        case accepted
+    package enum Outcome: Sendable, Equatable {
+        ///
+        /// `maxBody`: the bytes of the largest body that the server takes; nil if it does not say.
+        case accepted(maxBody: Int64? = nil)
         /// The server has no such URL (404): the first batch that it accepts shows that it knows
         /// the device.
         case cannotBeAsked
@@ -44,7 +46,8 @@ package enum Enrolment {
         let verdict = Verdict(answer)
         if case .tokenRefused = verdict, answer.isPage { throw stranger(answer) }
         try verdict.requireAccepted(by: "the server")
-        return .accepted
+        let terms = try? JSONInput.decode(Terms.self, from: answer.body, snakeCase: true)
+        return .accepted(maxBody: terms?.maxBody)
     }
 
     /// Returns whether a server of this protocol answers at the endpoint: it refuses a verification
@@ -132,6 +135,10 @@ package enum Enrolment {
                 + "look for a captive portal or a proxy, and check upload.endpoint",
             code: .server
         )
+    }
+
+    private struct Terms: Decodable {
+        var maxBody: Int64?
     }
 
     private struct Given: Decodable {

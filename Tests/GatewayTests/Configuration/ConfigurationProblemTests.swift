@@ -327,6 +327,34 @@ import Setup
         #expect(warnings.allSatisfy { $0.contains(message) }, "\(warnings)")
     }
 
+    /// `waypost-receiver` refuses a larger body (413), and a record cannot be divided.
+    @Test(arguments: [
+        (
+            #"codec = "wav"\nrate = 384000\nchunk = "30s"\noverlap = "0s""#,
+            "lower audio.chunk to 16s"
+        ),
+        (#"codec = "flac"\nrate = 48000\nchunk = "10m""#, "lower audio.chunk to 130s"),
+        (#"codec = "wav"\nrate = 384000\nchunk = "2m"\noverlap = "1m""#, "lower audio.rate"),
+        ("", nil), (#"codec = "flac"\nrate = 48000\nchunk = "1m""#, nil),
+        (#"codec = "wav"\nrate = 384000\nchunk = "10s"\noverlap = "0s""#, nil),
+        (#"chunk = "10m"\nbitrate = 64000"#, nil),
+    ])
+    func recordOfSound_largerThanABody_isAWarning(audio: String, remedy: String?) throws {
+        let lines = audio.replacing("\\n", with: "\n")
+        let text = "upload.endpoint = \"https://a.example/\"\n[audio]\n\(lines)"
+        let told = try load(text).warnings.map(\.message)
+        #expect(told.count == (remedy == nil ? 0 : 1))
+        for warning in told {
+            #expect(warning.contains("takes 16MiB by default; \(remedy ?? "")"), "\(told)")
+        }
+        let bucket = "upload.destination = \"s3\"\nupload.bucket_url = \"https://a.example/b\""
+        #expect(try load("\(bucket)\n[audio]\n\(lines)").warnings == [])
+        // The server may say anything.
+        let values = try load(text).values
+        for limit in [Int64.min, -1, 0, 1, 1 << 40, .max] { _ = values.sizeAdvice(limit) }
+        #expect(values.sizeAdvice(.max) == nil && values.sizeAdvice(1)?.next.isEmpty == false)
+    }
+
     @Test func withoutEndpoint_aWarningSaysWhatWillNotHappen() throws {
         #expect(
             try load("").warnings.map(\.description) == [
