@@ -258,6 +258,8 @@ import Testing
         #expect(!told.isEmpty)
         #expect(told.allSatisfy { (1...60).contains($0.1 ?? 0) })
         #expect(answers.filter { $0.0 == 403 }.count == 40 - told.count)
+        // A device at the same address can still enrol.
+        #expect(try await enrol(receiver, try newCode(receiver), "d2").status == 200)
         // This route does not help to guess tokens.
         #expect(try await ingest(receiver, "x", device: "d1") == 401)
     }

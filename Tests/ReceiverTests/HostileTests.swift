@@ -115,6 +115,19 @@ import Testing
         try expectService()
     }
 
+    /// RFC 9112, 5.1 and 6.3: another reader may end the body elsewhere.
+    @Test(arguments: [
+        "Content-Length: 5\r\nContent-Length: 6\r\n", "content-length: 5\r\nContent-Length: 5\r\n",
+        "Content-Length : 5\r\n", "Content-Length\t: 5\r\n", "Transfer-Encoding : chunked\r\n",
+        "Content-Length: 5\r\nX Y: 1\r\n",
+    ])
+    func lengthThatReadersTakeDifferently_isRefused(fields: String) throws {
+        let client = try RawClient(receiver)
+        client.send(RawRequest.head(extra: fields) + "hello")
+        #expect(client.answer()?.status == 400)
+        try expectService()
+    }
+
     @Test func bodyWithoutALength_isAskedForOne() throws {
         let client = try RawClient(receiver)
         client.send(RawRequest.head())

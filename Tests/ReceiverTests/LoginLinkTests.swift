@@ -75,5 +75,10 @@ import Testing
         try waitUntil("an address that has to wait") {
             try guesser.logIn(form: "once=guess").status == 429
         }
+        let url = ["viewers", "link", "anna", "--url", "https://a"]
+        let link = try receiver.command(url).output.trimmingCharacters(in: .newlines)
+        let once = try #require(link.components(separatedBy: "once=").last)
+        #expect(try guesser.logIn(form: "once=\(once)").status == 303, "\(link)")
+        #expect(try guesser.logIn(form: "once=\(once)").status == 429)
     }
 }

@@ -64,9 +64,9 @@ extension ReceiverProcess {
         let statuses = Locked<[Int]>([])
         let port = port
         try withThreads(count) { number in
-            let client = try? RawClient(port: port, from: "127.0.2.\(1 + number / 16)")
             // The same records: this tests the path to the disk, not the disk.
             let body = RawRequest.batch((0..<8).map { "r\($0)" }, padding: padding)
+            let client = try? RawClient(port: port, from: "127.0.2.\(1 + number / 16)")
             client?.send(RawRequest.head(length: body.count))
             client?.send(body)
             let status = client?.answer(within: 10)?.status ?? 0

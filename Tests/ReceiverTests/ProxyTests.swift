@@ -155,6 +155,11 @@ import Testing
         func post(_ arguments: [String]) throws -> String {
             try site.curl("/api/ingest", headers + arguments)
         }
+        let header = try site.curl("/login", ["--head"]).lowercased()
+        #expect(
+            header.components(separatedBy: "strict-transport-security: max-age=").count == 2,
+            "\(header)"
+        )
         let stored = try post(["--data-binary", body])
         #expect(stored.contains(#""accepted":2"#) && stored.hasSuffix("200"))
         let large = site.folder.path + "/large"

@@ -4,6 +4,8 @@ import ReceiverSupport
 import Support
 import Testing
 
+@testable import Receiver
+
 @Suite struct StrangerTests {
     private let folder = TemporaryFolder()
 
@@ -130,6 +132,31 @@ import Testing
         // A restart forgets who was there, but a token that cannot be guessed still works.
         #expect(try verify(Self.long, from: "192.0.2.1") == 200)
         #expect(try verify(Self.long + "8", from: "192.0.2.1") == 429)
+    }
+
+    /// One subscriber has all addresses of an IPv6 network.
+    @Test func addressesOfOneNetwork_countAsOne() throws {
+        let receiver = try closed(["--behind-proxy"])
+        func verify(from address: String) throws -> Int? {
+            let client = try RawClient(receiver)
+            client.send(
+                "POST /api/device/verify HTTP/1.1\r\nHost: r\r\nX-Forwarded-For: \(address)\r\nX-Device-Token: no\r\nContent-Length: 0\r\n\r\n"
+            )
+            return client.answer()?.status
+        }
+        let guesses = try (0..<20).map { try verify(from: "2001:db8:1:2:\($0)::\($0)") }
+        #expect(guesses.prefix(10).allSatisfy { $0 == 401 } && guesses.last == 429)
+        #expect(try verify(from: "2001:db8:1:3::1") == 401)
+    }
+
+    @Test(arguments: [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8::1", "2001:db8::/64"),
+        ("::1", "::/64"), ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "::ffff:192.0.2.7"),
+        ("fe80::1", "fe80::1"), ("", ""), ("unknown", "unknown"),
+        ("2001:db8::1%eth0", "2001:db8::1%eth0"),
+    ])
+    func network_isTheFirst64Bits(address: String, network: String) {
+        #expect(clientNetwork(address) == network)
     }
 
     /// Another site's page cannot log a browser in or out.

@@ -6,6 +6,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,7 +15,6 @@
 struct waypost_http_bounds {
     size_t connection_memory;   // bytes: header and read buffer of one connection
     unsigned int connections;   // at once; more wait in the backlog of the listening socket
-    unsigned int per_address;   // of these from one address; more are closed at once; 0: no limit
     unsigned int idle_seconds;  // a connection without a byte for so long is closed
 };
 
@@ -30,7 +30,6 @@ static inline struct MHD_Daemon *waypost_http_start(int listener, struct waypost
                             MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listener,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, bounds.connection_memory,
                             MHD_OPTION_CONNECTION_LIMIT, bounds.connections,
-                            MHD_OPTION_PER_IP_CONNECTION_LIMIT, bounds.per_address,
                             MHD_OPTION_CONNECTION_TIMEOUT, bounds.idle_seconds,
                             MHD_OPTION_NOTIFY_COMPLETED, completed, context,
                             MHD_OPTION_NOTIFY_CONNECTION, connection, context,
@@ -61,6 +60,23 @@ static inline const char *waypost_http_last_field(struct MHD_Connection *connect
     const char *last[2] = {name, NULL};
     MHD_get_connection_values(connection, MHD_HEADER_KIND, waypost_http_keep_last, last);
     return last[1];
+}
+
+struct waypost_http_names { int lengths, has_blank; };
+
+static inline enum MHD_Result waypost_http_note_name(void *found, enum MHD_ValueKind kind, const char *name,
+                                                     const char *value) {
+    struct waypost_http_names *names = found;
+    names->lengths += strcasecmp(name, "Content-Length") == 0;
+    names->has_blank |= strpbrk(name, " \t") != NULL;
+    return MHD_YES;
+}
+
+/// Returns true if the header has more than one Content-Length, or a name with a blank in it.
+static inline int waypost_http_is_ambiguous(struct MHD_Connection *connection) {
+    struct waypost_http_names names = {0, 0};
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, waypost_http_note_name, &names);
+    return names.lengths > 1 || names.has_blank;
 }
 
 /// Calls `take` with each name and value of the query, both decoded; a name alone has no value.

@@ -27,8 +27,7 @@ extension FleetPage {
 
     /// Throws an HTTPRefusal without a good token or session.
     ///
-    /// Wrong tokens count with those of the login. A good one is too long to be guessed, so it
-    /// passes also while its address is locked out.
+    /// Wrong tokens count with those of the login.
     private func authorize(_ head: RequestHead) throws {
         let field = trimmed(head.fields[.authorization] ?? "")
         guard field.lowercased().hasPrefix("bearer ") else {
@@ -36,12 +35,10 @@ extension FleetPage {
             throw Self.refusal("send a viewer's token: Authorization: Bearer TOKEN")
         }
         guard !viewers.isToken(GivenSecret(text: trimmed(field.dropFirst(7)))) else { return }
-        let now = ContinuousClock.now
-        if let seconds = attempts.withLock({ $0.wait(head.address, at: now) }) {
+        if let seconds = attempts.withLock({ $0.refused(head.address, at: .now) }) {
             let reason = "too many wrong viewer's tokens from \(head.address)"
             throw HTTPRefusal(status: 429, reason: reason, retryAfter: seconds)
         }
-        attempts.withLock { $0.failed(head.address, at: now) }
         throw Self.refusal("this viewer's token is not known")
     }
 

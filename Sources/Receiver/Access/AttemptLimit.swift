@@ -1,6 +1,9 @@
-// Limits how often one address may guess at codes.
+// Limits how often one address may guess at codes, tokens and links.
 
-/// Counts wrong codes per address: a burst of ten, then one per six seconds.
+/// Counts wrong secrets per address: a burst of ten, then one per six seconds.
+///
+/// Secrets that are made here are too long to be guessed. So a good one passes also while somebody at
+/// its address guesses: check it first, and count it only if it is wrong.
 struct AttemptLimit {
     private static let burst = 10.0
     private static let perSecond = 1.0 / 6
@@ -21,15 +24,18 @@ struct AttemptLimit {
         return Int(((count - Self.burst + 1) / Self.perSecond).rounded(.up))
     }
 
+    /// Counts a wrong secret; returns the seconds until the address may try again if it has had too
+    /// many, and then counts nothing.
+    mutating func refused(_ address: String, at now: ContinuousClock.Instant) -> Int? {
+        if let seconds = wait(address, at: now) { return seconds }
+        failed(address, at: now)
+        return nil
+    }
+
     mutating func failed(_ address: String, at now: ContinuousClock.Instant) {
         let count = count(address, at: now) + 1
         if attempts[address] == nil, attempts.count >= Self.most { forget(at: now) }
         attempts[address] = Attempts(count: count, at: now)
-    }
-
-    /// Takes back one failed attempt, which turned out to be a good code.
-    mutating func succeeded(_ address: String) {
-        attempts[address]?.count -= 1
     }
 
     private func count(_ address: String, at now: ContinuousClock.Instant) -> Double {

@@ -20,9 +20,6 @@ final class EnrolRoute: Sendable {
         from address: String,
         isListed: (String) -> Bool
     ) throws -> HTTPAnswer {
-        if let seconds = attempts.withLock({ $0.wait(address, at: .now) }) {
-            throw HTTPRefusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
-        }
         let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
         guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
             isName(device)
@@ -33,22 +30,26 @@ final class EnrolRoute: Sendable {
             )
         }
         let wanted = try Self.wanted(object?["token"])
-        // Counted before the check, so that parallel attempts count too.
-        attempts.withLock { $0.failed(address, at: .now) }
-        let (token, isReplaced) = try enrolments.exchange(
-            GivenSecret(typed: text),
-            for: device,
-            wanted,
-            isListed: isListed(device),
-            at: Date()
-        )
-        attempts.withLock { $0.succeeded(address) }
-        if isReplaced {
-            log.warn("\(device) has enrolled again: its former token has ended")
-        } else {
-            log.write("\(device) has enrolled")
+        do {
+            let (token, isReplaced) = try enrolments.exchange(
+                GivenSecret(typed: text),
+                for: device,
+                wanted,
+                isListed: isListed(device),
+                at: Date()
+            )
+            if isReplaced {
+                log.warn("\(device) has enrolled again: its former token has ended")
+            } else {
+                log.write("\(device) has enrolled")
+            }
+            return HTTPAnswer(200, ["token": token.text, "device_id": device])
+        } catch let refusal as HTTPRefusal {
+            guard let seconds = attempts.withLock({ $0.refused(address, at: .now) }) else {
+                throw refusal
+            }
+            throw HTTPRefusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
-        return HTTPAnswer(200, ["token": token.text, "device_id": device])
     }
 
     /// Returns the token that the device generated; nil if the server is to make one.

@@ -1,13 +1,11 @@
 // Handles uploads of batches: validates header and body, stores the batch, answers.
-import Dispatch
-
 /// Handles upload requests.
 ///
 /// The caller passes `store`, so archive and bucket share this code.
 struct BatchRequests: Sendable {
     /// Inflating and checking need memory, so at most two bodies are checked at once; storing needs
     /// little.
-    private let checking = DispatchSemaphore(value: 2)
+    private let checking = SharedPlaces(2)
     /// The maximum size of a body on the wire, in bytes.
     let maxBody: Int
     let spoolFolder: String
@@ -65,7 +63,10 @@ struct BatchRequests: Sendable {
         _ store: (IncomingBatch, _ key: String, ByteView) throws -> Receipt
     ) throws -> HTTPAnswer {
         let (start, key, size) = (ContinuousClock.now, try self.key(head), wire.count)
-        let (body, batch) = try checked(head, wire)
+        // A token for any device says nothing about whose batch it is.
+        let (body, batch) = try checking.use(device.isEmpty ? head.address : device) {
+            try checked(head, wire)
+        }
         guard device.isEmpty || device == batch.device else {
             throw HTTPRefusal(status: 403, reason: "the token belongs to another device_id")
         }
@@ -85,8 +86,6 @@ struct BatchRequests: Sendable {
 
     /// Returns the decompressed body and its batch.
     private func checked(_ head: RequestHead, _ wire: Spool) throws -> (Spool, IncomingBatch) {
-        checking.wait()
-        defer { checking.signal() }
         let encoding = head.fields[.contentEncoding] ?? ""
         let limit = WorkLimit.checking
         let body = try Inflater.inflate(

@@ -17,11 +17,15 @@ final class Connections: @unchecked Sendable {
     let patience: Duration
     private let brief: Duration
     private let longest: Duration
+    /// Connections from one network (`clientNetwork`); 0 for no limit.
+    private let perNetwork: Int
     /// The deadline of each connection; nil when nothing is expected of the client.
-    private var deadlines: [OpaquePointer: (socket: Int32, end: ContinuousClock.Instant?)] = [:]
+    private var deadlines:
+        [OpaquePointer: (socket: Int32, network: String, end: ContinuousClock.Instant?)] = [:]
     private var isStopping = false
 
-    init(patience: Duration, brief: Duration, longest: Duration) {
+    init(patience: Duration, brief: Duration, longest: Duration, perNetwork: Int) {
+        self.perNetwork = perNetwork
         self.patience = patience
         self.brief = min(patience, brief)
         self.longest = max(patience, longest)
@@ -31,18 +35,27 @@ final class Connections: @unchecked Sendable {
     var count: Int { condition.withLock { deadlines.count } }
 
     /// Starts a deadline: for a new connection, the next request, or a known client's body.
+    ///
+    /// A new connection that is one too many from its network is ended at once.
     func start(_ connection: HTTPConnection, isKnown: Bool = true) {
-        let entry = (connection.socket, ContinuousClock.now + (isKnown ? patience : brief))
-        condition.withLock { deadlines[connection.handle] = entry }
+        let (socket, network) = (connection.socket, clientNetwork(connection.address))
+        let end = ContinuousClock.now + (isKnown ? patience : brief)
+        condition.withLock {
+            let isNew = deadlines[connection.handle] == nil
+            let others = deadlines.values.count { $0.network == network }
+            let isTooMany = isNew && perNetwork > 0 && others >= perNetwork
+            if isTooMany { shutdown(socket, Int32(SHUT_RDWR)) }
+            deadlines[connection.handle] = (socket, isTooMany ? "" : network, end)
+        }
     }
 
     /// Extends the deadline after bytes of the body arrived.
     func give(_ connection: HTTPConnection, timeFor count: Int) {
         let more = Duration.seconds(1) * count / Self.slowest
         condition.withLock {
-            guard let entry = deadlines[connection.handle], let end = entry.end else { return }
+            guard let end = deadlines[connection.handle]?.end else { return }
             let latest = ContinuousClock.now + longest
-            deadlines[connection.handle] = (entry.socket, min(end + more, latest))
+            deadlines[connection.handle]?.end = min(end + more, latest)
         }
     }
 
@@ -79,7 +92,7 @@ final class Connections: @unchecked Sendable {
     /// Shuts overdue sockets down; the daemon notices and closes them.
     private func endOverdue() {
         let now = ContinuousClock.now
-        for case (_, (let socket, let end?)) in deadlines where end <= now {
+        for case (_, (let socket, _, let end?)) in deadlines where end <= now {
             shutdown(socket, Int32(SHUT_RDWR))
         }
     }

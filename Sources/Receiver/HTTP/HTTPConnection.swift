@@ -11,19 +11,25 @@ struct HTTPConnection: @unchecked Sendable {
     /// Bytes of the request line and header.
     var headerSize: Int { waypost_http_header_size(handle) }
 
+    /// The peer's address; "" without one.
+    var address: String {
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        waypost_http_address(handle, &text)
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+    }
+
     func head(method: UnsafePointer<CChar>, url: UnsafePointer<CChar>) -> RequestHead {
-        var address = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        waypost_http_address(handle, &address)
         var head = RequestHead(
             method: String(cString: method),
             path: String(cString: url),
-            address: String(decoding: address.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+            address: clientNetwork(self.address)
         )
         for field in HTTPField.allCases {
             guard let value = waypost_http_field(handle, field.rawValue)
             else { continue }
             head.fields[field] = String(cString: value)
         }
+        head.isAmbiguous = waypost_http_is_ambiguous(handle) != 0
         withUnsafeMutablePointer(to: &head.query) { waypost_http_query(handle, addToQuery, $0) }
         return head
     }
@@ -37,8 +43,11 @@ struct HTTPConnection: @unchecked Sendable {
     }
 
     /// Queues an answer; returns false if the connection cannot take one any more.
-    func queue(_ answer: HTTPAnswer, closing: Bool) -> Bool {
-        let more = closing ? [("Connection", "close")] : []
+    ///
+    /// `isEncrypted`: the browser is to use TLS only from now on (RFC 6797).
+    func queue(_ answer: HTTPAnswer, closing: Bool, isEncrypted: Bool) -> Bool {
+        var more = closing ? [("Connection", "close")] : []
+        if isEncrypted { more.append(("Strict-Transport-Security", "max-age=31536000")) }
         let response = waypost_http_response(answer.body, answer.body.count)
         return queue(response, answer.status, answer.headers + more)
     }
@@ -77,6 +86,20 @@ struct HTTPConnection: @unchecked Sendable {
     func suspend() { MHD_suspend_connection(handle) }
 
     func resume() { MHD_resume_connection(handle) }
+}
+
+/// Returns the network that counts as one client: the first 64 bits of an IPv6 address, because one
+/// subscriber has all of them, and any other address as it is.
+func clientNetwork(_ address: String) -> String {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    guard inet_pton(AF_INET6, address, &bytes) == 1 else { return address }
+    let isIPv4 = bytes.starts(with: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255])
+    let isLinkLocal = bytes[0] == 0xFE && bytes[1] & 0xC0 == 0x80
+    guard !isIPv4, !isLinkLocal else { return address }
+    bytes.replaceSubrange(8..., with: repeatElement(0, count: 8))
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    inet_ntop(AF_INET6, bytes, &text, socklen_t(text.count))
+    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self) + "/64"
 }
 
 /// Called with each name and value of a query; `query` points to `RequestHead.query`.

@@ -6,7 +6,7 @@ package struct HTTPBounds: Sendable {
     /// Bytes of the request line and header.
     package var header = 32 << 10
     package var connections = 64
-    /// Connections from one address; 0 for no separate limit.
+    /// Connections from one network (`clientNetwork`); 0 for no separate limit.
     ///
     /// Behind a proxy, which owns all connections: concurrent requests of one client.
     package var perAddress = 16
@@ -39,7 +39,6 @@ package struct HTTPDaemon: ~Copyable {
             // Header fields need memory besides their text; the rest is the read buffer.
             connection_memory: bounds.header + (32 << 10),
             connections: UInt32(bounds.connections),
-            per_address: UInt32(bounds.isBehindProxy ? 0 : bounds.perAddress),
             idle_seconds: UInt32(bounds.patience)
         )
         let side = Unmanaged.passRetained(try ServerSide(bounds, application))
@@ -95,7 +94,7 @@ private func handleRequest(
     guard let known = slot.pointee else {
         let request = HTTPConnection(handle: connection)
         var head = request.head(method: method, url: url)
-        let client = side.isBehindProxy ? request.forwardedFor : nil
+        let client = side.isBehindProxy ? request.forwardedFor.map(clientNetwork) : nil
         if let client { head.address = client }
         let exchange = RequestExchange(request, head, client: client)
         slot.pointee = Unmanaged.passRetained(exchange).toOpaque()

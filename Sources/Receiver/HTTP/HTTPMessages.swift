@@ -25,7 +25,7 @@ package struct RequestHead: Sendable {
     package var method: String
     /// Without the query.
     package var path: String
-    /// The client's address: the peer's, or the one that a trusted proxy reports.
+    /// The client's network (`clientNetwork`): the peer's, or the one that a trusted proxy reports.
     package var address: String
     package var fields: [HTTPField: String] = [:]
     /// The first value of each name in the query, decoded.
@@ -35,6 +35,13 @@ package struct RequestHead: Sendable {
     package var length: Int? { fields[.contentLength].flatMap { Int($0) } }
 
     package var isChunked: Bool { fields[.transferEncoding] != nil }
+
+    /// The client speaks TLS to the proxy.
+    package var isEncrypted: Bool { fields[.forwardedProto]?.lowercased() == "https" }
+
+    /// The header has a field name with a blank in it, or two lengths: another reader might take a
+    /// part of the body for the next request (RFC 9112, 5.1 and 6.3).
+    package var isAmbiguous = false
 }
 
 /// An answer.

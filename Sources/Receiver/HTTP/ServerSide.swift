@@ -24,7 +24,8 @@ final class ServerSide: Sendable {
         connections = Connections(
             patience: .seconds(bounds.patience),
             brief: .seconds(bounds.strangersPatience),
-            longest: .seconds(bounds.longestWait)
+            longest: .seconds(bounds.longestWait),
+            perNetwork: bounds.isBehindProxy ? 0 : bounds.perAddress
         )
     }
 
@@ -74,7 +75,12 @@ final class ServerSide: Sendable {
     /// Answers before the body is read; libmicrohttpd then closes the connection.
     private func refuse(_ exchange: RequestExchange, _ answer: HTTPAnswer) -> Bool {
         lingering.add(exchange.connection.socket, isKnown: exchange.isKnown)
-        return exchange.connection.queue(answer, closing: true)
+        return queue(answer, exchange, closing: true)
+    }
+
+    private func queue(_ answer: HTTPAnswer, _ exchange: RequestExchange, closing: Bool) -> Bool {
+        let isEncrypted = exchange.head.isEncrypted
+        return exchange.connection.queue(answer, closing: closing, isEncrypted: isEncrypted)
     }
 
     /// Called with a part of the body.
@@ -90,8 +96,12 @@ final class ServerSide: Sendable {
             return .answer(HTTPAnswer(HTTPRefusal(status: 431, reason: reason)))
         }
         // With two lengths, another reader might take a part of the body for the next request.
-        guard !head.isChunked || head.fields[.contentLength] == nil else {
-            let reason = "Content-Length beside Transfer-Encoding"
+        let hasBoth = head.isChunked && head.fields[.contentLength] != nil
+        guard !hasBoth, !head.isAmbiguous else {
+            let reason =
+                hasBoth
+                ? "Content-Length beside Transfer-Encoding"
+                : "two Content-Length fields, or a blank in the name of a field"
             return .answer(HTTPAnswer(HTTPRefusal(status: 400, reason: reason)))
         }
         guard admit(exchange) else {
@@ -128,7 +138,7 @@ final class ServerSide: Sendable {
         if let answer = exchange.answer {
             // When connections are scarce, close this one instead of waiting for another request.
             let isCrowded = connections.count > bounds.connections / 2
-            return exchange.connection.queue(answer, closing: isCrowded)
+            return queue(answer, exchange, closing: isCrowded)
         }
         if let stream = exchange.stream { return begin(stream, exchange) }
         exchange.connection.suspend()
@@ -150,7 +160,7 @@ final class ServerSide: Sendable {
             streams?[ObjectIdentifier(stream)] = stream
             return streams != nil
         }
-        guard isTaken else { return exchange.connection.queue(Self.stopping, closing: true) }
+        guard isTaken else { return queue(Self.stopping, exchange, closing: true) }
         workers.isAnswering()
         exchange.isCounted = true
         exchange.connection.limitSilence(to: connections.patience)

@@ -171,16 +171,6 @@ final class FleetPage: Sendable {
     }
 
     private func logIn(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
-        let client = head.address
-        let clock = ContinuousClock()
-        if let seconds = attempts.withLock({ $0.wait(client, at: clock.now) }) {
-            let wait = "Too many wrong tokens or links: try again in \(seconds) s."
-            var answer = HTTPAnswer(429, logIn: .logIn(wrong: wait))
-            answer.headers.append(("Retry-After", "\(seconds)"))
-            return answer
-        }
-        // Counted before the check, so that parallel attempts count too.
-        attempts.withLock { $0.failed(client, at: clock.now) }
         let (once, token) = try body.withView {
             (FormField.read("once", $0), FormField.read("token", $0) ?? "")
         }
@@ -189,13 +179,18 @@ final class FleetPage: Sendable {
             try once == nil
             ? viewers.logIn(given, at: Date()) : viewers.logIn(link: given, at: Date())
         guard let session else {
+            if let seconds = attempts.withLock({ $0.refused(head.address, at: .now) }) {
+                let wait = "Too many wrong tokens or links: try again in \(seconds) s."
+                var answer = HTTPAnswer(429, logIn: .logIn(wrong: wait))
+                answer.headers.append(("Retry-After", "\(seconds)"))
+                return answer
+            }
             let wrong =
                 once == nil
                 ? "This token is not known."
                 : "This link was used already, or is older than an hour. Ask for another one."
             return HTTPAnswer(403, logIn: .logIn(wrong: wrong))
         }
-        attempts.withLock { $0.succeeded(client) }
         return cookieAnswer(head, session.text, age: Viewers.sessionDays * 86_400, to: "/")
     }
 
@@ -207,10 +202,9 @@ final class FleetPage: Sendable {
     private func cookieAnswer(_ head: RequestHead, _ value: String, age: Int, to path: String)
         -> HTTPAnswer
     {
-        let isSecure = head.fields[.forwardedProto]?.lowercased() == "https"
         let cookie =
             "\(Self.cookie)=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Strict"
-            + (isSecure ? "; Secure" : "")
+            + (head.isEncrypted ? "; Secure" : "")
         var answer = HTTPAnswer(seeOther: path)
         answer.headers.append(("Set-Cookie", cookie))
         return answer
