@@ -14,11 +14,6 @@ import StatusBoard
 final class ClockMonitor: Sendable {
     /// The time between two entries.
     private static let pause = Duration.seconds(600)
-    /// Milliseconds by which a GNSS receiver may differ from an NTP client without a contradiction.
-    ///
-    /// A receiver may not know the leap seconds for a while (18 s).
-    private static let leapSeconds: UInt64 = 20_000
-
     /// Publishes each change.
     let board = Publisher<ClockState>()
     private let queue: Queue
@@ -40,7 +35,9 @@ final class ClockMonitor: Sendable {
         /// The database that the entry was written to.
         var generation: Int
         /// A GNSS receiver's time that still has to be stored, with its boot time.
-        var receiver: Stamp?
+        var receiver: ReceiverEvidence?
+        /// A settled GNSS receiver has given the time.
+        var hasSettled = false
         var dispute = ClockDispute()
     }
 
@@ -91,11 +88,15 @@ final class ClockMonitor: Sendable {
     func check() { wakeup.signal() }
 
     /// Receives a GNSS receiver's time with its boot time; never blocks.
-    func receiver(said stamp: Stamp) {
+    ///
+    /// Until it `isSettled` it may be 18 s ahead: weaker evidence than NTP's.
+    func receiver(said stamp: Stamp, isSettled: Bool) {
+        let evidence = ReceiverEvidence(stamp: stamp, isSettled: isSettled)
         let wantsLook = known.update { known in
-            if known.wasVouchedFor { return known.judge(stamp, Self.leapSeconds) }
-            guard known.isNews(stamp, Self.leapSeconds) else { return false }
-            known.receiver = stamp
+            known.hasSettled = known.hasSettled || isSettled
+            if known.wasVouchedFor { return known.judge(evidence) }
+            guard known.isNews(evidence) else { return false }
+            known.receiver = evidence
             // While the disk rejects writes, the next check is soon enough.
             return known.notedAt != nil
         }
@@ -157,14 +158,16 @@ final class ClockMonitor: Sendable {
         }
         known.update { $0.settle(at: stamp.boot) }
         guard let receiver = known.update({ $0.takeReceiver() }) else { return }
-        guard isVouchedFor else { return note(receiver, synced: true, by: .gpsd) }
-        if known.update({ $0.isOff(receiver, Self.leapSeconds) }) {
+        guard isVouchedFor else {
+            return note(receiver.stamp, synced: true, by: .gpsd, isSettled: receiver.isSettled)
+        }
+        if receiver.contradicts(last.seen) {
             tell(
                 ClockContradiction(
                     believed: .kernel,
                     time: stamp.wall,
                     other: .gpsd,
-                    otherTime: receiver.wall(at: stamp.boot)
+                    otherTime: receiver.stamp.wall(at: stamp.boot)
                 ),
                 at: stamp
             )
@@ -175,7 +178,9 @@ final class ClockMonitor: Sendable {
     private func compare(_ stamp: Stamp, by source: ClockSource, with anchor: ClockMap.Anchor?) {
         guard let anchor else { return }
         let boottime = stamp.boot.milliseconds
-        let limit = Self.leapSeconds + ClockMap.tolerance(boottime &- anchor.boottime)
+        // Fixes come up to a second after their time.
+        let delay: UInt64 = source == anchor.source ? 0 : 1000
+        let limit = delay + ClockMap.tolerance(boottime &- anchor.boottime)
         guard anchor.deviation(of: stamp.wall.milliseconds, at: boottime) > limit else { return }
         tell(
             ClockContradiction(
@@ -202,13 +207,18 @@ final class ClockMonitor: Sendable {
     }
 
     /// Writes an entry; if that fails, the next check writes one.
-    private func note(_ stamp: Stamp, synced: Bool, by source: ClockSource) {
+    private func note(
+        _ stamp: Stamp,
+        synced: Bool,
+        by source: ClockSource,
+        isSettled: Bool = true
+    ) {
         let isFirst = known.update { known in
             known.notedAt = nil
             defer { known.state.isSynced = known.state.isSynced || synced }
             return synced && !known.state.isSynced
         }
-        if isFirst { tellSync(stamp, by: source) }
+        if isFirst { tellSync(stamp, by: source, isSettled) }
         let generation = queue.generation
         let before = known.value.anchor
         if synced { compare(stamp, by: source, with: before) }
@@ -231,12 +241,13 @@ final class ClockMonitor: Sendable {
         }
     }
 
-    private func tellSync(_ right: Stamp, by source: ClockSource) {
+    private func tellSync(_ right: Stamp, by source: ClockSource, _ isSettled: Bool) {
         var detail: [(key: String, value: EventValue)] = [("by", .text(source.shortName))]
         let now = clock.steadyStamp()
         if source == .gpsd {
             let offset = right.wall(at: now.boot).milliseconds &- now.wall.milliseconds
             detail.append(("offset_s", .number(Double(offset) / 1000)))
+            if !isSettled { detail.append(("leap_seconds", .text("unknown"))) }
         }
         queue.accept(Event(.clockSynced, source: "clock", detail: detail, stamp: now))
     }
@@ -257,36 +268,32 @@ extension ClockMonitor.Known {
     }
 
     /// Whether a GNSS receiver's time dates this boot, or dates it better than the present anchor.
-    fileprivate func isNews(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
+    fileprivate func isNews(_ evidence: ReceiverEvidence) -> Bool {
         guard let anchor else { return true }
-        let boottime = stamp.boot.milliseconds
-        let distance = boottime &- anchor.boottime
-        let deviation = anchor.deviation(of: stamp.wall.milliseconds, at: boottime)
+        let (stamp, isNTP) = (evidence.stamp, anchor.source != .gpsd)
+        guard evidence.isSettled || !isNTP && !hasSettled else { return false }
         // However old the NTP client's entry is: a board that runs by its crystal is minutes off
         // after months.
-        guard anchor.source == .gpsd else { return deviation > leapSeconds }
-        return distance >= ClockMap.spacing || deviation > ClockMap.tolerance(distance)
-    }
-
-    /// Whether a GNSS receiver contradicts the clock, for which the kernel vouches.
-    fileprivate func isOff(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
-        let right = seen.wall(at: stamp.boot)
-        return (stamp.wall.milliseconds &- right.milliseconds).magnitude > leapSeconds
+        if isNTP { return evidence.contradicts(anchor.stamp) }
+        let distance = stamp.boot.milliseconds &- anchor.boottime
+        return distance >= ClockMap.spacing
+            || anchor.deviation(of: stamp.wall.milliseconds, at: stamp.boot.milliseconds)
+                > ClockMap.tolerance(distance)
     }
 
     /// Evaluates a GNSS receiver's time while the kernel vouches for the clock.
     ///
     /// Returns true if the clock's thread has to check it.
-    fileprivate mutating func judge(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
-        guard isOff(stamp, leapSeconds) else {
+    fileprivate mutating func judge(_ evidence: ReceiverEvidence) -> Bool {
+        guard evidence.contradicts(seen) else {
             dispute.ends()
             return state.contradiction != nil
         }
         guard !dispute.isAbout(.kernel, .gpsd) else {
-            dispute.goesOn(at: stamp.boot)
+            dispute.goesOn(at: evidence.stamp.boot)
             return false
         }
-        receiver = stamp
+        receiver = evidence
         return true
     }
 
@@ -296,9 +303,25 @@ extension ClockMonitor.Known {
         state.contradiction = dispute.contradiction
     }
 
-    fileprivate mutating func takeReceiver() -> Stamp? {
+    fileprivate mutating func takeReceiver() -> ReceiverEvidence? {
         defer { receiver = nil }
         return receiver
+    }
+}
+
+/// What a GNSS receiver gave as the time.
+private struct ReceiverEvidence: Sendable {
+    /// A boot time, and its time then.
+    var stamp: Stamp
+    /// It must know the leap seconds.
+    var isSettled: Bool
+
+    /// Whether its time and that of an NTP client, both in ms, cannot both be right.
+    ///
+    /// Its fixes come up to a second after their time. Without the leap seconds it is 18 s ahead.
+    func contradicts(_ other: Stamp) -> Bool {
+        let ahead = stamp.wall.milliseconds &- other.wall(at: stamp.boot).milliseconds
+        return isSettled ? ahead > 1000 || ahead < -2000 : ahead.magnitude > 20_000
     }
 }
 

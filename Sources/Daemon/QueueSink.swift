@@ -20,7 +20,7 @@ final class QueueSink: RecordSink {
     /// The values to be published live; nil while nothing is.
     private let live: StateBox<LiveTap?>
     private let onWarning: @Sendable (String) -> Void
-    private let onTime: @Sendable (Stamp) -> Void
+    private let onTime: @Sendable (Stamp, _ isSettled: Bool) -> Void
     private let schedule: SourceSchedule?
     private let recording = Mutex(RecordingWindow())
     private let gate = Mutex(Gate())
@@ -51,7 +51,7 @@ final class QueueSink: RecordSink {
         tap: AdvertisementTap? = nil,
         sound: SoundTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
-        onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
+        onTime: @escaping @Sendable (Stamp, _ isSettled: Bool) -> Void = { _, _ in },
         onEffort: @escaping @Sendable (SourceEffort) -> Void = { _ in },
         schedule: SourceSchedule? = nil
     ) {
@@ -183,7 +183,9 @@ final class QueueSink: RecordSink {
             schedule?.note(place: fix)
         }
     }
-    func note(time stamp: Stamp) { pass(()) { _ in onTime(stamp) } }
+    func note(time stamp: Stamp, isSettled: Bool) {
+        pass(()) { _ in onTime(stamp, isSettled) }
+    }
 
     func newRunID() -> Int64 { queue.newRunID() }
 

@@ -96,7 +96,7 @@ final class SourceRun: Sendable {
                 context.board.errors.add(Failure(why), at: context.clock.now())
                 context.log.warning(name, ["why": why])
             },
-            onTime: { context.clockWatch.receiver(said: $0) },
+            onTime: { context.clockWatch.receiver(said: $0, isSettled: $1) },
             onEffort: { context.note($0, of: slice.name) },
             schedule: context.schedule
         )

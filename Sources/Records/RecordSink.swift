@@ -27,8 +27,9 @@ package protocol RecordSink: AnyObject, Sendable {
 
     /// Takes each good fix, stored or not.
     func note(place fix: Fix)
-    /// Takes a boot time and the GNSS receiver's time then.
-    func note(time stamp: Stamp)
+    /// Takes a boot time and the GNSS receiver's time then; `isSettled` once it has run for so long
+    /// that it must know the leap seconds.
+    func note(time stamp: Stamp, isSettled: Bool)
 
     /// Returns an id for a new audio run.
     func newRunID() -> Int64

@@ -117,7 +117,7 @@ private final class PacedSink: RecordSink {
     func accept(_ segment: Segment) -> Bool { false }
     func accept(_ event: Event) {}
     func note(place fix: Fix) {}
-    func note(time stamp: Stamp) {}
+    func note(time stamp: Stamp, isSettled: Bool) {}
     func newRunID() -> Int64 { 0 }
     func begin(_ run: AudioRun) {}
     func end(run: Int64) {}

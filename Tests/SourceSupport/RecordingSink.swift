@@ -18,6 +18,7 @@ package final class RecordingSink: RecordSink {
         package var warnings: [String] = []
         /// The GNSS receiver's times.
         package var times: [Stamp] = []
+        package var settled = 0
     }
 
     private let content = Locked(Content())
@@ -54,6 +55,8 @@ package final class RecordingSink: RecordSink {
     package var sightings: [Sighting] { all.sightings }
     package var fixes: [Fix] { all.fixes }
     package var times: [Stamp] { all.times }
+    /// The number of times of a receiver that had run for long.
+    package var settled: Int { all.settled }
 
     package func accept(_ sighting: Sighting) -> Bool {
         guard admitsSighting(sighting) else { return false }
@@ -84,7 +87,12 @@ package final class RecordingSink: RecordSink {
     package var hasRoom: Bool { room() }
     package func recentReadings() -> [Sighting] { recent }
     package func note(place fix: Fix) {}
-    package func note(time stamp: Stamp) { content.update { $0.times.append(stamp) } }
+    package func note(time stamp: Stamp, isSettled: Bool) {
+        content.update { content in
+            content.times.append(stamp)
+            content.settled += isSettled ? 1 : 0
+        }
+    }
     package func newRunID() -> Int64 { Int64(all.runs.count + 1) }
     package func begin(_ run: AudioRun) { content.update { $0.runs.append(run) } }
     package func end(run: Int64) { content.update { $0.ended.append(run) } }

@@ -7,6 +7,8 @@ enum FixRefusal: Equatable {
     case late(Duration)
     /// The GNSS receiver repeats the same time.
     case stuck(WallTime)
+    /// A GNSS receiver in its simulator mode makes the fix up.
+    case simulated
     /// A fix that lacks its latitude or longitude.
     case placeless
     /// Latitude and longitude are both 0, as in a GNSS receiver's memory before its first fix.
@@ -20,6 +22,7 @@ enum FixRefusal: Equatable {
         switch self {
         case .late(let age): "fixes come \(age.milliseconds / 1000) s late"
         case .stuck(let time): "GNSS receiver's time is stuck at \(time.rfc3339)"
+        case .simulated: "GNSS receiver simulates its fixes"
         case .placeless: "GNSS receiver sends no latitude or no longitude"
         case .nowhere: "GNSS receiver reports latitude 0, longitude 0"
         case .vague(let metres): "error estimate of \(Int(metres)) m"
@@ -36,8 +39,6 @@ enum FixRefusal: Equatable {
 struct FixEvaluator {
     /// Older fixes are not stored.
     private static let lateLimit = Duration.seconds(10)
-    /// Fixes whose times agree for this long, to this many ms, are believed, whatever came before.
-    private static let lateProof = (time: Duration.seconds(10), agreement: Int64(1000))
     private static let minute = Duration.seconds(60)
     /// Metres: a larger error says less than the site's postal address.
     ///
@@ -57,7 +58,6 @@ struct FixEvaluator {
     /// Receiver time minus boot time, ms: the largest in this minute and in the previous one.
     private var largest: (now: Int64, before: Int64)?
     private var minuteBegan = BootInstant(nanoseconds: 0)
-    private var late: (lead: Int64, since: BootInstant)?
     private var last: Fix?
     private var lastTime: WallTime?
     private var elsewhere: [Fix] = []
@@ -78,33 +78,22 @@ struct FixEvaluator {
     /// Returns the age of a fix by the GNSS receiver's time and the boot time of its arrival.
     ///
     /// Fixes that arrive in one batch differ in receiver time minus boot time by their delays. A
-    /// fix is as old as this difference is below the largest of the last two minutes. A receiver
-    /// that steps its time back (leap seconds) looks the same, but goes on to agree with itself
-    /// while boot time passes, which a batch of old fixes cannot.
+    /// fix is as old as this difference is below the largest of the last two minutes. A time that
+    /// goes back is a correction (leap seconds): what waited comes in order.
     private mutating func age(of time: Stamp) -> Duration {
         let lead = time.lead
-        let behind = largest.map { Duration.milliseconds(max($0.now, $0.before) - lead) } ?? .zero
-        let isLate = behind > Self.lateLimit
-        if isLate, !isProven(lead, time.boot) { return behind }
-        if isLate || largest == nil {
+        guard let known = largest, lastTime.map({ $0 <= time.wall }) ?? true else {
             (largest, minuteBegan) = ((lead, lead), time.boot)
-        } else if let largest, time.boot - minuteBegan >= Self.minute {
+            return .zero
+        }
+        let behind = Duration.milliseconds(max(known.now, known.before) - lead)
+        if time.boot - minuteBegan >= Self.minute, time.wall != lastTime {
             // The clocks may drift apart, so values older than two minutes expire.
-            self.largest = (lead, largest.now)
-            minuteBegan = time.boot
-        } else if let largest {
-            self.largest = (max(largest.now, lead), largest.before)
+            (largest, minuteBegan) = ((lead, known.now), time.boot)
+        } else {
+            largest = (max(known.now, lead), known.before)
         }
-        late = nil
-        return isLate ? .zero : max(.zero, behind)
-    }
-
-    private mutating func isProven(_ lead: Int64, _ boot: BootInstant) -> Bool {
-        guard let late, abs(lead - late.lead) <= Self.lateProof.agreement else {
-            late = (lead, boot)
-            return false
-        }
-        return boot - late.since >= Self.lateProof.time
+        return max(.zero, behind)
     }
 
     private mutating func jump(_ fix: Fix) -> FixRefusal? {

@@ -99,6 +99,9 @@ struct GPSDConnection: ~Copyable {
         // An out-of-range mode counts as unknown, so that it cannot mask valid reports of its
         // epoch.
         var position = GPSReport.Position(mode: (0...3).contains(raw.mode) ? Int(raw.mode) : 0)
+        // Dead reckoning goes on without satellites.
+        if raw.status == 5 { position.mode = min(position.mode, 2) }
+        position.isSimulated = raw.status == 8
         if raw.seconds > 0, raw.seconds < 1 << 36 {
             let milliseconds = Int64(raw.seconds) * 1000 + Int64(raw.nanoseconds) / 1_000_000
             position.time = WallTime(milliseconds: milliseconds)

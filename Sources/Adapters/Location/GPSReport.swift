@@ -16,6 +16,7 @@ enum GPSReport: Equatable {
     struct Position: Equatable {
         /// 0 unknown, 1 no fix, 2 2D, 3 3D.
         var mode: Int
+        var isSimulated = false
         var time: WallTime?
         var latitude: Double?
         var longitude: Double?
@@ -35,6 +36,7 @@ enum GPSReport: Equatable {
         /// Adds the fields of another report of the same epoch.
         mutating func merge(_ other: Self) {
             mode = max(mode, other.mode)
+            isSimulated = isSimulated || other.isSimulated
             // Without a time it may belong to a later epoch.
             if other.hasPlace, other.time != nil || !hasPlace {
                 latitude = other.latitude

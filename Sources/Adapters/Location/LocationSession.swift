@@ -260,7 +260,7 @@ struct LocationSession {
     }
 
     private mutating func take(_ outcome: Outcome, _ now: BootInstant) {
-        if let time = outcome.time { sink.note(time: time) }
+        if let time = outcome.time { sink.note(time: time, isSettled: outcome.isSettled) }
         if let reason = outcome.refusal {
             refused += 1
             meter.drop()

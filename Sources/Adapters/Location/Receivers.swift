@@ -6,6 +6,8 @@ import Records
 struct Outcome {
     /// A boot time and the right wall time then.
     var time: Stamp?
+    /// The receiver has run for so long that it must know the leap seconds.
+    var isSettled = false
     /// A good fix of the followed receiver.
     var fix: Fix?
     /// Why a fix of the followed receiver is rejected.
@@ -29,6 +31,8 @@ struct Receivers {
     /// How long a satellite count is valid: SKY objects come with the fix or a few seconds before,
     /// and not all have a count.
     static let skyLife = Duration.seconds(30)
+    /// Satellites send the leap seconds once in 12.5 minutes.
+    static let settling = Duration.seconds(780)
 
     private struct Receiver {
         var merger = EpochMerger()
@@ -40,6 +44,8 @@ struct Receivers {
         /// Since when its fixes have been clearly better.
         var betterSince: BootInstant?
         var heardAt: BootInstant
+        /// Since when it has run, as far as known; nil while it is unplugged.
+        var heardSince: BootInstant?
     }
 
     private var all: [String: Receiver] = [:]
@@ -70,6 +76,7 @@ struct Receivers {
     ) -> Outcome {
         var receiver = all[device] ?? new(at: stamp.boot)
         receiver.heardAt = stamp.boot
+        receiver.heardSince = receiver.heardSince ?? stamp.boot
         if position.mode < 2, position.time == nil { receiver.time.forget() }
         let merged = receiver.merger.add(position, at: stamp)
         if position.mode < 2, let good = receiver.good, stamp.boot - good.stamp.boot > Self.shadow {
@@ -130,6 +137,7 @@ struct Receivers {
     /// Handles a receiver that gpsd has closed; follows another one with a fix.
     mutating func lost(_ device: String) {
         all[device]?.good = nil
+        all[device]?.heardSince = nil
         guard device == followed else { return }
         followed =
             all.filter { $0.value.good != nil }
@@ -163,12 +171,14 @@ struct Receivers {
             all[device]?.time.forget()
             return Outcome()
         }
+        guard !merged.position.isSimulated else { return refused(.simulated, device) }
         guard let fix = merged.fix else { return refused(.placeless, device) }
         if let reason = all[device]?.judge.judge(fix, now: now) { return refused(reason, device) }
         // The time of a rejected fix is not evidence.
         let time = all[device]?.time.add(fix)
         return Outcome(
             time: isTimekeeper(device, at: now, isTelling: time != nil) ? time : nil,
+            isSettled: all[device]?.heardSince.map { now - $0 >= Self.settling } ?? false,
             fix: choose(fix, of: device)
         )
     }

@@ -18,6 +18,8 @@ extern int libgps_json_unpack(const char *, struct gps_data_t *, const char **) 
 /// One TPV report. Missing values are NaN, or 0 for `mode` and `seconds`.
 struct waypost_report {
     int mode;
+    /// How the fix was made (gpsd_json(5), TPV `status`); 0 if unknown.
+    int status;
     long long seconds;
     long nanoseconds;
     double latitude, longitude, altitude, speed, track, eph, epx, epy, epv;
@@ -33,6 +35,7 @@ static inline int waypost_gps_unpack(struct gps_data_t *data, char *line, struct
     // gps_unpack keeps the fields of earlier lines.
     data->set = 0;
     data->fix.mode = 0;
+    data->fix.status = 0;
     data->fix.time.tv_sec = 0;
     data->fix.time.tv_nsec = 0;
     data->fix.latitude = data->fix.longitude = NAN;
@@ -45,6 +48,7 @@ static inline int waypost_gps_unpack(struct gps_data_t *data, char *line, struct
     // It also stops, without an error, at an object inside the TPV.
     if (fix->mode == 0 && rest != NULL && *rest != 0) return -1;
     report->mode = fix->mode;
+    report->status = fix->status;
     report->seconds = fix->time.tv_sec;
     report->nanoseconds = fix->time.tv_nsec;
     report->latitude = fix->latitude;
