@@ -36,6 +36,14 @@ struct ServiceContext: Sendable {
         note(.scheduledOff("\(name.rawValue).schedule"), of: name, at: stamp)
     }
 
+    /// Notes windows of its schedule that opened and closed unnoticed.
+    func note(passed windows: [DueTime], of name: SourceName) {
+        for window in windows {
+            note(.failed(Services.late), of: name, at: window.from)
+            noteClosed(name, at: window.to)
+        }
+    }
+
     /// Notes in all effort accounts that the machine was suspended.
     func noteSuspend(from start: Stamp, to end: Stamp) {
         guard keepsEffort else { return }

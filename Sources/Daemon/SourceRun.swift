@@ -97,7 +97,11 @@ final class SourceRun: Sendable {
                 context.log.warning(name, ["why": why])
             },
             onTime: { context.clockWatch.receiver(said: $0, isSettled: $1) },
-            onEffort: { context.note($0, of: slice.name) },
+            onEffort: { effort in
+                // Until its window opens, nothing is due, whatever becomes of its device.
+                let (now, opens) = (context.clock.stamp(), window.opens)
+                context.note(effort, of: slice.name, at: opens.boot > now.boot ? opens : now)
+            },
             schedule: context.schedule
         )
         sink.window = window.recording
@@ -141,31 +145,42 @@ final class SourceRun: Sendable {
         slice != order?.slice || window.opens != order?.window.opens
     }
 
-    /// Takes the present end of its window, or ends its recording.
-    func obey(_ order: ScheduleOrder?, _ context: ServiceContext) {
+    /// Takes the present end of its window, or ends its recording; `passed` are the windows that
+    /// opened and closed since the last order.
+    func obey(_ order: ScheduleOrder?, passed: [DueTime] = [], _ context: ServiceContext) {
         switch order {
         case .run(let window) where window.opens == self.window.opens:
             sink.window.closes = window.closes
         case .run(let next):
             // The gateway was suspended or busy, and did not see the window's end.
-            guard let closes = sink.window.closes, closes <= next.opens.boot else { return }
-            let end = next.opens.advanced(by: closes - next.opens.boot)
-            close(at: end, context)
-            context.noteClosed(slice.name, at: end)
+            guard let closes = closes(passed), closes <= next.opens.boot else { return }
+            close(at: next.opens, passed, context)
             // Else its device is opened before the window.
             guard next.opens.boot < context.clock.now() else { return }
             context.note(.failed(Services.late), of: slice.name, at: next.opens)
-        case .ends(let end), .rests(let end): close(at: end, context)
+        case .ends(let end), .rests(let end): close(at: end, passed, context)
         case nil: break
         }
     }
 
-    /// Ends its recording at this time; the audio until then is still read.
-    private func close(at end: Stamp, _ context: ServiceContext) {
-        guard !closed.replace(with: true) else { return }
-        sink.window.closes = end.boot
-        guard slice.name == .audio else { return }
-        AudioMemo(.closed(end), due: window.due).keep(in: context.queue)
+    /// When its window closes; its start, if all of that passed unnoticed.
+    private func closes(_ passed: [DueTime]) -> BootInstant? {
+        let isPassed = passed.contains { $0.from.boot == window.opens.boot }
+        return sink.window.closes ?? (isPassed ? window.opens.boot : nil)
+    }
+
+    /// Ends its recording at this time, or when its own window closed before; the audio until then
+    /// is still read.
+    private func close(at end: Stamp, _ passed: [DueTime], _ context: ServiceContext) {
+        if !closed.replace(with: true) {
+            let end = end.advanced(by: min(.zero, (closes(passed) ?? end.boot) - end.boot))
+            sink.window.closes = end.boot
+            context.noteClosed(slice.name, at: end)
+            if slice.name == .audio {
+                AudioMemo(.closed(end), due: window.due).keep(in: context.queue)
+            }
+        }
+        context.note(passed: passed, of: slice.name)
     }
 
     /// The heartbeat of its thread.

@@ -59,7 +59,7 @@ package struct LiveFormat: Sendable {
             at: date(record.stamp),
             seen: record.stamp.wall,
             to: &json
-        ) { _, stamp in date(stamp).wall }
+        ) { _, stamp in date(stamp) }
         return json.bytes
     }
 

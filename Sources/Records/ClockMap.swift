@@ -7,6 +7,11 @@ package enum ClockQuality: String, Sendable {
     /// Dated from the boot's sync by boot time, because the wall clock it saw was wrong.
     case corrected
     case unsynced
+
+    /// Returns the one that can be trusted less.
+    package func worse(_ other: Self) -> Self {
+        [.unsynced, .corrected].first { self == $0 || other == $0 } ?? .synced
+    }
 }
 
 /// The authority for a wall time.

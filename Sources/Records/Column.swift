@@ -29,12 +29,18 @@ package struct Column: Sendable {
     package let form: Form
     /// The record's timestamp on the wire is this point in time, not that of its capture.
     package let isTimestamp: Bool
+    /// The span that the record is about begins or ends at this point in time.
+    package let isSpanEnd: Bool
 
-    package init(_ name: String, key: String?, _ form: Form, isTimestamp: Bool = false) {
-        self.name = name
-        self.key = key
-        self.form = form
-        self.isTimestamp = isTimestamp
+    package init(
+        _ name: String,
+        key: String?,
+        _ form: Form,
+        isTimestamp: Bool = false,
+        isSpanEnd: Bool = false
+    ) {
+        (self.name, self.key, self.form) = (name, key, form)
+        (self.isTimestamp, self.isSpanEnd) = (isTimestamp, isSpanEnd)
     }
 
     package static func integer(_ name: String, as key: String? = nil) -> Self {
@@ -55,8 +61,10 @@ package struct Column: Sendable {
 
     package static func members(_ name: String) -> Self { Self(name, key: name, .members) }
 
-    package static func moment(_ name: String, isTimestamp: Bool = false) -> Self {
-        Self(name, key: name, .moment, isTimestamp: isTimestamp)
+    package static func moment(_ name: String) -> Self { Self(name, key: name, .moment) }
+
+    package static func spanEnd(_ name: String, isTimestamp: Bool = false) -> Self {
+        Self(name, key: name, .moment, isTimestamp: isTimestamp, isSpanEnd: true)
     }
 
     /// A column that is stored but not sent.

@@ -58,8 +58,8 @@ extension Effort: PlainRecord {
         .effort,
         wire: "waypost_effort",
         columns: [
-            .text("source"), .text("state"), .text("reason"), .moment("from", isTimestamp: true),
-            .moment("to"), .integer("records"),
+            .text("source"), .text("state"), .text("reason"), .spanEnd("from", isTimestamp: true),
+            .spanEnd("to"), .integer("records"),
         ],
         isAlwaysShown: false
     )

@@ -8,7 +8,8 @@ package typealias Moment = (wall: WallTime, quality: ClockQuality)
 extension RecordJSON {
     /// Writes one record; `values` has one stored value per column.
     ///
-    /// `id`: nil to leave it out. `seen` is the wall clock at capture. `resolve` returns the time of a point in a boot.
+    /// `id`: nil to leave it out. `seen` is the wall clock at capture. `resolve` returns the best
+    /// known time of a point in a boot. `clock` is that of the worse end of the record's span.
     package static func write(
         _ columns: [Column],
         _ values: [ColumnValue],
@@ -16,9 +17,12 @@ extension RecordJSON {
         at moment: Moment,
         seen: WallTime,
         to json: inout JSONWriter,
-        resolve: (_ boot: Int64?, Stamp) -> WallTime
+        resolve: (_ boot: Int64?, Stamp) -> Moment
     ) {
         let wall = givenTime(columns, values, resolve: resolve) ?? moment.wall
+        var ends = spanEnds(columns, values, resolve: resolve)
+        // The record of a span that has both ends may be captured long after it.
+        let qualities = ends.map(\.quality) + (ends.count > 1 ? [] : [moment.quality])
         json.object {
             if let id { $0.field("id", id) }
             $0.field("timestamp", wall)
@@ -27,7 +31,8 @@ extension RecordJSON {
                 if column.form == .timestamp {
                     $0.field(key, wall)
                 } else if case .moment(let boot, let stamp) = value {
-                    $0.field(key, resolve(boot, stamp))
+                    let time = column.isSpanEnd ? ends.removeFirst() : resolve(boot, stamp)
+                    $0.field(key, time.wall)
                 } else if case .text(let text) = value, column.form == .json {
                     $0.key(key)
                     $0.raw(EventDetail.dated(text, seen: seen, right: moment.wall))
@@ -35,7 +40,32 @@ extension RecordJSON {
                     write(value, as: column.form, key, to: &$0)
                 }
             }
-            $0.field("clock", moment.quality.rawValue)
+            $0.field("clock", qualities.reduce(ClockQuality.synced) { $0.worse($1) }.rawValue)
+        }
+    }
+
+    /// Returns the best known times of the ends of a record's span.
+    ///
+    /// A span of one boot is as long as boot time says: the clock may have been set within it. No
+    /// span ends before it begins, also where the clock of one of its boots was never set.
+    private static func spanEnds(
+        _ columns: [Column],
+        _ values: [ColumnValue],
+        resolve: (_ boot: Int64?, Stamp) -> Moment
+    ) -> [Moment] {
+        var first: (boot: Int64?, stamp: Stamp, wall: WallTime)?
+        return zip(columns, values).compactMap { column, value in
+            guard column.isSpanEnd, case .moment(let boot, let stamp) = value else { return nil }
+            var end = resolve(boot, stamp)
+            if let first {
+                let length = (stamp.boot - first.stamp.boot).milliseconds
+                let right = first.wall + .milliseconds(length)
+                let error = (end.wall.milliseconds &- right.milliseconds).magnitude
+                if boot == first.boot, error > ClockMap.tolerance(length) { end.wall = right }
+                end.wall = max(end.wall, first.wall)
+            }
+            first = first ?? (boot, stamp, end.wall)
+            return end
         }
     }
 
@@ -43,13 +73,14 @@ extension RecordJSON {
     package static func givenTime(
         _ columns: [Column],
         _ values: [ColumnValue],
-        resolve: (_ boot: Int64?, Stamp) -> WallTime
+        resolve: (_ boot: Int64?, Stamp) -> Moment
     ) -> WallTime? {
         for (column, value) in zip(columns, values) {
             switch value {
             case .integer(let time) where column.form == .given:
                 return WallTime(milliseconds: time)
-            case .moment(let boot, let stamp) where column.isTimestamp: return resolve(boot, stamp)
+            case .moment(let boot, let stamp) where column.isTimestamp:
+                return resolve(boot, stamp).wall
             default: continue
             }
         }

@@ -35,7 +35,7 @@ extension Survey: PlainRecord {
         .surveys,
         wire: "waypost_surveys",
         columns: [
-            .text("name"), .moment("start"), Column("end", key: "end", .timestamp),
+            .text("name"), .spanEnd("start"), Column("end", key: "end", .timestamp),
             .members("report"),
         ],
         isAlwaysShown: false

@@ -18,7 +18,7 @@ import Testing
         isDated: Bool = true
     ) -> [String] {
         words(
-            account.seal(at: now, number: 9, isDated: isDated) { $0.stamp.wall.milliseconds }
+            account.seal(at: now, number: 9) { isDated ? $0.stamp.wall.milliseconds : nil }
         )
     }
 
@@ -79,7 +79,7 @@ import Testing
             ("no adapter", 21),
             ("listening", 30)
         )
-        let intervals = account.seal(at: time(60), number: nil, isDated: true) {
+        let intervals = account.seal(at: time(60), number: nil) {
             $0.stamp.wall.milliseconds
         }
         #expect(intervals.map(\.reason) == ["", "unplugged", "", "no adapter"])
@@ -100,6 +100,41 @@ import Testing
             seal(&account, at: time(90)) == [
                 "recorded 0..10", "failed 10..12", "recorded 12..38", "failed 38..40",
                 "off 40..50", "failed 50..52",
+            ]
+        )
+    }
+
+    /// The process was stopped; its source fails before its schedule looks at what passed.
+    @Test func windowsThatPassed_areInTheAccount_alsoAfterANewerFailure() {
+        var account = EffortAccount(isSound: true)
+        note(&account, ("listening", 0))
+        account.hear(from: time(0), to: time(4), isContinued: false, number: 1)
+        note(&account, ("overrun", 40), ("scheduled", 5), ("late", 10), ("scheduled", 15))
+        note(&account, ("late", 30), ("scheduled", 35), ("scheduled", 35))
+        #expect(account.spans.last?.state == .scheduledOff)
+        note(&account, ("late", 50))
+        #expect(
+            seal(&account, at: time(100)) == [
+                "recorded 0..4", "scheduled_off 4..10", "failed 10..15", "scheduled_off 15..30",
+                "failed 30..35", "scheduled_off 35..50",
+            ]
+        )
+    }
+
+    /// The microphone came back before its window, and the first sample is a millisecond late.
+    @Test func audioThatBeginsWithItsWindow_leavesNoFailureBeforeIt() {
+        var account = EffortAccount(isSound: true)
+        note(&account, ("scheduled", 0), ("absent", 10))
+        account.hear(
+            from: time(10).advanced(by: 1),
+            to: time(15),
+            isContinued: false,
+            number: 1
+        )
+        note(&account, ("scheduled", 15), ("late", 30))
+        #expect(
+            seal(&account, at: time(100)) == [
+                "scheduled_off 0..10", "recorded 10..15", "scheduled_off 15..30",
             ]
         )
     }
@@ -263,7 +298,7 @@ import Testing
         hear(&account, (0, 2))
         account.lose(from: time(0), to: time(8), "disk", number: 1)
         hear(&account, (10, 12))
-        let intervals = account.seal(at: time(60), number: 1, isDated: true) {
+        let intervals = account.seal(at: time(60), number: 1) {
             $0.stamp.wall.milliseconds
         }
         #expect(words(intervals) == ["recorded 0..2", "failed 2..10"])

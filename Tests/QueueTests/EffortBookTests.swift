@@ -36,7 +36,7 @@ func effortWords(_ intervals: [EffortInterval]) -> [String] {
     private func reloaded(_ book: EffortBook, end: EffortTime?, sound: EffortTime?) -> EffortBook {
         var (book, again) = (book, EffortBook())
         let before = InheritedEffort(text: book.takeText() ?? "", end: end, endOfSound: sound)
-        again.follow(before, wall: Self.wall)
+        again.follow(before)
         return again
     }
 
@@ -94,7 +94,7 @@ func effortWords(_ intervals: [EffortInterval]) -> [String] {
             let mixed = String(new.prefix(length)) + old.dropFirst(length)
             guard mixed != new, mixed != old else { continue }
             var book = EffortBook()
-            book.follow(InheritedEffort(text: mixed, end: time(8)), wall: Self.wall)
+            book.follow(InheritedEffort(text: mixed, end: time(8)))
             #expect(EffortBook.sources.allSatisfy { book[$0] == nil }, "\(mixed)")
         }
     }
@@ -103,7 +103,7 @@ func effortWords(_ intervals: [EffortInterval]) -> [String] {
         var book = EffortBook()
         let text = "beacons x\nb 1\naudio - 0 0 1 2\n\nlocation\na 1 2 strange 4\n 7 8"
         let sum = Checksum.of(Array(text.utf8))
-        book.follow(InheritedEffort(text: "\(sum)\n\(text)"), wall: Self.wall)
+        book.follow(InheritedEffort(text: "\(sum)\n\(text)"))
         #expect(EffortBook.sources.allSatisfy { book[$0] == nil })
     }
 
@@ -114,7 +114,7 @@ func effortWords(_ intervals: [EffortInterval]) -> [String] {
         let old = InheritedEffort(text: before.takeText() ?? "", end: time(8))
         var book = EffortBook()
         book.clear()
-        book.follow(old, wall: Self.wall)
+        book.follow(old)
         #expect(book.inherit(old, wall: Self.wall).isEmpty)
         #expect(EffortBook.sources.allSatisfy { book[$0] == nil })
         #expect(book.takeText() == "")

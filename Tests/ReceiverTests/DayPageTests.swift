@@ -151,6 +151,10 @@ import Testing
                     #""source":"audio","state":"failed","reason":"disk",\#(span(12, 13))"#
                 ),
                 ("16:00:00", #""source":"audio","state":"unknown",\#(span(16, 17))"#),
+                (
+                    "18:00:00",
+                    #""source":"audio","state":"unknown","clock":"unsynced",\#(span(18, 19))"#
+                ),
             ]
         )
         let browser = try PageClient(receiver, viewer: "anna")

@@ -120,6 +120,29 @@ import Testing
         #expect(observation.contains(",media,") && observation.contains(",'=HYPERLINK(1),"))
     }
 
+    /// A boot that lasted an hour, with a clock of weeks before: not even its length can be seen.
+    @Test func effortWithoutADate_isNoDeployment_andNoFailure() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, [3600, 7200], clock: "synced")
+        func effort(_ state: String, _ from: String, _ to: String, _ clock: String) throws {
+            let members =
+                #""source":"audio","state":"\#(state)","from":"\#(from)Z","to":"\#(to)Z","clock":"\#(clock)""#
+            let (day, time) = (String(from.prefix(10)), String(from.dropFirst(11)))
+            try receiver.send("waypost_effort", on: day, [(time, members)])
+        }
+        let unset = "2026-09-11T08:00:00.000"
+        try effort("recorded", unset, "2026-09-11T09:00:00.000", "unsynced")
+        try effort("unknown", "2026-09-11T09:00:00.000", "\(Self.day)T01:00:00.000", "unsynced")
+        try effort("failed", "\(Self.day)T01:10:00.000", "\(Self.day)T01:20:00.000", "corrected")
+        try effort("failed", "\(Self.day)T01:30:00.000", "\(Self.day)T01:40:00.000", "unsynced")
+        #expect(try export(receiver).status == 0)
+        let deployments = try rows("deployments")
+        let span = "\(Self.day)T01:00:00Z,\(Self.day)T02:00:01Z"
+        #expect(deployments.count == 1 && deployments[0].contains(span), "\(deployments)")
+        let failures = try rows("failures")
+        #expect(failures.count == 1 && failures[0].contains("T01:10:00Z"), "\(failures)")
+    }
+
     @Test func deviceWhoseClockWasNeverSet_hasADeployment() throws {
         let receiver = try ReceiverProcess()
         try send(receiver, [60], clock: "unsynced", on: "1970-01-01")

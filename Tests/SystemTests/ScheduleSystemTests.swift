@@ -11,6 +11,18 @@ import Testing
             try useRampMicrophone()
         }
 
+        /// Sets what the microphone does (`struct control` of soundfaults.c).
+        func setMicrophone(mode: UInt8) throws {
+            let file = URL(fileURLWithPath: folder + "/mic-control")
+            let handle = try FileHandle(forWritingTo: file)
+            try handle.write(contentsOf: Data([mode]))
+            try handle.close()
+        }
+
+        func waitUntilAudio(is state: String) throws {
+            try waitUntil("\(state)") { try source("audio")["state"] as? String == state }
+        }
+
         /// Whether the gateway has the microphone open.
         var isOpen: Bool {
             let files = "/proc/\(daemon?.processIdentifier ?? 0)/fd"
@@ -77,8 +89,8 @@ import Testing
         try checkEffort(of: device)
     }
 
-    /// Checks that the effort of audio follows the windows of five seconds, until the stop.
-    private func checkEffort(of device: Device) throws {
+    /// Returns the spans of audio in the account, with the second at which each begins.
+    private func effort(of device: Device) throws -> [(state: String, from: Double)] {
         var spans = try records("waypost_effort", of: device)
             .filter { $0["source"] as? String == "audio" }
             .map { ($0["state"] as? String ?? "", try time($0, "from")) }
@@ -88,6 +100,12 @@ import Testing
             spans.append((String(words[3]), try #require(Double(words[2])) / 1000))
             if words[3] == "scheduled_off" { #expect(words.last == "audio.schedule") }
         }
+        return spans
+    }
+
+    /// Checks that the effort of audio follows the windows of five seconds, until the stop.
+    private func checkEffort(of device: Device) throws {
+        let spans = try effort(of: device)
         #expect(spans.count >= 4 && spans.last?.0 == "off", "\(spans)")
         for (span, next) in zip(spans, spans.dropFirst()) where next.0 != "off" {
             let end = next.1.truncatingRemainder(dividingBy: 15)
@@ -97,6 +115,32 @@ import Testing
             default: Issue.record("\(spans)")
             }
         }
+    }
+
+    /// The device is opened two seconds before each window.
+    @Test func absentMicrophone_failsInItsWindows_andNotBefore() throws {
+        let device = try Recorder()
+        try device.setMicrophone(mode: 4)
+        let file = Tree.path("Tests/Fixtures/schedule/effort-prelead.toml")
+        try device.configure(String(contentsOfFile: file, encoding: .utf8))
+        try device.start()
+        for state in ["scheduled_off", "error", "scheduled_off", "error", "scheduled_off"] {
+            try device.waitUntilAudio(is: state)
+        }
+        try device.setMicrophone(mode: 0)
+        try device.waitUntilAudio(is: "loaded")
+        try device.waitUntilAudio(is: "scheduled_off")
+        #expect(try device.stop() == 0)
+        let spans = try effort(of: device).dropFirst()
+        let words = spans.map { span in
+            "\(span.state) \(Int(span.from.rounded()) % 10) \(abs(span.from - span.from.rounded()) < 0.1)"
+        }
+        let failures = Array(repeating: ["failed 0 true", "scheduled_off 5 true"], count: 2)
+        #expect(
+            words.drop { $0 != "failed 0 true" }.dropLast()
+                == failures.flatMap { $0 } + ["recorded 0 true", "scheduled_off 5 true"],
+            "\(spans)"
+        )
     }
 
     private func records(_ stream: String, of device: Device) throws -> [[String: Any]] {

@@ -138,7 +138,7 @@ import Upload
             at: (WallTime(milliseconds: 1_795_235_407_123), .corrected),
             seen: WallTime(milliseconds: 5000),
             to: &json
-        ) { $1.wall }
+        ) { ($1.wall, .corrected) }
         #expect(
             String(decoding: json.bytes, as: UTF8.self)
                 == #"{"id":"x","timestamp":"2026-11-21T04:30:07.123Z","latitude":0.0000000,"longitude":180.0000000,"speed":0.01,"fix":"2d","clock":"corrected"}"#

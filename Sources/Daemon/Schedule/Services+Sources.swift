@@ -39,7 +39,7 @@ extension Services {
             }
         }
         for (name, run) in now.sources where resting[name] == nil {
-            run.obey(orders[name], context)
+            run.obey(orders[name], passed: missed[name] ?? [], context)
         }
         let leaving = now.sources.filter { $0.value.differs(from: wanted[$0.key]) }
         planStop(of: Array(leaving.keys))
@@ -65,10 +65,7 @@ extension Services {
     ) {
         for (name, why) in resting { context.note(.off(why), of: name) }
         for (name, windows) in missed where resting[name] == nil && before.sources[name] == nil {
-            for window in windows {
-                context.note(.failed(Self.late), of: name, at: window.from)
-                context.noteClosed(name, at: window.to)
-            }
+            context.note(passed: windows, of: name)
         }
         for (name, order) in orders where resting[name] == nil {
             guard let end = order.closedAt else { continue }

@@ -85,6 +85,15 @@ struct EffortAccount: Sendable, Equatable {
 
     private mutating func append(_ span: EffortSpan) {
         var span = span
+        // That a window closed may become known late: the process was stopped. What the source
+        // could not do since then does not count; audio that is stored does.
+        while span.state == .scheduledOff, spans.count > 1, let last = spans.last,
+            last.state == .failed
+                || last.state == .listening && spans[spans.count - 2].state != .recorded,
+            last.from.milliseconds(since: span.from).map({ $0 > 0 }) ?? false
+        {
+            spans.removeLast()
+        }
         if let last = spans.last, !span.from.isAfter(last.from) {
             if last.state == .unknown || last.isOn && last.number ?? .max < span.number ?? 0 {
                 // Another process, or one that has records, takes at least a millisecond.
@@ -102,6 +111,11 @@ struct EffortAccount: Sendable, Equatable {
     mutating func hear(from start: EffortTime, to end: EffortTime, isContinued: Bool, number: Int64)
     {
         var start = start
+        if let from = spans.last(where: { !$0.from.isAfter(start) })?.from,
+            start.milliseconds(since: from).map({ $0 < Self.jitter.between }) ?? false
+        {
+            start = from
+        }
         if let last = spans.lastIndex(where: { $0.state == .recorded }), last + 1 < spans.count {
             let recorded = spans[last + 1].from
             let most = isContinued ? Self.jitter.within : Self.jitter.between
@@ -212,18 +226,17 @@ struct EffortAccount: Sendable, Equatable {
 
     /// Takes away and returns the intervals that are final, in order.
     ///
-    /// `isDated`: the clock of this boot is known; without that they wait for ten minutes. `wall`
-    /// returns a time in UTC, in ms.
+    /// `wall` returns a time in UTC, in ms; nil if the clock of its boot was never set. While that
+    /// is so of this boot, intervals wait for ten minutes.
     mutating func seal(
         at now: EffortTime,
         number: Int64?,
-        isDated: Bool,
-        wall: (EffortTime) -> Int64
+        wall: (EffortTime) -> Int64?
     ) -> [EffortInterval] {
         if isSound { settleListening() }
         joinFailures(at: now)
-        if isDated { cutAtMidnights(now, number, wall) }
-        let patience = isDated ? Self.settling : 600_000
+        cutAtMidnights(now, number, wall)
+        let patience = wall(now) == nil ? 600_000 : Self.settling
         var sealed: [EffortInterval] = []
         while spans.count > 1, isFinal(at: now, after: patience) {
             if spans[0].state == .failed { count(wall(spans[1].from)) }
@@ -235,7 +248,7 @@ struct EffortAccount: Sendable, Equatable {
     /// Ends the account and returns all that is not sealed yet.
     mutating func close(
         at end: EffortTime,
-        wall: (EffortTime) -> Int64
+        wall: (EffortTime) -> Int64?
     ) -> [EffortInterval] {
         // A loss counts to the end of its millisecond.
         while let last = spans.last, !end.isAfter(last.from) { spans.removeLast() }
@@ -279,8 +292,8 @@ struct EffortAccount: Sendable, Equatable {
         return more < 0 ? 0 : 60_000 << min(6, more / 12)
     }
 
-    private mutating func count(_ wall: Int64) {
-        let today = Self.day(of: wall)
+    private mutating func count(_ wall: Int64?) {
+        let today = wall.map(Self.day) ?? day
         if today != day { (day, failuresToday) = (today, 0) }
         failuresToday += 1
     }
@@ -334,14 +347,16 @@ struct EffortAccount: Sendable, Equatable {
     private mutating func cutAtMidnights(
         _ now: EffortTime,
         _ number: Int64?,
-        _ wall: (EffortTime) -> Int64
+        _ wall: (EffortTime) -> Int64?
     ) {
         var index = 0
         while index < spans.count {
             defer { index += 1 }
             let (span, isLast) = (spans[index], index + 1 == spans.count)
             let end = isLast ? now : spans[index + 1].from
-            let late = wall(end) - (Self.day(of: wall(span.from)) + 1) * 86_400_000
+            // Nobody knows of a day whether it is in a span with an unknown end.
+            guard let first = wall(span.from), let last = wall(end) else { continue }
+            let late = last - (Self.day(of: first) + 1) * 86_400_000
             // Longer times off are not cut: one record says it.
             guard span.state != .listening, late > 0, late < 31 * 86_400_000 else { continue }
             var rest = span

@@ -73,19 +73,13 @@ struct EffortBook: Sendable, Equatable {
     /// Seals what is final in each account.
     mutating func seal(
         at now: EffortTime,
-        isDated: Bool,
         number: (Stream) -> Int64,
-        wall: (EffortTime) -> Int64
+        wall: (EffortTime) -> Int64?
     ) -> [(source: Stream, interval: EffortInterval)] {
         var sealed: [(source: Stream, interval: EffortInterval)] = []
         for source in Self.sources {
             guard var account = accounts[source] else { continue }
-            let intervals = account.seal(
-                at: now,
-                number: number(source),
-                isDated: isDated,
-                wall: wall
-            )
+            let intervals = account.seal(at: now, number: number(source), wall: wall)
             isChanged = isChanged || account != accounts[source]
             accounts[source] = account
             sealed += intervals.map { (source, $0) }
@@ -96,10 +90,10 @@ struct EffortBook: Sendable, Equatable {
     // MARK: Other databases
 
     /// Puts the accounts of an earlier process before these.
-    mutating func follow(_ before: InheritedEffort, wall: (EffortTime) -> Int64) {
+    mutating func follow(_ before: InheritedEffort) {
         guard !isForgotten else { return }
         isChanged = true
-        for (source, account) in Self.accounts(before.text, wall) {
+        for (source, account) in Self.accounts(before.text) {
             let own = accounts[source] ?? EffortAccount(isSound: source == .audio)
             accounts[source] = own.following(account, before)
         }
@@ -111,11 +105,11 @@ struct EffortBook: Sendable, Equatable {
     /// Nothing if these continue them already, as they do in the process that quarantined it.
     mutating func inherit(
         _ before: InheritedEffort,
-        wall: (EffortTime) -> Int64
+        wall: (EffortTime) -> Int64?
     ) -> [(source: Stream, interval: EffortInterval)] {
         guard !isForgotten else { return [] }
         var sealed: [(source: Stream, interval: EffortInterval)] = []
-        for (source, account) in Self.accounts(before.text, wall) {
+        for (source, account) in Self.accounts(before.text) {
             var past = EffortAccount(isSound: account.isSound).following(account, before)
             past.move()
             if let own = accounts[source], !own.spans.isEmpty {
@@ -180,16 +174,7 @@ struct EffortBook: Sendable, Equatable {
     /// Parses a memo; lines that no version wrote are skipped.
     ///
     /// Nothing if its pages are from different commits: a disk may call stored what is not.
-    /// Each time gets the best wall time that is known now: the clock map may forget its boot.
-    private static func accounts(
-        _ text: String,
-        _ wall: (EffortTime) -> Int64
-    ) -> [(Stream, EffortAccount)] {
-        func dated(_ words: ArraySlice<Substring>) -> EffortTime? {
-            guard var time = time(words) else { return nil }
-            time.stamp.wall = WallTime(milliseconds: wall(time))
-            return time
-        }
+    private static func accounts(_ text: String) -> [(Stream, EffortAccount)] {
         let head = text.prefix { $0 != "\n" }
         let rest = text.dropFirst(head.count + 1)
         guard Int64(head) == Checksum.of(Array(rest.utf8)) else { return [] }
@@ -198,7 +183,7 @@ struct EffortBook: Sendable, Equatable {
             let words = line.split(separator: " ", maxSplits: 5)
             if let source = sources.first(where: { $0.name == words.first ?? "" }) {
                 found.append((source, line.split(separator: " "), []))
-            } else if words.count >= 5, !found.isEmpty, let from = dated(words[...]),
+            } else if words.count >= 5, !found.isEmpty, let from = time(words[...]),
                 let state = EffortSpan.State(rawValue: String(words[3]))
             {
                 let reason = words.count > 5 ? String(words[5]) : ""
@@ -213,7 +198,7 @@ struct EffortBook: Sendable, Equatable {
             let account = EffortAccount(
                 isSound: source == .audio,
                 spans: spans,
-                origin: dated(words.dropFirst()),
+                origin: time(words.dropFirst()),
                 lineage: words.count > 6 ? String(words[6]) : "",
                 day: counts.first ?? 0,
                 failuresToday: Int(truncatingIfNeeded: counts.dropFirst().first ?? 0)

@@ -7,18 +7,11 @@ extension Writer {
     /// Returns the next number of a stream.
     func next(of stream: Stream) -> Int64 { memory[Partition(stream)].next }
 
-    /// Returns a time in UTC, in ms, as far as it is known.
-    ///
-    /// Times of other boots were dated when their memo was read.
-    func wall(_ time: EffortTime) -> Int64 {
-        guard time.boot == settings.bootID else { return time.stamp.wall.milliseconds }
-        return clockMap.resolve(time.stamp, boot: boot).wall.milliseconds
-    }
-
-    /// Returns a time of any boot that this database knows in UTC, in ms.
-    func storedWall(_ time: EffortTime) -> Int64 {
-        let row = (try? boot(named: time.boot)) ?? 0
-        return clockMap.resolve(time.stamp, boot: row).wall.milliseconds
+    /// Returns a time in UTC, in ms; nil if the clock of its boot was never set.
+    func wall(_ time: EffortTime) -> Int64? {
+        let row = time.boot == settings.bootID ? boot : (try? boot(named: time.boot)) ?? 0
+        let (wall, quality) = clockMap.resolve(time.stamp, boot: row)
+        return quality == .unsynced ? nil : wall.milliseconds
     }
 
     /// Inserts the boots of intervals that this database does not know, before all others.

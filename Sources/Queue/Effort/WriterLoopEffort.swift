@@ -43,7 +43,7 @@ extension WriterLoop {
     func continueEffort(_ writer: Writer) throws {
         guard !hasEffort else { return }
         if let before = try writer.effortBefore() {
-            effort.follow(before, wall: writer.storedWall)
+            effort.follow(before)
         }
         hasEffort = true
     }
@@ -61,12 +61,7 @@ extension WriterLoop {
         var sealed = notes.inherited.flatMap { book.inherit($0, wall: writer.wall) }
         // Older audio may still be in memory.
         if !isReplaying {
-            sealed += book.seal(
-                at: now,
-                isDated: writer.clockMap.resolve(now.stamp, boot: writer.boot).quality != .unsynced,
-                number: writer.next,
-                wall: writer.wall
-            )
+            sealed += book.seal(at: now, number: writer.next, wall: writer.wall)
         }
         try writer.insert(bootsOf: sealed.map(\.interval))
         for (source, interval) in sealed { try writer.insert(interval, of: source) }

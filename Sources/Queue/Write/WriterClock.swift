@@ -69,10 +69,12 @@ extension Writer {
         // Records of an older database are not in the order of these boots.
         guard memory.older.isEmpty else { return }
         let (oldest, moment) = try oldestRecord()
-        // The ledger keeps a few times forever: keep only their boots, not all later ones.
+        // The ledger keeps a few times forever: keep only their boots, not all later ones; likewise
+        // the boots of effort that is not stored yet.
         let unneeded = """
             NOT IN (SELECT first_boot FROM losses UNION SELECT open_boot FROM losses
-            UNION SELECT last_boot FROM losses)
+            UNION SELECT last_boot FROM losses UNION SELECT id FROM boots, memos
+            WHERE name='\(EffortBook.memo)' AND instr(value, boot_id) AND id<\(oldest))
             """
         try begin()
         try connection.run("DELETE FROM clock_map WHERE boot<? AND boot \(unneeded)", oldest)

@@ -217,10 +217,11 @@ package final class CamtrapPackage {
             for deployment in device.deployments {
                 let from = max(interval.from, deployment.start)
                 let to = min(interval.to, deployment.end)
-                guard from < to else { continue }
+                // To the nearest second: the sum of many short ones stays right.
+                let ends = [from, to].map { CamtrapTime.text($0 + 500) }
+                guard from < to, ends[0] < ends[1] else { continue }
                 try failures.add([
-                    "deploymentID": deployment.id, "failureStart": CamtrapTime.text(from),
-                    "failureEnd": CamtrapTime.end(to),
+                    "deploymentID": deployment.id, "failureStart": ends[0], "failureEnd": ends[1],
                     "reason": interval.reason.isEmpty ? interval.state : interval.reason,
                     "source": interval.source, "state": interval.state,
                 ])

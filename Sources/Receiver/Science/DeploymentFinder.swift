@@ -31,7 +31,7 @@ struct DeploymentFinder {
         for countsUndated in [false, true] {
             var finder = Self(records, scope, countsUndated: countsUndated)
             try finder.readDays()
-            let audio = effort.filter { $0.source == "audio" && (countsUndated || $0.isDated) }
+            let audio = effort.filter { $0.source == "audio" }
             for interval in audio where interval.isDeployed {
                 finder.extend(interval.from, interval.to)
             }

@@ -9,18 +9,15 @@ struct EffortInterval {
     /// Milliseconds since 1970.
     var from: Int64
     var to: Int64
-    /// False if nothing says that its times are right.
-    var isDated: Bool
 
-    /// Nil if the record is not an interval.
+    /// Nil if the record is not an interval, or nobody knows when it began or ended.
     init?(_ record: RecordLine) {
         guard let source = record.text("source"), let state = record.text("state"),
             let from = record.time("from"), let to = record.time("to"), from < to,
             // So the server has checked that it does not lie in the future.
-            from == record.time("timestamp")
+            from == record.time("timestamp"), record.isDated
         else { return nil }
         (self.source, self.state, self.from, self.to) = (source, state, from, to)
-        isDated = record.isDated
         reason = record.text("reason") ?? ""
     }
 

@@ -134,7 +134,7 @@ package final class RecordSource {
                 at: moment(stored, stored.record.stamp),
                 seen: stored.record.stamp.wall,
                 to: &json
-            ) { [dates] boot, stamp in dates.resolve(stamp, boot: boot ?? stored.boot).wall }
+            ) { [dates] boot, stamp in dates.resolve(stamp, boot: boot ?? stored.boot) }
             try body(stored.sequence, json.bytes)
         }
     }
@@ -217,7 +217,7 @@ package final class RecordSource {
         case .plain(let columns):
             try reader.rows(kind, page) { stored in
                 let given = RecordJSON.givenTime(columns, stored.record.values) {
-                    dates.resolve($1, boot: $0 ?? stored.boot).wall
+                    dates.resolve($1, boot: $0 ?? stored.boot)
                 }
                 time = given ?? moment(stored, stored.record.stamp).wall
             }

@@ -1,4 +1,5 @@
 // Audio missing in earlier windows, reported when the source starts again.
+import Audio
 import Configuration
 import Host
 import Location
@@ -148,14 +149,62 @@ import Upload
         run.obey(.run(next), context)
         #expect(run.hasClosed)
         _ = run.stop(by: SystemClock().now() + .seconds(5))
+        let account = try account(queue, "location")
+        #expect(account.times == [0, 595, 598])
+        #expect(account.states == ["failed", "scheduled_off", "failed"])
+    }
+
+    /// Returns what the effort account of a source holds: seconds and states.
+    private func account(_ queue: Queue, _ source: String) throws -> (
+        times: [Double], states: [String]
+    ) {
         queue.close()
         let stored = try folder.queue(bootID: "next", clock: clock)
         defer { stored.close() }
-        let lines = (stored.remembered("effort") ?? "").split(separator: "\n").dropFirst(2)
+        let lines = (stored.remembered("effort") ?? "").split(separator: "\n")
+            .drop { !$0.hasPrefix("\(source) ") }.dropFirst()
         let words = lines.map { $0.split(separator: " ") }
         let times = words.map { (Int64($0[1]) ?? 0) - Self.start.boot.nanoseconds }
-        #expect(times.map { $0 / 1_000_000_000 } == [0, 595, 598])
-        #expect(words.map { $0[3] } == ["failed", "scheduled_off", "failed"])
+        return (times.map { Double($0) / 1e9 }, words.map { String($0[3]) })
+    }
+
+    /// A microphone is opened two seconds before its window, and is absent then.
+    @Test func failureBeforeAWindow_isChargedFromItsStartOn() throws {
+        let queue = try folder.queue(clock: clock)
+        let (schedule, _) = try schedule(queue)
+        let context = try context(queue, schedule)
+        let window = DeviceWindow(opens: at(2), wasPlanned: true, closes: nil)
+        let settings = AudioSettings { $0.devices = ["hw:99"] }
+        let run = try SourceRun(SourceOrder(.audio(settings), window), context, tap: nil)
+        try waitUntil("an absent microphone") {
+            if case .error? = board.sources[.audio]?.state { true } else { false }
+        }
+        _ = run.stop(by: SystemClock().now() + .seconds(5))
+        let account = try account(queue, "audio")
+        #expect(account.times == [2] && account.states == ["failed"], "\(account)")
+    }
+
+    /// The process was stopped in one window, and goes on in the pause after three others.
+    @Test func windowsThatPassedUnnoticed_areMissed_andNotTheirPauses() throws {
+        let queue = try folder.queue(clock: clock)
+        let (schedule, _) = try schedule(queue)
+        let context = try context(queue, schedule)
+        let window = DeviceWindow(opens: at(0), wasPlanned: true, closes: at(1).boot)
+        let settings = AudioSettings { $0.devices = ["hw:99"] }
+        let run = try SourceRun(SourceOrder(.audio(settings), window), context, tap: nil)
+        try waitUntil("an absent microphone") {
+            if case .error? = board.sources[.audio]?.state { true } else { false }
+        }
+        // Nothing is sealed yet.
+        clock.advance(by: .seconds(8))
+        let passed = [2, 4, 6].map { DueTime(from: at($0), to: at($0 + 1)) }
+        run.obey(.rests(at(7)), passed: passed, context)
+        #expect(AudioMemo(queue)?.state == .closed(at(1)))
+        _ = run.stop(by: SystemClock().now() + .seconds(5))
+        let account = try account(queue, "audio")
+        #expect(account.times == [0, 1, 2, 3, 4, 5, 6, 7], "\(account)")
+        let states = Array(repeating: ["failed", "scheduled_off"], count: 4).flatMap { $0 }
+        #expect(account.states == states)
     }
 
     @Test func windowThatPassedInASuspend_isMissedOnce() throws {

@@ -76,7 +76,7 @@ final class Device: AccountHolder {
     /// Boots the machine, with an arbitrary wall clock.
     func boot(_ truth: inout Truth, at now: Int64, offset: Int64, uptime: Int64) {
         boot = truth.boots.count
-        truth.boots.append(Boot(name: "boot-\(number)-\(boot)"))
+        truth.boots.append(Boot(name: "boot-\(number)-\(boot)", origin: now - uptime))
         clock = ManualClock(
             Stamp(
                 boot: BootInstant(nanoseconds: uptime * 1_000_000),

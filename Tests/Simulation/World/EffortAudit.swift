@@ -26,6 +26,9 @@ struct EffortAudit {
         var state: String
         var from: Time
         var to: Time
+        /// Its id, as `key` makes it.
+        var key: String
+        var storedAt: Time
     }
 
     /// Losses that a source noted.
@@ -35,7 +38,7 @@ struct EffortAudit {
     /// Uploaded records were deleted: a process that was killed may have left none.
     var isPurged = false
     private(set) var intervals: [String: [Interval]] = [:]
-    /// The rows read so far, by the seed of their database's ids and their number.
+    /// The rows read so far, by their keys.
     private var known: Set<String> = []
     /// The quarantined databases read so far.
     var older: Set<String> = []
@@ -53,22 +56,38 @@ struct EffortAudit {
             """
             SELECT e.id, (SELECT hex(seed) FROM id_seeds WHERE stream=\(Stream.effort.number)
             AND first<=e.id ORDER BY first DESC LIMIT 1), e.source, e.state, f.boot_id, e.from_boottime, t.boot_id,
-            e.to_boottime FROM effort e LEFT JOIN boots f ON f.id=e.from_boot
-            LEFT JOIN boots t ON t.id=e.to_boot WHERE e.id<\(end) ORDER BY e.id
+            e.to_boottime, o.boot_id, e.boottime FROM effort e LEFT JOIN boots f ON f.id=e.from_boot
+            LEFT JOIN boots t ON t.id=e.to_boot LEFT JOIN boots o ON o.id=e.boot
+            WHERE e.id<\(end) ORDER BY e.id
             """
         )
         while try rows.step() {
-            guard known.insert("\(rows.text(1)) \(rows.required(0))").inserted else { continue }
-            guard let from = truth.boots.firstIndex(where: { $0.name == rows.text(4) }),
-                let to = truth.boots.firstIndex(where: { $0.name == rows.text(6) })
-            else { throw Violation("effort", "an interval of a boot that nobody knows") }
+            let key = Self.key(seed: rows.text(1), row: rows.required(0))
+            guard known.insert(key).inserted else { continue }
+            let names = [4, 6, 8].map { rows.text($0) }
+            let boots = names.compactMap { name in truth.boots.firstIndex { $0.name == name } }
+            guard boots.count == 3 else {
+                throw Violation("effort", "an interval of a boot that nobody knows")
+            }
             let interval = Interval(
                 state: rows.text(3),
-                from: Time(boot: from, boottime: rows.required(5)),
-                to: Time(boot: to, boottime: rows.required(7))
+                from: Time(boot: boots[0], boottime: rows.required(5)),
+                to: Time(boot: boots[1], boottime: rows.required(7)),
+                key: key,
+                storedAt: Time(boot: boots[2], boottime: rows.required(9))
             )
             append(interval, of: rows.text(2))
         }
+    }
+
+    /// Returns what a record's id and its row have in common: random bits, and the row's number.
+    private static func key(seed: String, row: Int64) -> String {
+        "\(seed.prefix(12).lowercased()) \(row)"
+    }
+
+    static func key(_ id: String) -> String {
+        let digits = id.filter { $0 != "-" }
+        return key(seed: digits, row: Int64(digits.suffix(10), radix: 16) ?? 0)
     }
 
     /// On its own, because Debian's Swift 6.0.3 crashes on this beside a borrowed connection.
@@ -89,6 +108,9 @@ struct EffortAudit {
             }
         }
     }
+
+    /// The intervals of all sources.
+    var all: [Interval] { intervals.keys.sorted().flatMap { intervals[$0] ?? [] } }
 
     /// Returns the interval of a point in time; nil after the last one and in a hole.
     func interval(_ source: String, at time: Time) -> Interval? {
@@ -166,6 +188,15 @@ extension World {
         else { return }
         try readEffort(device)
         try device.effort.checkTiles()
+        for interval in device.effort.all {
+            guard let dates = server.effort[interval.key] else { continue }
+            do {
+                // A copy does not know what its original learned since.
+                try dates.check(interval, truth, knowsAll: devices.count == 1)
+            } catch {
+                throw Violation("effort", "\(error): \(interval) has \(dates)")
+            }
+        }
         // A copy lost what was in the memory of its original.
         guard devices.count == 1 else { return }
         for stream in Self.sources { try checkRecords(stream, device, losses) }
@@ -252,5 +283,44 @@ extension EffortAudit {
     /// Takes what `other`, a copy of it, has read.
     fileprivate mutating func update(_ other: Self) {
         (intervals, known) = (other.intervals, other.known)
+    }
+}
+
+/// The dates of an effort record on the wire.
+struct EffortDates {
+    struct Wrong: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    var from: Int64
+    var to: Int64
+    /// Its `clock` vouches for them.
+    var isDated: Bool
+
+    /// Checks that what they say of an interval is true, as far as its device could know it.
+    func check(_ interval: EffortAudit.Interval, _ truth: Truth, knowsAll: Bool) throws(Wrong) {
+        guard from <= to else { throw Wrong(description: "it ends before it begins") }
+        if interval.from.boot == interval.to.boot {
+            let length = interval.to.boottime - interval.from.boottime
+            guard abs(to - from - length) <= ClockMap.tolerance(length) else {
+                throw Wrong(description: "it is \(length) ms long by the boot clock")
+            }
+        }
+        let ends = [interval.from, interval.to]
+        let isKnown =
+            knowsAll && ends.allSatisfy { truth.isDated($0.boot, before: interval.storedAt) }
+        guard isDated else {
+            guard isKnown else { return }
+            throw Wrong(description: "both ends were known when it was stored")
+        }
+        let right = ends.map { truth.boots[$0.boot].origin + $0.boottime }
+        let bounds = ends.compactMap { truth.bound($0.boot, $0.boottime) }
+        guard bounds.count == 2, abs(from - right[0]) <= bounds[0], abs(to - right[1]) <= bounds[1]
+        else { throw Wrong(description: "its right dates are \(right), allowed \(bounds)") }
+        guard isKnown, to - from < 31 * 86_400_000, bounds.allSatisfy({ $0 < 60_000 }) else {
+            return
+        }
+        let days = [right[0] + bounds[0], right[1] - bounds[1]].map { $0 / 86_400_000 }
+        guard days[0] >= days[1] else { throw Wrong(description: "it goes over midnight") }
     }
 }

@@ -30,6 +30,8 @@ final class Server {
     private(set) var serials: Set<Int> = []
     private(set) var segments: Set<Int> = []
     private var entries: [String: Entry] = [:]
+    /// The dates of effort records, as they first came.
+    private(set) var effort: [String: EffortDates] = [:]
     private var idOfSerial: [Int: String] = [:]
     /// The chunk of each segment that is not shared with an earlier chunk.
     private var chunkOfSegment: [Int: String] = [:]
@@ -280,6 +282,7 @@ final class Server {
             }
             return false
         }
+        if let dates = record.effort { effort[EffortAudit.key(record.id)] = dates }
         entries[record.id] = Entry(
             content: record.content.fingerprint,
             dates: record.dates,

@@ -35,6 +35,8 @@ struct KnownSegment {
 /// A boot of a device.
 struct Boot {
     var name: String
+    /// The real time (ms) at its boot time 0.
+    var origin: Int64
     /// Boot times (ms) at which the wall clock was synchronised.
     var syncs: [Int64] = []
     /// It was synchronised, though that may not have been stored.
@@ -66,6 +68,11 @@ struct Truth {
     mutating func add(_ segment: KnownSegment) -> Int {
         segments.append(segment)
         return segments.count - 1
+    }
+
+    /// Returns whether a boot was synchronised before a record was stored.
+    func isDated(_ boot: Int, before stored: EffortAudit.Time) -> Bool {
+        boots[boot].syncs.contains { boot < stored.boot || $0 <= stored.boottime }
     }
 
     /// Returns how far a timestamp may be off, in ms; nil if the clock was never synchronised in

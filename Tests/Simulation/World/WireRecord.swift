@@ -18,6 +18,8 @@ struct WireRecord {
     var segments: [Int] = []
     /// The number of them that it shares with the previous chunk.
     var sharedSegments = 0
+    /// The dates of an effort record.
+    var effort: EffortDates?
 
     /// Parses a record; throws a Violation if it differs from the source's.
     init(_ json: WireJSON, _ stream: String, _ truth: Truth) throws {
@@ -50,7 +52,7 @@ struct WireRecord {
         guard let serial else {
             // The program's own events and effort.
             if stream == "waypost_events" { return }
-            if stream == "waypost_effort" { return try readEffort(json) }
+            if stream == "waypost_effort" { return effort = try Self.readEffort(json) }
             throw Violation("record", "no serial number in \(stream): \(json)")
         }
         guard truth.records.indices.contains(serial) else {
@@ -84,12 +86,14 @@ struct WireRecord {
         }
     }
 
-    private func readEffort(_ json: WireJSON) throws {
+    private static func readEffort(_ json: WireJSON) throws -> EffortDates {
         let states = ["recorded", "scheduled_off", "failed", "off", "unknown"]
         guard let state = json["state"]?.text, states.contains(state), json["source"] != nil,
-            Self.time(json["from"]) == Self.time(json["timestamp"]), Self.time(json["to"]) != nil,
-            (json["reason"] != nil) == (state != "recorded")
+            let from = time(json["from"]), let to = time(json["to"]),
+            let clock = json["clock"]?.text,
+            from == time(json["timestamp"]), (json["reason"] != nil) == (state != "recorded")
         else { throw Violation("effort", "not what an effort record should be: \(json)") }
+        return EffortDates(from: from, to: to, isDated: clock != "unsynced")
     }
 
     private static func serial(of json: WireJSON, _ stream: String) -> Int? {
@@ -148,6 +152,8 @@ struct WireRecord {
             throw Violation("date", "no date in \(json)")
         }
         if clock == "unsynced" {
+            // The start of a survey may be in another boot, whose clock was never set.
+            if json["start"] != nil, truth.bound(moment.boot, moment.boottime) != nil { return }
             guard time == moment.wall else {
                 throw Violation("date", "not as the clock was (\(moment.wall)): \(json)")
             }

@@ -101,13 +101,12 @@ struct LossSpan {
 }
 
 extension LossSpan {
-    /// Returns the spans of an effort record: all but those in which a source was recording.
+    /// Returns the span of an effort record; nil if its source was recording, or nobody knows when.
     init?(effort line: RecordLine) {
         let states = ["failed", "scheduled_off", "off", "unknown"]
         guard let state = line.text("state"), states.contains(state),
             let source = line.text("source"), let from = line.time("from"),
-            let to = line.time("to"),
-            from <= to
+            let to = line.time("to"), from <= to, line.isDated
         else { return nil }
         let kind = Kind(state: state)
         let words = line.text("reason") ?? kind.title
