@@ -87,17 +87,36 @@ import Testing
         }
         let working = Self.healthy + #","sources":{"audio":"loaded"},"lost_24h":{}"#
         try send(working, device: "d1", secondsAgo: 30)
-        // The source is still lost.
+        // The source is still lost: the device calls that degraded, and so does the page.
         let lost = #""state":"degraded","reasons":["audio: no device"],"sources":{"audio":"error"}"#
         try send(lost, device: "d2", secondsAgo: 30)
         // The event is newer.
         try send(working, device: "d3", secondsAgo: 30)
         let healthy = try row(with: "1 healthy")
         #expect(healthy.contains("state healthy") && !healthy.contains("reasons"))
-        for device in ["d2", "d3"] {
-            let row = try row(device, with: "2 critical")
-            #expect(row.contains("audio has been lost since"))
+        for (device, reason) in [("d2", "audio: no device"), ("d3", "audio has been lost since")] {
+            let row = try row(device, with: "2 degraded")
+            #expect(row.contains("state degraded") && row.contains(reason))
+            #expect(row.components(separatedBy: "<li>").count == 2, "one reason, once: \(row)")
         }
+    }
+
+    /// It was called healthy before anything had come.
+    @Test func enrolledDevice_waitsForItsFirstData_andIsNeitherHealthyNorAnAlert() throws {
+        _ = try receiver.enrol("new-1")
+        try send(Self.healthy)
+        let waiting = try row("new-1", with: "1 waiting")
+        #expect(waiting.contains("state waiting") && waiting.contains("waiting for its first data"))
+        let browser = try PageClient(receiver, viewer: "eva")
+        #expect(try browser.page(with: "1 healthy").contains("1 waiting"))
+        try receiver.sql(
+            "UPDATE devices SET enrolled=enrolled-1000 WHERE device='new-1'",
+            in: ".receiver-enrolments.sqlite"
+        )
+        let overdue = try row("new-1", with: "1 degraded")
+        #expect(overdue.contains("enrolled but never heard from"))
+        try send(Self.healthy, device: "new-1")
+        #expect(try row("new-1", with: "2 healthy").contains("state healthy"))
     }
 
     @Test func oldRecord_countsForTwoOfItsIntervals() throws {
@@ -161,7 +180,14 @@ import Testing
         let lines = "#!/bin/sh\nprintf '%s\\n' \"$WAYPOST_TEXT\" >> '\(folder.path)/alerts'\n"
         #expect(try Process.run("/bin/sh", write, input: lines).status == 0)
         let receiver = try ReceiverProcess(["--alert-command", program])
-        try send(Self.healthy, secondsAgo: 60, to: receiver)
+        // The device calls itself degraded without it, so this is no alert.
+        let lost = event("source_lost", "audio", "")
+        try send(lost, secondsAgo: 90, stream: "waypost_events", to: receiver)
+        try send(
+            #""state":"degraded","reasons":["audio: no device"],"sources":{"audio":"error"}"#,
+            secondsAgo: 60,
+            to: receiver
+        )
         try receiver.waitUntil(
             "SELECT device FROM marks",
             gives: "[('d1',)]\n",

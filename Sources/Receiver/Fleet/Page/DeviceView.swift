@@ -5,6 +5,8 @@ import Host
 enum DeviceLevel: Int, Comparable, CaseIterable {
     case revoked
     case healthy
+    /// Enrolled just now, and not heard yet.
+    case waiting
     case degraded
     case critical
     case late
@@ -160,10 +162,10 @@ struct DeviceView {
         guard let last = lastSeen else {
             // Either known since before contacts were recorded, or enrolled but not seen yet.
             guard contact == nil, let enrolled = token?.enrolled else { return }
-            if now / 1000 - enrolled > 3 * Self.usualInterval {
-                note(.degraded, "enrolled but never heard from")
-            }
-            return
+            let isOverdue = now / 1000 - enrolled > 3 * Self.usualInterval
+            return isOverdue
+                ? note(.degraded, "enrolled but never heard from")
+                : note(.waiting, "waiting for its first data")
         }
         guard listening.isLate(since: last, interval: interval, at: now) else { return }
         note(.late, "silent for \(Words.span(seconds: max(silence, now - last) / 1000))")
@@ -191,6 +193,9 @@ struct DeviceView {
     }
 
     /// Reports sources that are lost, and neither recovered nor restarted with the gateway since.
+    ///
+    /// The newest health record decides of what came before it. A device calls itself degraded
+    /// without a source, so what came after is no more than that.
     private mutating func judgeSources() {
         let started = facts.state("started")?.time ?? .min
         var recovered: [String: Int64] = [:]
@@ -199,13 +204,14 @@ struct DeviceView {
         }
         let lost = facts.states.filter {
             $0.kind == "source_lost" && $0.time > max(started, recovered[$0.source] ?? .min)
-                && health?.clears($0.source, lostAt: $0.time) != true
+                && $0.time > health?.time ?? .min
         }.sorted { $0.source < $1.source }
+        let level: DeviceLevel = health == nil ? .critical : .degraded
         for event in lost.prefix(Self.mostSources) {
-            note(.critical, "\(event.source) has been lost since \(Words.minute(event.time))")
+            note(level, "\(event.source) has been lost since \(Words.minute(event.time))")
         }
         guard lost.count > Self.mostSources else { return }
-        note(.critical, "\(lost.count - Self.mostSources) more sources are lost")
+        note(level, "\(lost.count - Self.mostSources) more sources are lost")
     }
 
     /// Reports gaps in its sequence numbers until the device has deleted what it had sent.

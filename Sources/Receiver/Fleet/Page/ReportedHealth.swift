@@ -27,8 +27,6 @@ struct ReportedHealth: Sendable {
     let oldestPending: Int64?
     /// Records of all streams lost in the last day.
     let lost: Int64?
-    /// The state of each source by name, as in `status --json`.
-    let sources: [String: String]
     let hasUndervoltage: Bool?
     /// Further values with their names, for people.
     let details: [(name: String, text: String)]
@@ -59,7 +57,6 @@ struct ReportedHealth: Sendable {
         pending = Self.total(line, "pending")
         oldestPending = line.time("oldest_pending_at")
         lost = Self.total(line, "lost_24h")
-        sources = Self.sources(line)
         hasUndervoltage = line["undervoltage"].flatMap { line.value($0).flag }
         details = Self.details(line)
     }
@@ -74,16 +71,6 @@ struct ReportedHealth: Sendable {
         }
     }
 
-    private static func sources(_ line: RecordLine) -> [String: String] {
-        guard let sources = line["sources"].flatMap(line.object) else { return [:] }
-        var states: [String: String] = [:]
-        for member in sources.members {
-            guard let name = member.name else { continue }
-            states[name] = sources.value(member.value).text
-        }
-        return states
-    }
-
     private static func details(_ line: RecordLine) -> [(name: String, text: String)] {
         let bytes = line.number("memory_available_bytes").map { Words.bytes($0) }
         let next = line.time("next_sync_at").map { Words.minute($0) + " UTC" }
@@ -96,12 +83,6 @@ struct ReportedHealth: Sendable {
             ("Wi-Fi", line.number("wifi_rssi_dbm").map { Words.decimal($0, 0) + " dBm" }),
         ]
         return all.compactMap { name, text in text.map { (name, $0) } }
-    }
-
-    /// Returns whether the device reported a source as working or switched off, after this time.
-    func clears(_ source: String, lostAt lost: Int64) -> Bool {
-        guard time > lost, let state = sources[source] else { return false }
-        return ["loaded", "disabled", "scheduled_off"].contains(state)
     }
 }
 

@@ -44,7 +44,7 @@ enum Style {
         .state { display: inline-block; font-weight: 650; white-space: nowrap; border: 1.5px solid currentColor;
           border-radius: 999px; padding: .05rem .6rem; font-size: .9rem; }
         .late { color: var(--late); } .critical { color: var(--act); } .degraded { color: var(--look); }
-        .healthy { color: var(--fine); } .revoked { color: var(--off); }
+        .healthy { color: var(--fine); } .revoked, .waiting { color: var(--off); }
         .reasons { list-style: none; margin: .2rem 0 0; padding: 0; font-size: .95rem; }
         .wide { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
         table { border-collapse: collapse; width: 100%; }
