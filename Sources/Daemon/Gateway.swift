@@ -327,7 +327,10 @@ package final class Gateway: Sendable {
             let isEnrolled = services.whyNotCollecting == nil
             if isEnrolled {
                 let interval = configuration.healthInterval
-                recorder.check(report, every: configuration.health.isEnabled ? interval : nil)
+                let due = configuration.health.isEnabled ? interval : nil
+                if recorder.check(report, every: due) { services.uploads?.uploader.tick() }
+            } else {
+                recorder.waits()
             }
             led.write(LEDPattern(report.state, isEnrolled: isEnrolled), configuration.led)
             if let metrics = configuration.metricsTextfile {

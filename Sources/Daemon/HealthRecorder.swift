@@ -21,6 +21,8 @@ final class HealthRecorder: Sendable {
         var published: (at: BootInstant, state: StatusReport.Health)?
         /// Whether the supply voltage was too low at a tick since the last record.
         var undervoltage: Bool?
+        /// Whether the device was not enrolled at the last tick.
+        var hasWaited = false
     }
 
     private let queue: Queue
@@ -49,18 +51,19 @@ final class HealthRecorder: Sendable {
 
     /// Records the health if it is due; `report` is the status now.
     ///
-    /// `interval` is nil if nothing is recorded.
-    func check(_ report: StatusReport, every interval: Duration?) {
+    /// `interval` is nil if nothing is recorded. Returns true for the first record of a device that
+    /// was not enrolled, or has never reached its server: it is sent at once.
+    @discardableResult func check(_ report: StatusReport, every interval: Duration?) -> Bool {
         let now = clock.stamp()
         let undervoltage = files.undervoltage
         state.update { state in
             if let undervoltage { state.undervoltage = undervoltage || state.undervoltage == true }
         }
         // Before the database is open, what it remembers is unknown.
-        guard queue.generation > 0, now.boot >= begins else { return }
+        guard queue.generation > 0, now.boot >= begins else { return false }
         let isDue = interval.map { self.isDue(at: now.boot, every: $0) } ?? false
         let tap = live.value.flatMap { isPublicationDue(report.state, now.boot) ? $0 : nil }
-        guard isDue || tap != nil else { return }
+        guard isDue || tap != nil else { return false }
         let right = queue.rightTime(at: now)
         var board = BoardReadings(files)
         board.undervoltage = state.value.undervoltage
@@ -82,10 +85,16 @@ final class HealthRecorder: Sendable {
             tap.accept(health)
             state.update { $0.published = (now.boot, report.state) }
         }
-        guard isDue, queue.accept(health) else { return }
+        guard isDue, queue.accept(health) else { return false }
         queue.remember(LossHistory.memo, history.text)
-        state.update { ($0.last, $0.undervoltage) = (now.boot, nil) }
+        return state.update { state in
+            defer { (state.last, state.undervoltage, state.hasWaited) = (now.boot, nil, false) }
+            return state.last == nil && (state.hasWaited || report.upload.lastSuccessAt == nil)
+        }
     }
+
+    /// Notes that the device is not enrolled; its next record is a first one.
+    func waits() { state.update { ($0.last, $0.hasWaited) = (nil, true) } }
 
     private func isPublicationDue(_ now: StatusReport.Health, _ time: BootInstant) -> Bool {
         guard let (last, before) = state.value.published else { return true }

@@ -244,6 +244,21 @@ import Testing
         #expect(try !bench.reasons().contains(why))
     }
 
+    /// They waited for the next interval, up to five minutes, and nobody said so.
+    @Test func deviceThatWasEnrolled_sendsItsFirstDataAtOnce() throws {
+        let bench = try Bench()
+        try bench.write("good-token", "given")
+        try bench.collect("[upload]\ninterval = \"1h\"")
+        try bench.launch(["--patience", "2"])
+        try waitUntil("the daemon") { try bench.sound()?.state == "disabled" }
+        let done = try bench.enroll("given")
+        #expect(done.output.contains("sends its first data within a minute"), "\(done.output)")
+        try waitUntil("its first health record") {
+            try bench.stream("waypost_health")["uploaded"] as? Int ?? 0 > 0
+        }
+        #expect(try bench.stop() == 0)
+    }
+
     @Test func serverThatCannotBeAsked_enrolsByTheFirstEventsItAccepts() throws {
         let bench = try Bench("mute")
         try bench.write("good-token", "token", mode: 0o600)

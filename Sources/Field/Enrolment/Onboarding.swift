@@ -296,9 +296,11 @@ package struct Onboarding {
     private func reload(_ configuration: Configuration) -> String {
         do {
             _ = try ControlClient(configuration).ask(.init(.reload))
-            return "the running gateway reloads it; `waypost status` shows the result"
+            return "the running gateway reloads it and sends its first data within a minute; "
+                + "`waypost status` shows it"
         } catch ControlRefusal.gone {
-            return "`sudo systemctl enable --now waypost` starts the gateway"
+            return "`sudo systemctl enable --now waypost` starts the gateway; its first data come "
+                + "within a minute"
         } catch {
             return "run `sudo systemctl reload waypost` to make the gateway use it"
         }

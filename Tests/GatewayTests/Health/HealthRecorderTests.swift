@@ -81,6 +81,29 @@ private final class HealthBench {
 @Suite struct HealthRecorderTests {
     private static let minute = Duration.seconds(60)
 
+    /// After `enroll` everything waited for the next `upload.interval`, and nobody said so.
+    @Test func deviceThatWasJustEnrolled_hasSomethingToSend_once() throws {
+        let bench = try HealthBench()
+        var report = bench.report()
+        let hour = Duration.seconds(3600)
+        // One that was enrolled before its first start.
+        let first = bench.recorder(settling: .seconds(5))
+        #expect(!first.check(report, every: hour))
+        bench.clock.advance(by: .seconds(10))
+        #expect(first.check(report, every: hour))
+        #expect(!first.check(report, every: hour))
+        #expect(try bench.records().count == 1)
+        // One that has reached its server before, and is enrolled at another.
+        report.upload.lastSuccessAt = bench.clock.wall()
+        let second = bench.recorder()
+        #expect(!second.check(report, every: hour))
+        #expect(try bench.records().count == 2)
+        second.waits()
+        #expect(second.check(report, every: hour))
+        #expect(!second.check(report, every: hour))
+        #expect(try bench.records().count == 3)
+    }
+
     @Test func record_hasWhatTheStatusHas() throws {
         let bench = try HealthBench()
         for publisher in bench.board.sources.values {
