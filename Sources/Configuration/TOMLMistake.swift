@@ -20,6 +20,19 @@ enum TOMLMistake {
         return words[word].map { "\(word) is not a value; write \($0), in lower case" }
     }
 
+    /// Returns the tables that begin a second time, as in a pasted block, with their lines.
+    static func repeatedTables(in lines: [String]) -> [(line: Int, message: String)] {
+        var first: [String: Int] = [:]
+        return lines.enumerated().compactMap { index, text in
+            let header = text.prefix { $0 != "#" }.filter { !$0.isWhitespace }
+            guard header.hasPrefix("["), header.hasSuffix("]"),
+                let before = first.updateValue(first[header] ?? index + 1, forKey: header)
+            else { return nil }
+            let what = "\(printable(header)) redefines the table that begins in line \(before)"
+            return (index + 1, "\(what); write the keys there")
+        }
+    }
+
     /// Returns true if toml++ stopped at a value that may be text without quotes.
     static func isUnquoted(_ error: TOMLError) -> Bool {
         ["parsing value:", "parsing boolean:", "parsing decimal", "parsing float"].contains {

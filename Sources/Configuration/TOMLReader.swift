@@ -155,11 +155,15 @@ private struct TOMLReader<Settings: Configurable> {
     /// Reports a syntax error, and all lines with a usual mistake: the parser stops at the first.
     private mutating func refuse(_ bytes: [UInt8], _ error: TOMLError) {
         let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
-        for (index, line) in lines.enumerated() {
-            let text = String(decoding: line, as: UTF8.self)
-            guard let mistake = TOMLMistake.explanation(of: text) else { continue }
-            let place = "\(file):\(index + 1)"
-            found.append((index + 1, ConfigurationProblem(place: place, message: mistake)))
+            .map { String(decoding: $0, as: UTF8.self) }
+        var mistakes = lines.enumerated().compactMap { index, text in
+            TOMLMistake.explanation(of: text).map { (line: index + 1, message: $0) }
+        }
+        if error.description.contains(text: "cannot redefine existing table") {
+            mistakes += TOMLMistake.repeatedTables(in: lines)
+        }
+        for (line, message) in mistakes {
+            found.append((line, ConfigurationProblem(place: "\(file):\(line)", message: message)))
         }
         guard !found.contains(where: { $0.line == error.line }) else { return }
         let hint = TOMLMistake.isUnquoted(error) ? " (put text in double quotes)" : ""

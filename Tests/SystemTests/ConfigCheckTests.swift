@@ -33,6 +33,31 @@ import Testing
         #expect(fine.output == "\(device.config): ok\n")
     }
 
+    /// `systemctl reload` was silent about an invalid file; the unit's own lines are run here.
+    @Test func reload_failsOnAnInvalidFileOnly() throws {
+        let unit = try String(
+            contentsOfFile: Tree.path("deploy/systemd/waypost.service"),
+            encoding: .utf8
+        )
+        let lines = unit.split(separator: "\n").filter { $0.hasPrefix("ExecReload=") }
+        try #require(lines.count == 2)
+        let first = lines[0].dropFirst("ExecReload=/bin/sh -c '".count).dropLast()
+            .replacing("$$", with: "$").replacing("/usr/bin/waypost", with: Tree.program("waypost"))
+            .replacing("/etc/waypost/waypost.toml", with: device.config)
+        func reload() throws -> Outcome { try Process.run("/bin/sh", ["-c", String(first)]) }
+        #expect(try reload().status == 0)
+        // It runs without this file, and says so.
+        try device.configure(upload("token_file = \"\(device.folder)/none\""))
+        #expect(try reload().status == 0)
+        try device.write("[beacons]\nenabled = false\n[beacons]\n", "waypost.toml")
+        let refused = try reload()
+        #expect(refused.status != 0)
+        #expect(
+            refused.error.contains("[beacons] redefines the table that begins in line 1"),
+            "\(refused.error)"
+        )
+    }
+
     @Test func authority_mustBeAFileOfCertificates() throws {
         let keys = upload("ca_file = \"\(device.folder)/ca.pem\"")
         let missing = try check(keys)

@@ -118,6 +118,29 @@ import Setup
         )
     }
 
+    /// A block of the manual, pasted below a file that has these tables already.
+    @Test func repeatedTable_namesTheLineOfTheFirst_allAtOnce() {
+        let text = """
+            device_id = "a"
+            [beacons]  # as packaged
+            enabled = true
+            [location]
+
+            [ beacons ]
+            enabled = false
+            [audio]
+            enabled = true
+            [location]
+            """
+        let what = "redefines the table that begins in line"
+        #expect(
+            problems(text) == [
+                "w.toml:6: [beacons] \(what) 2; write the keys there",
+                "w.toml:10: [location] \(what) 4; write the keys there",
+            ]
+        )
+    }
+
     @Test func brokenUTF8_isASyntaxError() throws {
         let bytes: [UInt8] = [0x61, 0x3D, 0x22, 0xC3, 0x28, 0x22]
         #expect(throws: ConfigurationErrors.self) {
