@@ -22,6 +22,9 @@ package enum ConnectionAdvice {
         case CURLE_SSL_CACERT_BADFILE: "; check \(names.certificates)"
         case CURLE_SSL_CONNECT_ERROR where plain.contains { detail.contains(text: $0) }:
             "; the server at this port does not use TLS: check \(names.scheme):// and the port in \(names.endpoint)"
+        case CURLE_SSL_CONNECT_ERROR:
+            "; the server has no certificate for this name yet: look at its proxy's log "
+                + "(`journalctl -u caddy`), and check the name in \(names.endpoint)"
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
             "; the answer is not HTTP: check http:// or https:// and the port in \(names.endpoint)"
         case CURLE_BAD_CONTENT_ENCODING:

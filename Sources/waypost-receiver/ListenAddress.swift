@@ -40,8 +40,8 @@ struct ListenAddress {
     /// Only programs on this machine reach it.
     var isLoopback: Bool { host.hasPrefix("127.") }
 
-    /// Returns a listening socket.
-    func listen() throws -> Int32 {
+    /// Returns a listening socket; `key` names the option and the key that set this address.
+    func listen(_ key: String) throws -> Int32 {
         let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
         let number = socket(AF_INET, Int32(kind), 0)
         guard number >= 0 else { throw Trouble("socket", written) }
@@ -50,7 +50,13 @@ struct ListenAddress {
         let isBound = withAddress { bind(number, $0, $1) == 0 }
         guard isBound, Glibc.listen(number, Self.backlog) == 0 else {
             defer { close(number) }
-            throw Trouble("cannot listen on \(written): \(String(cString: strerror(errno)))")
+            let isTaken = errno == EADDRINUSE
+            throw Trouble(
+                "cannot listen on \(written): \(String(cString: strerror(errno)))"
+                    + (isTaken
+                        ? "; `sudo ss -ltnp` shows by which program (the service "
+                            + "waypost-receiver?); --\(key) or the key \(key) sets another" : "")
+            )
         }
         return number
     }

@@ -187,7 +187,7 @@ struct Serve: ParsableCommand {
         )
         if let note = list.note { complain(note) }
         let application = try application(list)
-        let socket = try address.listen()
+        let socket = try address.listen("listen")
         var bounds = HTTPBounds()
         bounds.isBehindProxy = behindProxy
         let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
@@ -208,7 +208,7 @@ struct Serve: ParsableCommand {
         guard let metrics, let address = ListenAddress(metrics),
             let server = application as? IngestServer
         else { return nil }
-        return try MetricsListener(socket: try address.listen(), metrics: server.metrics)
+        return try MetricsListener(socket: try address.listen("metrics"), metrics: server.metrics)
     }
 
     private func application(_ list: TokenList) throws -> any ReceiverApplication {

@@ -166,6 +166,20 @@ import Testing
         #expect(done.error.contains("there is no terminal to ask on; add --host NAME"))
     }
 
+    /// The program alone, without the rest of its package: it gave Foundation's raw words.
+    @Test(.enabled(if: hasCaddy)) func missingExampleOfTheSite_isNamed() throws {
+        let bench = try Bench()
+        let none = bench.folder.path + "/none"
+        let done = try bench.setup("--host", "a.org", "--proxy", "caddy", "--templates", none)
+        #expect(done.status == 1)
+        #expect(
+            done.error.contains(
+                "there is no \(none)/Caddyfile: setup needs the files of the package"
+            )
+        )
+        #expect(!done.error.contains("NSCocoa"))
+    }
+
     @Test(.enabled(if: hasCaddy)) func serverThatDoesNotRun_isNamed_withTheNextStep() throws {
         let bench = try Bench()
         bench.receiver.kill()

@@ -13,6 +13,7 @@ import Testing
             def do_POST(self):
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 status, data = 404, b"<html>not here</html>"
+                if "/json/" in self.path: data = b'{"error": "no such path"}'
                 if self.path.endswith(root + "/device/verify"):
                     status = 200 if self.headers.get("X-Device-Token") == "good-token" else 401
                     data = b'{"error": "token"}' if status == 401 else b'{"ok": true}'
@@ -121,6 +122,16 @@ import Testing
         let plain = try enroll("https://127.0.0.1:\(server.port)")
         #expect(plain.error.contains("does not use TLS"), "\(plain.error)")
         #expect(plain.error.contains("--endpoint"))
+        let places = [
+            "json/ingest": "check the path in --endpoint", "page/ingest": "check --endpoint",
+        ]
+        for (path, advice) in places {
+            let place = "http://127.0.0.1:\(server.port)/\(path)"
+            let lost = try device.run("enroll", "--endpoint", place, "--code", "ABCD-EFGH")
+            #expect(lost.status == 2)
+            #expect(lost.error.contains(advice), "\(lost.error)")
+            #expect(!lost.error.contains("--token-file"), "a code was given")
+        }
         let wrong = try enroll("data.example.org")
         #expect(wrong.status == 78)
         #expect(wrong.error.hasPrefix("--endpoint data.example.org: "))

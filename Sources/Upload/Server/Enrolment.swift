@@ -44,7 +44,7 @@ package enum Enrolment {
         let answer = try answer(exchange)
         if answer.status == 404 { return .cannotBeAsked }
         let verdict = Verdict(answer)
-        if case .tokenRefused = verdict, answer.isPage { throw stranger(answer) }
+        if case .tokenRefused = verdict, answer.isPage { throw stranger(answer, settings) }
         try verdict.requireAccepted(by: "the server")
         let terms = try? JSONInput.decode(Terms.self, from: answer.body, snakeCase: true)
         return .accepted(maxBody: terms?.maxBody)
@@ -103,7 +103,7 @@ package enum Enrolment {
         request.isOnlyTry = true
         let answer = try answer(Transport(settings).send(request, until: stop))
         switch answer.status {
-        case 200...499 where answer.isPage, 300...399: throw stranger(answer)
+        case 200...499 where answer.isPage, 300...399: throw stranger(answer, settings)
         case 200...299:
             guard let given = try? JSONInput.decode(Given.self, from: answer.body) else {
                 throw Failure("the server gave no token: \(answer.message)", code: .server)
@@ -111,13 +111,14 @@ package enum Enrolment {
             return given.token
         case 404, 405:
             throw Failure(
-                "this server gives no tokens for codes (\(answer.message)); use --token-file",
+                "nothing at this address gives tokens for codes (\(answer.message)); check the path in "
+                    + "\(settings.names.endpoint): a Waypost server needs none, https://HOST is enough",
                 code: .server
             )
         case 408, 425, 429:
             throw Failure("the server asks to wait: \(answer.message)", code: .server)
         case 400...499:
-            guard answer.isObject else { throw stranger(answer) }
+            guard answer.isObject else { throw stranger(answer, settings) }
             throw Failure(
                 "the server does not accept this code (\(answer.message)); a code works once, for a few days:"
                     + " ask for a new one",
@@ -129,10 +130,10 @@ package enum Enrolment {
 
     /// Reports a refusal that cannot be attributed to the server: only the server's own refusal
     /// counts.
-    private static func stranger(_ answer: Answer) -> Failure {
+    private static func stranger(_ answer: Answer, _ settings: TransportSettings) -> Failure {
         Failure(
             "the answer is not from a Waypost server, which refuses in JSON (\(answer.message)): "
-                + "look for a captive portal or a proxy, and check upload.endpoint",
+                + "look for a captive portal or a proxy, and check \(settings.names.endpoint)",
             code: .server
         )
     }

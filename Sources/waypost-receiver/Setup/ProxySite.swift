@@ -50,7 +50,12 @@ struct ProxySite {
         }
         (self.kind, self.tool, self.etc) = (kind, tool, etc)
         let example = "\(templates)/\(kind == .caddy ? "Caddyfile" : "nginx.conf")"
-        let lines = try String(contentsOfFile: example, encoding: .utf8)
+        guard let lines = try Self.read(example) else {
+            throw Trouble(
+                "there is no \(example): setup needs the files of the package waypost-receiver; "
+                    + "install it, or configure a proxy by hand (waypost-receiver(1), TLS)"
+            )
+        }
         let site = kind == .caddy ? Self.caddy(lines, values) : Self.nginx(lines, values, etc: etc)
         text = "\(Self.mark)\n" + site
         let certificate = "\(etc)/letsencrypt/live/\(values.host.text)/fullchain.pem"

@@ -78,6 +78,23 @@ struct SetupCommand: ParsableCommand {
             print("systemd is not running here: start \(kind), or make it reload, yourself")
         }
         try admit(host, isPrivate: isPrivate, data: service.settings.data)
+        // One's own authority is neither asked nor trusted here.
+        if SystemManager() != nil, !isPrivate { try checkSite(host, kind) }
+    }
+
+    /// Asks the server by its own address; ends with status 1 while it has no certificate.
+    private func checkSite(_ host: SiteName, _ kind: ProxyKind) throws {
+        let url = "https://\(host.text)/healthz"
+        guard let why = try SiteProbe.trouble(at: url, within: .seconds(20)) else { return }
+        tell(
+            """
+
+            \(url) does not answer yet: \(why)
+            It needs \(host.text) in the DNS with the address of this machine, and its ports 80 and 443 open.
+            Look at: sudo journalctl -u \(kind) -n 20
+            """
+        )
+        throw ExitCode(1)
     }
 
     // MARK: Questions
