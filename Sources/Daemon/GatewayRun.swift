@@ -104,6 +104,7 @@ package final class GatewayRun {
     private func takeGateway() throws {
         hasStarted.clear()
         gateway = try outcome.value?.get()
+        StartErrorFile.clear(in: settings.configuration.runtimeDirectory)
         service.notify("READY=1")
     }
 

@@ -8,6 +8,7 @@ import MQTT
 import Queue
 import Records
 import Setup
+import Status
 import StatusBoard
 
 /// The settings of the live output; it restarts when they change.
@@ -36,7 +37,7 @@ final class LiveRun: Sendable {
 
     /// Starts the thread.
     init(_ slice: LiveSlice, _ context: ServiceContext) throws {
-        let (queue, clock) = (context.queue, context.clock)
+        let (queue, clock, log) = (context.queue, context.clock, context.log)
         let output = try LiveOutput(
             slice.live,
             slice.broker,
@@ -49,7 +50,13 @@ final class LiveRun: Sendable {
                 guard let right = queue.rightTime(at: stamp) else { return (stamp.wall, .unsynced) }
                 return (right, right == stamp.wall ? .synced : .corrected)
             },
-            rest: { stop, limit in Self.rest(until: stop, limit, clock) }
+            rest: { stop, limit in Self.rest(until: stop, limit, clock) },
+            onChange: { failure in
+                guard let failure else {
+                    return log.info("mqtt", ["connected to": slice.endpoint.server])
+                }
+                log.warning("mqtt", ["why": failure.description])
+            }
         )
         (self.slice, self.output) = (slice, output)
         thread = try StoppableThread("mqtt") { output.run(until: $0) }

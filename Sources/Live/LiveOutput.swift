@@ -29,12 +29,14 @@ package final class LiveOutput: Sendable {
     private let format: LiveFormat
     private let clock: any HostClock
     private let rest: @Sendable (StopSignal, Duration) -> Void
+    private let onChange: @Sendable (Failure?) -> Void
 
     /// Nothing is connected before `run`.
     ///
     /// `endpoint` is where `broker` listens. `isFiltered`: only beacons that a filter names are
-    /// collected, so each is announced at once. `rest` waits before the next attempt to connect, at most for the duration that it
-    /// gets; a change of the network may end it.
+    /// collected, so each is announced at once. `rest` waits before the next attempt to connect, at
+    /// most for the duration that it gets; a change of the network may end it. `onChange` gets the
+    /// first failure of each outage, and nil when the broker is connected again.
     package init(
         _ settings: LiveSettings,
         _ broker: BrokerSettings,
@@ -44,11 +46,12 @@ package final class LiveOutput: Sendable {
         isFiltered: Bool = false,
         clock: any HostClock,
         date: @escaping @Sendable (Stamp) -> Moment,
-        rest: @escaping @Sendable (StopSignal, Duration) -> Void
+        rest: @escaping @Sendable (StopSignal, Duration) -> Void,
+        onChange: @escaping @Sendable (Failure?) -> Void = { _ in }
     ) throws {
         (self.settings, self.broker, self.endpoint) = (settings, broker, endpoint)
         (self.environment, self.device, self.clock) = (environment, device, clock)
-        self.rest = rest
+        (self.rest, self.onChange) = (rest, onChange)
         format = LiveFormat(topic: settings.topic(of: device.id), date: date)
         tap = try LiveTap(interval: settings.interval, isFiltered: isFiltered)
         state = StateBox(OutputReport(peer: endpoint.server, since: clock.now()))
@@ -261,21 +264,29 @@ package final class LiveOutput: Sendable {
 
     private func connected() {
         let now = clock.now()
-        state.update { $0.became(.connected, at: now) }
+        let isBack = state.update { report in
+            defer { report.became(.connected, at: now) }
+            return report.lastError != nil
+        }
+        if isBack { onChange(nil) }
     }
 
     private func failed(_ failure: Failure) {
         let now = clock.now()
-        state.update { report in
+        let isFirst = state.update { report in
+            let isFirst = report.state == .connected || report.lastError == nil
             report.became(.connecting, at: now)
             report.lastError = OutputReport.ErrorAt(failure: failure, at: now)
+            return isFirst
         }
+        if isFirst { onChange(failure) }
     }
 
     /// Reports a problem of a connection that works otherwise.
     private func note(_ failure: Failure) {
         let now = clock.now()
         state.update { $0.lastError = OutputReport.ErrorAt(failure: failure, at: now) }
+        onChange(failure)
     }
 
     /// Why beacons are missing.

@@ -73,6 +73,11 @@ enum Schema {
         throw SchemaTooNew(version: version, newest: newest)
     }
 
+    /// Throws for a database that `open` would not take as it is; only reads.
+    static func check(_ connection: borrowing Connection) throws {
+        if try version(connection) == newest { try SchemaCheck.check(connection) }
+    }
+
     /// Brings a database to the version that the last of the steps makes.
     static func migrate(
         _ connection: borrowing Connection,

@@ -27,7 +27,7 @@ package enum LEDPattern: String, Sendable, CaseIterable {
     /// Chooses a pattern: critical first, then not enrolled, which blocks everything else.
     package init(_ state: StatusReport.Health, isEnrolled: Bool) {
         switch state {
-        case .critical: self = .critical
+        case .critical, .unknown: self = .critical
         case _ where !isEnrolled: self = .notEnrolled
         case .degraded: self = .degraded
         case .healthy: self = .healthy

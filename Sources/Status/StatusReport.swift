@@ -38,12 +38,14 @@ package struct StatusReport: Codable, Sendable, Equatable {
         case healthy
         case degraded
         case critical
+        /// Without the right to ask the daemon.
+        case unknown
 
         package var exitStatus: Int32 {
             switch self {
             case .healthy: 0
             case .degraded: 1
-            case .critical: 2
+            case .critical, .unknown: 2
             }
         }
     }

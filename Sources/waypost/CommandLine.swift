@@ -109,6 +109,14 @@ enum Environment {
 enum Output {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
+    /// The terminal's columns and rows; nil for anything else, or one that does not know its size.
+    static var terminalSize: (columns: Int, rows: Int)? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
+        else { return nil }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
     /// Whether to colour: only on a terminal, and never with NO_COLOR (no-color.org).
     static var isColoured: Bool { isTerminal && (Environment.all["NO_COLOR"] ?? "").isEmpty }
 

@@ -48,6 +48,7 @@ struct Run: ParsableCommand {
             if !hasEnded { _exit(0) }
         } catch {
             Output.error("waypost: \(error)")
+            StartErrorFile.write("\(error)", configuration)
             // For the same reason: a start that failed late has threads already.
             _exit(2)
         }

@@ -9,7 +9,7 @@ import StatusBoard
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the state of the gateway.",
-        discussion: "Exit status: 0 healthy, 1 degraded, 2 critical or not running."
+        discussion: "Exit status: 0 healthy, 1 degraded, 2 critical, not running or unknown."
             + examples(
                 "waypost status",
                 "waypost status --watch",
@@ -85,12 +85,10 @@ struct Status: ParsableCommand {
         let isThere = Snapshot.isThere(configuration)
         // The screen of a stopped daemon says so itself.
         if output.screen == nil, refusal.isRunning != false || !isThere { Output.error(why) }
+        let report = Snapshot.report(configuration, refusal, version: currentVersion)
         // A script gets a JSON object in any case.
-        if isThere || json {
-            let version = currentVersion
-            output.show(Snapshot.report(configuration, refusal, version: version), isLive: false)
-        }
-        return ExitCode(StatusReport.Health.critical.exitStatus)
+        if isThere || json { output.show(report, isLive: false) }
+        return ExitCode(report.state.exitStatus)
     }
 }
 
@@ -101,13 +99,20 @@ private struct StatusOutput {
 
     func show(_ report: StatusReport, isLive: Bool = true) {
         guard !isJSON else { return Output.write(report.json + [10]) }
-        let text = StatusScreen(
-            report,
-            isLive: isLive,
-            now: SystemClock().wall(),
-            isColoured: Output.isColoured
-        ).text
-        guard let screen else { return Output.write(text) }
-        screen.draw(text, exitStatus: report.state.exitStatus)
+        let (now, isColoured, scrolls) = (SystemClock().wall(), Output.isColoured, screen == nil)
+        let text = { @Sendable (columns: Int, rows: Int) in
+            StatusScreen(
+                report,
+                isLive: isLive,
+                now: now,
+                isColoured: isColoured,
+                columns: columns,
+                rows: rows,
+                scrolls: scrolls
+            ).text
+        }
+        if let screen { return screen.draw(text, exitStatus: report.state.exitStatus) }
+        let (columns, rows) = Output.terminalSize ?? (.max, 24)
+        Output.write(text(columns, rows))
     }
 }

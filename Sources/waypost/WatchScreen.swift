@@ -8,13 +8,14 @@ import Host
 /// `q` and the usual signals restore the terminal and end the process; so does `close`.
 final class WatchScreen: Sendable {
     private struct Contents: Sendable {
-        var lines: [String] = []
+        /// Renders the last report for the terminal's present size.
+        var text: (@Sendable (_ columns: Int, _ rows: Int) -> String)?
         /// The exit status when the user ends the command.
         var exitStatus: Int32 = 0
         var isOpen = true
     }
 
-    /// Enters the alternate screen, hides the cursor, cuts long lines; and the reverse.
+    /// Enters the alternate screen, hides the cursor, does not wrap; and the reverse.
     private static let (enter, leave) = (
         "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l", "\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
     )
@@ -41,11 +42,10 @@ final class WatchScreen: Sendable {
         if self.mode != nil { try OwnThread("keys") { [self] in readKeys() }.detach() }
     }
 
-    /// Shows a text, cut to the terminal's height: the first line stays visible.
-    func draw(_ text: String, exitStatus: Int32) {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    /// Shows a text in the terminal's size, and again in each new size.
+    func draw(_ text: @escaping @Sendable (Int, Int) -> String, exitStatus: Int32) {
         let failure = contents.update {
-            $0.lines = lines.last == "" ? lines.dropLast() : lines
+            $0.text = text
             $0.exitStatus = exitStatus
             return Self.draw($0)
         }
@@ -65,10 +65,12 @@ final class WatchScreen: Sendable {
     /// Returns why the terminal could not be written to; nil if it was.
     private static func draw(_ contents: Contents) -> SystemError? {
         // A window may change its size before the first report.
-        guard contents.isOpen, !contents.lines.isEmpty else { return nil }
-        var size = winsize()
-        let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0
-        let lines = contents.lines.prefix(isKnown ? Int(size.ws_row) : 24)
+        guard contents.isOpen, let render = contents.text else { return nil }
+        let (columns, rows) = Output.terminalSize ?? (80, 24)
+        let lines = render(columns, rows).split(
+            separator: "\n",
+            omittingEmptySubsequences: false
+        ).dropLast()
         // Without an end of line after the last one, which would scroll the first one away.
         let text = "\u{1B}[H" + lines.joined(separator: "\u{1B}[K\r\n") + "\u{1B}[K\u{1B}[J"
         return writeAll(Array(text.utf8), to: STDOUT_FILENO)

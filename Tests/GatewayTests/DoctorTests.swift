@@ -11,6 +11,7 @@ import Testing
 @testable import Field
 @testable import Setup
 @testable import Status
+import Upload
 
 @Suite struct DoctorCheckTests {
     private final class Tree {
@@ -115,6 +116,50 @@ import Testing
             )
             #expect(finding?.state == .fail)
         }
+    }
+
+    /// Root reads what the service's user may not even open.
+    @Test(.enabled(if: geteuid() == 0))
+    func databaseOfRoot_inTheServicesFolder_fails() throws {
+        let folder = TemporaryFolder()
+        var configuration = Configuration()
+        configuration.stateDirectory = folder.path
+        configuration.runtimeDirectory = folder.path
+        let database = try folder.write("", to: "queue.sqlite")
+        let nobody: uid_t = 65_534
+        chown(folder.path, nobody, nobody)
+        let input = DoctorInput(configuration, environment: [:], version: "test")
+        let finding = try #require(DiskCheck(input: input).findings.last)
+        #expect(finding.state == .fail)
+        #expect(finding.what.contains("queue.sqlite belongs to another user"), "\(finding)")
+        chown(database, nobody, nobody)
+        #expect(DiskCheck(input: input).findings.last?.what.contains("another user") == false)
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func tokenThatOnlyRootCanRead_fails() throws {
+        let folder = TemporaryFolder("state")
+        var configuration = Configuration()
+        configuration.stateDirectory = folder.path + "/state"
+        configuration.runtimeDirectory = folder.path
+        configuration.upload.endpoint = "http://127.0.0.1:1/api/ingest"
+        let token = try folder.write("token\n", to: "token", mode: 0o600)
+        configuration.upload.tokenFile = token
+        let nobody: uid_t = 65_534
+        chown(configuration.stateDirectory, nobody, nobody)
+        func finding() -> Finding? {
+            var found: [Finding] = []
+            let input = DoctorInput(configuration, environment: [:], version: "test")
+            ServerCheck(input: input).look { found.append($0) }
+            return found.last { $0.part == "token" }
+        }
+        #expect(finding()?.state == .fail)
+        #expect(
+            finding()?.what.contains("chown 65534:65534 \(token)") == true,
+            "\(finding() as Any)"
+        )
+        chown(token, nobody, nobody)
+        #expect(finding()?.state == .ok)
     }
 
     @Test func service_installedAsItShouldBe_isOk() throws {

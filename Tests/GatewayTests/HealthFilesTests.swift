@@ -5,6 +5,7 @@ import Support
 import Testing
 
 @testable import Daemon
+@testable import Field
 @testable import Setup
 @testable import Status
 
@@ -46,5 +47,64 @@ import Testing
         )
         let shown = Snapshot.report(configuration, .gone(path: ""), version: "unknown")
         #expect(shown.version == "of this boot")
+    }
+
+    /// `status` had no reason, and only the journal knew.
+    @Test func startThatFailed_isInStatusDoctorAndLED_untilOneSucceeds() throws {
+        let folder = TemporaryFolder()
+        var configuration = Configuration()
+        configuration.stateDirectory = folder.path
+        configuration.runtimeDirectory = folder.path
+        configuration.led = "user"
+        let refusal = ControlRefusal.gone(path: "")
+        #expect(!Snapshot.isThere(configuration))
+        StartErrorFile.write("queue.sqlite: schema version 2\nmove it away", configuration)
+        #expect(Snapshot.isThere(configuration))
+        let failure = "queue.sqlite: schema version 2; move it away"
+        let shown = Snapshot.report(configuration, refusal, version: "1")
+        #expect(shown.state == .critical)
+        #expect(
+            shown.reasons.prefix(2) == ["daemon not running", "the last start failed: \(failure)"]
+        )
+        let input = DoctorInput(configuration, environment: [:], version: "test")
+        #expect(
+            ServiceCheck(input: input).findings.first?.what
+                == "not running: the last start failed: \(failure)"
+        )
+        let led = LEDFile(runtimeDirectory: folder.path).read()
+        #expect(led?.pattern == .critical)
+        #expect(led?.name == "user")
+        StartErrorFile.clear(in: folder.path)
+        #expect(!Snapshot.isThere(configuration))
+        // Another gateway works there: the failure is of a second one, started by hand.
+        let lock = try Process.started(
+            "/usr/bin/flock",
+            ["-F", folder.path, "sleep", "600"]
+        )
+        defer { lock.killAndWait() }
+        try waitUntil("the lock") { DaemonPresence(stateDirectory: folder.path) != .gone }
+        StartErrorFile.write("another waypost runs", configuration)
+        #expect(!Snapshot.isThere(configuration))
+    }
+
+    /// Somebody who may not ask knows nothing; that is not a device that is down.
+    @Test(arguments: [false, true])
+    func withoutTheRightToAsk_theStateIsUnknown(hasReport: Bool) throws {
+        let folder = TemporaryFolder()
+        var configuration = Configuration()
+        configuration.stateDirectory = folder.path + "/state"
+        configuration.runtimeDirectory = folder.path
+        if hasReport {
+            var report = Snapshot.nothing(configuration, version: "1")
+            report.clock.state = .unsynced
+            Snapshot.write(report.json, to: folder.path)
+        }
+        let refusal = ControlRefusal.noRight(path: "", isRunning: nil)
+        let shown = Snapshot.report(configuration, refusal, version: "1")
+        #expect(shown.state == .unknown)
+        #expect(shown.state.exitStatus == 2)
+        let last = hasReport ? ["clock not synced since this boot"] : []
+        #expect(shown.reasons == ["no right to ask the daemon"] + last)
+        #expect(String(decoding: shown.json, as: UTF8.self).contains(#""state":"unknown""#))
     }
 }

@@ -1,4 +1,5 @@
 // The status screen: judged by pending records, with nothing cut off silently.
+import Foundation
 import Host
 import Testing
 
@@ -8,6 +9,101 @@ import Testing
 @Suite struct StatusScreenTests {
     private func report(_ change: (inout StatusReport) -> Void = { _ in }) -> StatusReport {
         StatusTests().report(change)
+    }
+
+    private func text(
+        _ report: StatusReport,
+        columns: Int = 80,
+        scrolls: Bool = false
+    ) -> String {
+        StatusScreen(
+            report,
+            now: StatusTests.now,
+            isColoured: false,
+            columns: columns,
+            scrolls: scrolls
+        ).text
+    }
+
+    private func lines(_ text: String) -> [Substring] {
+        text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+    }
+
+    /// A report that no terminal has room for.
+    private var long: StatusReport {
+        let remedy =
+            "this kernel has no Bluetooth; `sudo modprobe bluetooth hci_uart btusb`, then plug it in"
+        let now = StatusTests.now
+        var report = report { report in
+            report.sources["beacons"]?.state = .error
+            report.sources["beacons"]?.reason = "hci0: \(remedy)"
+            report.streams["a-stream-with-a-name-that-is-long"] = report.streams["beacons"]
+            report.streams["beacons"]?.lastError = .init(
+                code: .network,
+                message: "no route; \(remedy)",
+                at: now
+            )
+            report.recentErrors = (0..<12).map {
+                .init(code: .network, message: "\($0) \(remedy)", at: now, count: 1)
+            }
+        }
+        report.reasons = (0..<6).map { "\($0): \(remedy)" }
+        return report
+    }
+
+    /// Cut was what a person has to do: in `ssh site waypost status`, too.
+    @Test func pipe_hasEverythingWhole_andTheVerdictLast() {
+        let text = text(long, columns: .max, scrolls: true)
+        #expect(!text.contains("…"))
+        #expect(!text.contains("more: `waypost status --json`"))
+        for reason in long.reasons { #expect(text.contains("  \(reason)\n")) }
+        for error in long.recentErrors { #expect(text.contains("E001 \(error.message)\n")) }
+        #expect(text.contains("a-stream-with-a-name-that-is-long        1"))
+        let lines = lines(text)
+        #expect(lines.first?.hasPrefix("waypost 1.0  degraded  ") == true)
+        #expect(lines.last == lines.first)
+    }
+
+    @Test func terminal_cutsAtItsWidth_andRepeatsTheVerdictWhereItScrolledAway() {
+        for columns in [30, 80, 120, 200] {
+            let text = text(long, columns: columns, scrolls: true)
+            #expect(lines(text).allSatisfy { $0.count <= columns })
+            #expect(columns > 120 || lines(text).contains { $0.count > columns - 20 })
+            #expect(lines(text).last == lines(text).first)
+            let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            if columns >= 80 {
+                for reason in long.reasons { #expect(words.contains(reason)) }
+            }
+        }
+        let short = text(report(), columns: 80, scrolls: true)
+        #expect(short.components(separatedBy: "waypost 1.0").count == 2)
+        #expect(text(long, columns: 0, scrolls: true).contains("waypost"))
+    }
+
+    /// `status` cut the line just before why it does not connect.
+    @Test func outputThatDoesNotConnect_saysWhyOnLinesOfItsOwn() {
+        let why =
+            "mqtts://homeassistant.local:8883: this client is not authorised; check "
+            + "mqtt.username, mqtt.password_file and the broker's access list"
+        let report = report {
+            let error = StatusReport.ErrorAt(code: .server, message: why, at: StatusTests.now)
+            $0.outputs = [
+                "mqtt": .init(
+                    state: "connecting",
+                    peer: "mqtts://homeassistant.local:8883",
+                    lastError: error
+                )
+            ]
+        }
+        let pipe = text(report, columns: .max, scrolls: true)
+        #expect(
+            pipe.contains(
+                "mqtt      connecting to mqtts://homeassistant.local:8883: 0 sent, 0 dropped\n          E003 \(why)\n"
+            )
+        )
+        let words = text(report).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(words.contains("E003 \(why)"))
+        #expect(!words.contains("…"))
     }
 
     /// A record was refused and dropped: nothing is pending, and nothing can be done.
@@ -45,7 +141,7 @@ import Testing
             for number in 0..<20 { report.streams["s\(number)"] = report.streams["beacons"] }
         }
         report.reasons = ["one", "two", "three", "four", "five"]
-        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let screen = text(report)
         let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         #expect(lines.count == 24)
         #expect(lines.contains("  and 2 more: `waypost status --json`"))
@@ -60,7 +156,7 @@ import Testing
             $0.sources["beacons"]?.lastRecordAt = StatusTests.now + .seconds(-seconds)
             $0.streams["beacons"]?.lastSuccessAt = $0.sources["beacons"]?.lastRecordAt
         }
-        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let screen = text(report)
         let lines = screen.split(separator: "\n").filter { $0.hasPrefix("beacons") }
         #expect(lines.count == 2)
         #expect(lines.allSatisfy { $0.contains(" \(age)") })
@@ -71,7 +167,7 @@ import Testing
         let report = report {
             $0.streams["beacons"]?.lastSuccessAt = StatusTests.now + .seconds(8 * 3600)
         }
-        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let screen = text(report)
         let line = screen.split(separator: "\n").first {
             $0.hasPrefix("beacons") && $0.contains("  6  ")
         }
@@ -97,7 +193,7 @@ import Testing
                 .init(code: nil, message: long, at: StatusTests.now + .seconds(-$0), count: 3)
             }
         }
-        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let screen = text(report)
         let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         #expect(lines.count <= 24)
         #expect(lines.allSatisfy { $0.count <= 80 })
@@ -116,10 +212,10 @@ import Testing
             report.recentErrors = (0..<errors).map {
                 .init(code: .network, message: "no route to host \($0)", at: now, count: 1)
             }
-            return StatusScreen(report, now: StatusTests.now, isColoured: false).text
+            return text(report)
         }
-        let text = screen(["\(why); \(remedy)"])
-        let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let one = screen(["\(why); \(remedy)"])
+        let words = one.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(words.contains("\(why); \(remedy)"))
         let many = screen(Array(repeating: "\(why); \(remedy)", count: 6))
         #expect(many.contains("  and 2 more: `waypost status --json`\n"))
@@ -139,10 +235,10 @@ import Testing
                 .init(code: .network, message: "\($0) \(message)", at: now, count: 1)
             }
         }
-        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
-        let text = screen.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        #expect(text.contains("E001 0 \(message)"))
-        #expect(text.hasSuffix("; unplug it and 7 more: `waypost status --json`"))
+        let screen = text(report)
+        let words = screen.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(words.contains("E001 0 \(message)"))
+        #expect(words.hasSuffix("; unplug it and 7 more: `waypost status --json`"))
         #expect(screen.split(separator: "\n", omittingEmptySubsequences: false).count <= 25)
     }
 
@@ -154,7 +250,7 @@ import Testing
             $0.daemon.privateBytes = 15_700_000
             $0.daemon.cpuS = 123_456.78
         }
-        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let screen = text(report)
         let line = "waypost 0.1.0  healthy  up 100 d, 37.3 MB memory (15.7 MB private), 34 h CPU\n"
         #expect(screen.hasPrefix(line))
     }

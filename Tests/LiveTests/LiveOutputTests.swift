@@ -45,6 +45,11 @@ struct LiveOutputTests {
         let failure = try #require(output.output.report.lastError?.failure)
         #expect(failure.message.contains("mqtt.password_file"), "\(failure)")
         #expect(output.output.report.state == .connecting)
+        try waitUntil("three refusals") { output.attempts.value >= 3 }
+        // One line in the log, however often it tries.
+        #expect(output.changes.value == [failure])
+        try write("secret\n", folder.path + "/password")
+        try waitUntil("a connection") { output.changes.value == [failure, nil] }
         #expect(output.stop())
     }
 
@@ -179,6 +184,7 @@ struct LiveOutputTests {
             $0.url = url
             ($0.username, $0.passwordFile, $0.caFile) = (user, passwordFile, caFile)
         }
+        let (changes, attempts) = (StateBox([Failure?]()), StateBox(0))
         let output = try LiveOutput(
             LiveSettings(),
             broker,
@@ -187,19 +193,26 @@ struct LiveOutputTests {
             device: LiveDevice(id: "site-1", version: "1.0"),
             clock: SystemClock(),
             date: { ($0.wall, .synced) },
-            rest: { stop, limit in _ = stop.sleep(for: min(limit, .milliseconds(100))) }
+            rest: { stop, limit in
+                attempts.update { $0 += 1 }
+                _ = stop.sleep(for: min(limit, .milliseconds(100)))
+            },
+            onChange: { change in changes.update { $0.append(change) } }
         )
-        return try RunningOutput(output)
+        return try RunningOutput(output, changes, attempts)
     }
 }
 
 /// An output on its thread; stopped at its end.
 private final class RunningOutput {
     let output: LiveOutput
+    /// The log lines it would write: failures, and nil for a connection after one.
+    let changes: StateBox<[Failure?]>
+    let attempts: StateBox<Int>
     private let thread: StoppableThread
 
-    init(_ output: LiveOutput) throws {
-        self.output = output
+    init(_ output: LiveOutput, _ changes: StateBox<[Failure?]>, _ attempts: StateBox<Int>) throws {
+        (self.output, self.changes, self.attempts) = (output, changes, attempts)
         thread = try StoppableThread("mqtt") { output.run(until: $0) }
     }
 

@@ -112,10 +112,27 @@ import Records
         let folder = try recorded()
         try migrate(folder)
         let before = try content(folder)
-        #expect(throws: SchemaTooNew(version: 2, newest: 1)) { try folder.queue() }
+        let refusal = SchemaTooNew(version: 2, newest: 1)
+        #expect(throws: refusal) { try folder.queue() }
+        // `doctor` says what a start does.
+        let probe = DatabaseProbe(folder.database, limit: .seconds(3))
+        #expect(probe == .tooNew("\(refusal)"))
         #expect(try version(folder) == 2)
         #expect(try content(folder) == before)
         #expect(try !folder.files.contains { $0.contains(".corrupt-") })
+    }
+
+    /// A start quarantines it, although SQLite finds each page intact.
+    @Test func tableWithoutAColumn_isDamageToTheProbe_too() throws {
+        let folder = try recorded()
+        #expect(DatabaseProbe(folder.database, limit: .seconds(3)) == .sound)
+        try Connection(path: folder.database, access: .readWrite)
+            .execute("ALTER TABLE traffic DROP COLUMN received")
+        guard case .damaged(let message) = DatabaseProbe(folder.database, limit: .seconds(3)) else {
+            Issue.record("a table without a column is not noticed")
+            return
+        }
+        #expect(message.contains("traffic"))
     }
 
     /// A database without tables, as a crash before the first step leaves it, becomes one of this version.

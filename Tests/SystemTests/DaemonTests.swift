@@ -35,10 +35,49 @@ import Testing
         #expect(bench.isRunning)
         let screen = try bench.run("status")
         #expect(screen.status == 1)
-        let lines = screen.output.split(separator: "\n", omittingEmptySubsequences: false)
-        #expect(lines.count <= 25)
-        #expect(lines.allSatisfy { $0.count <= 80 })
+        // Over SSH without a terminal, nothing is cut.
+        let reasons = try #require(try bench.status()["reasons"] as? [String])
+        #expect(reasons.count >= 3)
+        for reason in reasons { #expect(screen.output.contains("  \(reason)\n")) }
+        #expect(!screen.output.contains("…"))
         #expect(!screen.output.contains("\u{1B}"))
+    }
+
+    /// After going back to an older version: `doctor` called the database well, `status` gave no
+    /// reason, and only the journal knew.
+    @Test func databaseOfANewerWaypost_isNamedByStatusAndDoctor() throws {
+        let device = try Device()
+        try device.start()
+        #expect(try device.stop() == 0)
+        func sql(_ text: String) throws {
+            let script =
+                "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
+            let database = device.folder + "/state/queue.sqlite"
+            let done = try Process.run("/usr/bin/python3", ["-c", script, database, text])
+            try #require(done.status == 0, "\(done.error)")
+        }
+        try sql("PRAGMA user_version=2; CREATE TABLE newer(x)")
+        try device.launch()
+        try waitUntil("its end") { !device.isRunning }
+        #expect(device.daemon?.terminationStatus == 2)
+        let why = "the database has schema version 2, this Waypost knows up to 1"
+        for arguments in [["status"], ["status", "--json"], ["doctor"]] {
+            let told = try Process.run(
+                Tree.program("waypost"),
+                arguments + ["--config", device.config]
+            )
+            #expect(told.status == 2)
+            let words = told.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            #expect(words.contains(why), "\(told.output)")
+            #expect(!words.contains("is intact"))
+        }
+        let led = try String(contentsOfFile: device.folder + "/run/led", encoding: .utf8)
+        #expect(led == "critical auto\n")
+        try sql("DROP TABLE newer; PRAGMA user_version=1")
+        try device.start()
+        #expect(try !device.run("status", "--json").output.contains(why))
+        #expect(try device.stop() == 0)
+        #expect(try !device.run("status", "--json").output.contains("start failed"))
     }
 
     @Test func status_hasEveryField() throws {

@@ -42,7 +42,7 @@ package struct CollectionCheck {
     private var mqtt: BrokerSettings { configuration.mqtt }
 
     /// The files with secrets that are sent somewhere.
-    private var secretFiles: [String] {
+    var secretFiles: [String] {
         let own = upload.destination == .s3 ? upload.credentialsFile : upload.tokenFile
         // Without a file, the service may have a credential, which only systemd shows it.
         let files = [upload.target == nil ? nil : own, mqtt.url == nil ? nil : mqtt.passwordFile]
@@ -81,7 +81,8 @@ package struct CollectionCheck {
         return ownerProblem(file)
     }
 
-    private func ownerProblem(_ file: String) -> String? {
+    /// Returns what keeps the service's user from reading a secret that root can read.
+    func ownerProblem(_ file: String) -> String? {
         // Known to root only: nobody else can read another user's secret.
         let owner = ServiceOwner(stateDirectory: configuration.stateDirectory).ids
         var figures = stat()

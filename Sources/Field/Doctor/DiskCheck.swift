@@ -25,7 +25,7 @@ struct DiskCheck {
                 )
             ]
         }
-        return [room, memory, rights(figures), database].compactMap { $0 }
+        return [room, memory, rights(figures), database(in: figures)].compactMap { $0 }
     }
 
     /// Fails if the state directory is in memory, where a power cut loses pending records.
@@ -84,7 +84,7 @@ struct DiskCheck {
         )
     }
 
-    private var database: Finding? {
+    private func database(in folder: stat) -> Finding? {
         let path = Configuration.databasePath(in: directory)
         guard access(path, F_OK) == 0 || errno == EACCES else {
             return .warn(
@@ -105,6 +105,14 @@ struct DiskCheck {
         guard access(path, R_OK) == 0 else {
             return .warn("database", "\(path) cannot be read by you", next: "`sudo waypost doctor`")
         }
+        // Root reads and writes what the service's user may not.
+        guard figures.st_uid == folder.st_uid || folder.st_uid == 0 else {
+            return .fail(
+                "database",
+                "\(path) belongs to another user than \(directory), the gateway's",
+                next: "`sudo chown -R --reference=\(directory) \(directory)`"
+            )
+        }
         switch DatabaseProbe(path, limit: .seconds(3)) {
         case .sound: return .ok("database", "\(path) is intact")
         case .unfinished:
@@ -120,6 +128,12 @@ struct DiskCheck {
                 "database",
                 "\(path): \(message)",
                 next: "end that program: records wait in memory while it holds the database"
+            )
+        case .tooNew(let message):
+            return .fail(
+                "database",
+                "\(path): the gateway does not start: \(message)",
+                next: "install the newer version again: `apt list -a waypost` names them"
             )
         case .unreadable(let message):
             return .fail("database", message, next: "check the disk, and who owns the file")

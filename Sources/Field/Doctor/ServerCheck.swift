@@ -19,7 +19,7 @@ struct ServerCheck {
         guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
         else {
             let message = "no server is configured"
-            let next = "`sudo waypost enroll --endpoint URL --token-file FILE`"
+            let next = "`sudo waypost enroll --endpoint https://HOST --code CODE`"
             return tell(
                 upload.isRequired
                     ? .fail("server", "\(message): nothing is collected", next: next)
@@ -141,6 +141,13 @@ struct ServerCheck {
     private func readToken() -> (String?, Finding) {
         do {
             let secret = try upload.secret(input.environment)
+            let collection = CollectionCheck(input.configuration, environment: input.environment)
+            if let problem = collection.secretFiles.firstResult(collection.ownerProblem) {
+                return (
+                    nil,
+                    .fail("token", problem, next: "do that, then `sudo systemctl restart waypost`")
+                )
+            }
             guard upload.destination == .s3 else {
                 return (secret, .ok("token", "there, and only its owner may read it"))
             }
@@ -157,7 +164,7 @@ struct ServerCheck {
                 .fail(
                     "token",
                     "\(error)",
-                    next: "`sudo waypost enroll --endpoint URL --token-file FILE`"
+                    next: "`sudo waypost enroll --endpoint https://HOST --code CODE`"
                 )
             )
         }

@@ -26,7 +26,9 @@ struct ServiceCheck {
             }
             return .fail(
                 "gateway",
-                "not running: nothing answers at \(input.configuration.socketPath)",
+                StartErrorFile.read(in: input.configuration.runtimeDirectory)
+                    .map { "not running: the last start failed: \($0)" }
+                    ?? "not running: nothing answers at \(input.configuration.socketPath)",
                 next: isInstalled
                     ? "`systemctl start waypost`, then `journalctl -u waypost`" : "`waypost run`"
             )

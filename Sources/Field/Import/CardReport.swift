@@ -52,6 +52,12 @@ struct CardReport {
         return problems.found
     }
 
+    /// Writes the reported problems and one more, which is over at the next boot at the latest.
+    func add(_ problem: CardProblem, on card: String) throws {
+        let found = CardProblems.read(in: paths.runtime).found + [problem]
+        try write(Self.text(found), to: "\(card)/\(Self.name)")
+    }
+
     private static func refusal(_ error: SystemError) -> CardProblem {
         let remedy =
             switch error.code {

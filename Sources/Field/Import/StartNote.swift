@@ -39,6 +39,17 @@ package struct StartNote: Sendable {
         try files.sync(folder)
     }
 
+    /// Adds to the file of errors why the gateway did not start.
+    package func add(_ failure: String) throws {
+        let problem = CardProblem(
+            file: "The gateway",
+            "it does not start: \(failure)",
+            "do what it says; if no more is known, log in and run: waypost doctor"
+        )
+        let owner = ServiceOwner(stateDirectory: paths.state)
+        try CardReport(paths: paths, files: files, owner: owner).add(problem, on: folder)
+    }
+
     /// Returns whether nothing more is worth waiting for: all sources work and the server answered.
     package static func isWhole(_ report: StatusReport, at now: WallTime) -> Bool {
         let isAnswered = report.upload.state == .noEndpoint || answer(report, at: now) != nil

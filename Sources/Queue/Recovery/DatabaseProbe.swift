@@ -11,6 +11,8 @@ package enum DatabaseProbe: Sendable, Equatable {
     case unfinished
     /// Another process holds it.
     case held(String)
+    /// A newer Waypost made it, and this one does not start with it.
+    case tooNew(String)
     case unreadable(String)
 
     /// Checks for at most `limit`; never writes.
@@ -23,6 +25,16 @@ package enum DatabaseProbe: Sendable, Equatable {
                 _ = try connection.integer("PRAGMA schema_version")
             } catch {
                 if error.isBusy { throw error }
+            }
+            // The two checks without which `run` does not open it.
+            do {
+                try Schema.check(connection)
+            } catch let error as SchemaTooNew {
+                self = .tooNew("\(error)")
+                return
+            } catch let error as SQLiteError where error.isDamage {
+                self = .damaged(error.message)
+                return
             }
             switch connection.quickCheck(limit: limit, journal: path + "-wal") {
             case .sound: self = .sound

@@ -10,13 +10,15 @@ package import Setup
 package enum Snapshot {
     static let fileName = "status.json"
 
-    /// Returns the daemon's last report, or an empty one, marked as critical.
+    /// Returns the daemon's last report, or an empty one, marked as critical, or as unknown without
+    /// the right to ask.
     package static func report(
         _ configuration: Configuration,
         _ refusal: ControlRefusal,
         version: String
     ) -> StatusReport {
-        var report = read(configuration) ?? nothing(configuration, version: version)
+        let last = read(configuration)
+        var report = last ?? nothing(configuration, version: version)
         if report.deviceId.isEmpty {
             let kept = try? DeviceID.kept(in: configuration.stateDirectory)
             report.deviceId = kept ?? ""
@@ -28,18 +30,24 @@ package enum Snapshot {
         let told = CardProblems.read(in: configuration.runtimeDirectory)
         let card = told.all(at: SystemClock().now())
         (report.state, report.reasons) = HealthRules.judge(report, HealthRules.Notes(card: card))
+        report.state = .critical
         switch refusal {
-        case .gone: break
-        case .noRight: report.reasons.insert("no right to ask the daemon", at: 0)
+        case .gone:
+            let failure = StartErrorFile.read(in: configuration.runtimeDirectory)
+            let index = min(1, report.reasons.count)
+            failure.map { report.reasons.insert("the last start failed: \($0)", at: index) }
+        case .noRight:
+            report.state = .unknown
+            // Reasons that are derived from an empty report mean nothing.
+            report.reasons = ["no right to ask the daemon"] + (last == nil ? [] : report.reasons)
         case .silent: report.reasons.insert("daemon does not answer", at: 0)
         }
-        report.state = .critical
         return report
     }
 
-    /// Returns whether a daemon left a report here.
+    /// Returns whether a daemon left a report here, or why it did not start.
     package static func isThere(_ configuration: Configuration) -> Bool {
-        read(configuration) != nil
+        read(configuration) != nil || StartErrorFile.read(in: configuration.runtimeDirectory) != nil
     }
 
     /// Returns the newest report that the daemon left in one of its directories.

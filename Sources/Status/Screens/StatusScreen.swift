@@ -1,20 +1,30 @@
-// The text screen of `waypost status`, at most 80 columns by 24 lines.
+// The text of `waypost status`: as wide as the terminal, and whole in a pipe.
 package import Host
 import Upload
 
 /// Renders a status report as text for a terminal.
 package struct StatusScreen {
-    private static let width = 80
-    private static let height = 24
-
+    private let width: Int
+    private let rows: Int
+    private let scrolls: Bool
     private let report: StatusReport
     private let isLive: Bool
     private let now: WallTime
     private let isColoured: Bool
 
     /// `isLive` is false for the last known report of a daemon that cannot be asked; ages are
-    /// counted from `now`.
-    package init(_ report: StatusReport, isLive: Bool = true, now: WallTime, isColoured: Bool) {
+    /// counted from `now`. In a pipe, without `columns`, nothing is cut or wrapped; without
+    /// `scrolls` all has to fit into `rows`.
+    package init(
+        _ report: StatusReport,
+        isLive: Bool = true,
+        now: WallTime,
+        isColoured: Bool,
+        columns: Int = .max,
+        rows: Int = 24,
+        scrolls: Bool = true
+    ) {
+        (width, self.rows, self.scrolls) = (max(20, columns), max(1, rows), scrolls)
         self.report = report
         self.isLive = isLive
         self.now = now
@@ -23,21 +33,24 @@ package struct StatusScreen {
 
     package var text: String {
         var lines = lines
-        let more = lines.count - Self.height + 1
-        if more > 1 {
+        let more = lines.count - rows + 1
+        if scrolls, more > 0 {
+            // With the prompt below, the first line has scrolled away.
+            lines += ["", headline]
+        } else if !scrolls, more > 1 {
             lines.removeLast(more)
-            lines.append("… \(more) more lines: `waypost status --json` has all")
+            lines.append(fit("… \(more) more lines: `waypost status --json` has all"))
         }
         return lines.joined(separator: "\n") + "\n"
     }
 
     private var lines: [String] {
-        let blocks = [sources, streams, foot].flatMap { [""] + $0 }
+        let blocks = [sources, streams, foot].flatMap { [""] + $0 }.map(fit)
         // Leave room for the heading of the errors and the count of those not shown.
         let errorLines = report.recentErrors.isEmpty ? 0 : 2
-        let room = max(Self.height - 1 - blocks.count - errorLines, 4)
+        let room = scrolls ? .max : max(rows - 1 - blocks.count - errorLines, 4)
         let top = [headline] + whole(report.reasons, room: room, atLeast: 1) + blocks
-        return top + errors(room: Self.height - top.count)
+        return top + errors(room: scrolls ? .max : rows - top.count)
     }
 
     private var headline: String {
@@ -58,7 +71,7 @@ package struct StatusScreen {
     /// A message is shown whole or not at all, because it ends with its remedy.
     private func whole(_ messages: [String], room: Int, atLeast least: Int = 0) -> [String] {
         let wrapped = messages.map { message in
-            message.wrapped(to: Self.width - 4, breakingWords: true).enumerated()
+            message.wrapped(to: width - 4, breakingWords: true).enumerated()
                 .map { ($0.offset == 0 ? "  " : "    ") + $0.element }
         }
         let all = wrapped.flatMap { $0 }
@@ -99,11 +112,14 @@ package struct StatusScreen {
     }
 
     private var streams: [String] {
-        ["STREAM                  PENDING  UPLOADED  LAST OK   LAST ERROR"]
+        // Beside the other columns, which take 57.
+        let longest = report.streams.keys.map(\.count).max() ?? 0
+        let column = max(23, min(longest + 1, width - 57))
+        return ["STREAM".column(column) + " PENDING  UPLOADED  LAST OK   LAST ERROR"]
             + report.streams.sorted { $0.key < $1.key }.map { name, stream in
                 let failure = stream.lastError.map { "\(Failure($0.message, code: $0.code))" }
                 return fit(
-                    name.column(23) + " " + "\(stream.pending)".rightColumn(7) + "  "
+                    name.column(column) + " " + "\(stream.pending)".rightColumn(7) + "  "
                         + "\(stream.uploaded)".rightColumn(8) + "  "
                         + age(stream.lastSuccessAt).column(10)
                         + (failure ?? stream.waitsFor.map { "waits: \($0)" } ?? "-")
@@ -137,17 +153,18 @@ package struct StatusScreen {
             name != "listen" || output.clients > 0 || output.reason != nil
         }
         return shown.sorted { $0.key < $1.key }.flatMap { name, output in
-            let detail = output.detail.wrapped(to: Self.width - 10, breakingWords: true)
+            let failure = output.lastError.map { "\(Failure($0.message, code: $0.code))" }
+            let detail = [output.detail, output.peer.isEmpty ? "" : failure ?? ""]
+                .flatMap { $0.wrapped(to: width - 10, breakingWords: true) }
             return [fit(name.column(10) + summary(of: output))]
-                + detail.filter { !$0.isEmpty }.map { "".column(10) + $0 }
+                + detail.map { "".column(10) + $0 }
         }
     }
 
     private func summary(of output: StatusReport.Output) -> String {
         let figures = "\(output.sent) sent, \(output.dropped) dropped"
         if !output.peer.isEmpty {
-            let failure = output.lastError.map { ", \(Failure($0.message, code: $0.code))" } ?? ""
-            return "\(output.state) to \(output.peer): \(figures)\(failure)"
+            return "\(output.state) to \(output.peer): \(figures)"
         }
         let state = output.state == "loaded" ? "running" : output.state
         let errors = output.errors > 0 ? ", \(counted(output.errors, "error"))" : ""
@@ -198,7 +215,7 @@ package struct StatusScreen {
             switch state {
             case .healthy: 32
             case .degraded: 33
-            case .critical: 31
+            case .critical, .unknown: 31
             }
         return "\u{1B}[1;\(code)m\(state.rawValue)\u{1B}[0m"
     }
@@ -215,7 +232,7 @@ package struct StatusScreen {
 
     private func fit(_ line: String) -> String {
         let printable = line.blanked
-        return printable.count <= Self.width
-            ? printable : String(printable.prefix(Self.width - 1)) + "…"
+        return printable.count <= width
+            ? printable : String(printable.prefix(width - 1)) + "…"
     }
 }

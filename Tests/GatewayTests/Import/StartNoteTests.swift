@@ -132,6 +132,18 @@ import Upload
         #expect(device.text("card/waypost-ok.txt")?.hasPrefix("All is well") == true)
     }
 
+    /// After going back to an older version: no terminal, and no reason anywhere.
+    @Test func startThatFailed_isInTheCardsFileOfErrors_besideWhatIsThere() throws {
+        let device = try Device(card: "many-errors")
+        try device.start()
+        let before = try #require(device.text("card/waypost-errors.txt"))
+        let why = "queue.sqlite: the database has schema version 2; install the newer Waypost again"
+        try StartNote(on: device.card, device.paths).add(why)
+        let errors = try #require(device.text("card/waypost-errors.txt"))
+        #expect(errors.hasPrefix(before))
+        #expect(errors.contains("The gateway\r\n  what is wrong: it does not start: \(why)\r\n"))
+    }
+
     @Test func cardThatIsNotMounted_isNotWrittenTo() throws {
         let device = try Device(card: "good-plain")
         try device.folder.write("LABEL=WAYPOST \(device.card) vfat noatime 0 2\n", to: "fstab")
