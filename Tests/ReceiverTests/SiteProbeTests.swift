@@ -1,4 +1,4 @@
-// What `setup` sees of its own site, and a server whose port is in use.
+// The check that `setup` makes of its own site, and a server whose port is in use.
 import Foundation
 import Receiver
 import ReceiverSupport
@@ -45,7 +45,7 @@ import Testing
         #expect(try SiteProbe.trouble(at: url, within: .seconds(60)) == nil)
     }
 
-    /// Whose port it is, and which key sets another.
+    /// Names the program that shows who has the port, and the key that sets another.
     @Test func portInUse_isNamedWithItsKey() throws {
         let (receiver, folder) = (try ReceiverProcess(), TemporaryFolder())
         let taken = "127.0.0.1:\(receiver.port)"

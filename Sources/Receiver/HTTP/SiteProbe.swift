@@ -1,5 +1,5 @@
 // Asks this server by its public address, as a device would.
-package import Host
+import Host
 
 package enum SiteProbe {
     /// Returns why nothing answers at `url`; nil once something does.

@@ -12,9 +12,10 @@ package struct StatusScreen {
     private let now: WallTime
     private let isColoured: Bool
 
+    /// Creates a screen of `columns`; without, as in a pipe, nothing is cut or wrapped.
+    ///
     /// `isLive` is false for the last known report of a daemon that cannot be asked; ages are
-    /// counted from `now`. In a pipe, without `columns`, nothing is cut or wrapped; without
-    /// `scrolls` all has to fit into `rows`.
+    /// counted from `now`. Without `scrolls` all has to fit into `rows`.
     package init(
         _ report: StatusReport,
         isLive: Bool = true,
