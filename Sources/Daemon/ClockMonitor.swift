@@ -309,7 +309,7 @@ extension ClockMonitor.Known {
     }
 }
 
-/// What a GNSS receiver gave as the time.
+/// A time that a GNSS receiver gave.
 private struct ReceiverEvidence: Sendable {
     /// A boot time, and its time then.
     var stamp: Stamp

@@ -85,8 +85,8 @@ struct EffortAccount: Sendable, Equatable {
 
     private mutating func append(_ span: EffortSpan) {
         var span = span
-        // That a window closed may become known late: the process was stopped. What the source
-        // could not do since then does not count; audio that is stored does.
+        // The end of a window may become known late: the process was stopped. Failures since then
+        // do not count; audio that is stored does.
         while span.state == .scheduledOff, spans.count > 1, let last = spans.last,
             last.state == .failed
                 || last.state == .listening && spans[spans.count - 2].state != .recorded,
