@@ -54,7 +54,8 @@ struct Import: ParsableCommand {
     }
 
     private func ask() throws -> Int32 {
-        let enrolment = CardEnrolment(paths, version: currentVersion)
+        var enrolment = CardEnrolment(paths, version: currentVersion)
+        enrolment.isIsolated = true
         let outcome: CardEnrolment.Outcome
         do {
             outcome = try enrolment.run(on: folder)

@@ -243,6 +243,52 @@ private final class CardBench {
         #expect(try !bench.isCollecting())
     }
 
+    /// A server that writes the user of each connection into a file, and gives and accepts a token.
+    private static let userRecorder = """
+        import http.server, sys
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                port = ":%04X" % self.client_address[1]
+                rows = [line.split() for line in open("/proc/net/tcp")]
+                with open(sys.argv[1], "a") as file:
+                    file.write(next(row[7] for row in rows if row[1].endswith(port)) + "\\n")
+                self.rfile.read(int(self.headers["Content-Length"]))
+                body = b'{"token": "given-token"}'
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            def log_message(self, *words): pass
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    /// Root parses no HTTP of a server that a card names.
+    @Test(.enabled(if: geteuid() == 0, "only root can give up its rights"))
+    func server_isAskedWithTheRightsOfTheService() throws {
+        let bench = try CardBench()
+        let nobody: UInt32 = 65_534
+        #expect(chown(bench.folder + "/state", nobody, nobody) == 0)
+        let server = try StubServer(Self.userRecorder, bench.folder + "/users")
+        let endpoint = "http://127.0.0.1:\(server.port)/api/ingest"
+        try bench.put(bench.configuration(endpoint), "card/waypost.toml")
+        try bench.put("some-code", "card/waypost.code")
+        #expect(try bench.takeOver().status == 0)
+        let asked = try bench.takeOver("--online")
+        #expect(asked.status == 0, "\(asked.error)")
+        #expect(bench.text("users") == "\(nobody)\n\(nobody)\n")
+        #expect(bench.text("credstore/waypost.token")?.hasPrefix("given-token\n") == true)
+        // What fails in that process is reported as before.
+        server.stop()
+        try bench.put("another-code", "card/waypost.code")
+        #expect(try bench.takeOver().status == 0)
+        let failed = try bench.takeOver("--online")
+        #expect(failed.status == 1)
+        #expect(failed.error.contains("E001"), "\(failed.error)")
+    }
+
     @Test func tokenOfAnotherServer_isToldOnTheCard_andByStatus() throws {
         let bench = try CardBench()
         _ = try bench.newCode()

@@ -133,6 +133,17 @@ static inline pid_t waypost_start_as(const char *program, uid_t user, gid_t grou
     _exit(127);
 }
 
+/// fork(2) whose child has given up all rights but a user's; returns 0 in it, its pid, or -errno.
+///
+/// Only for a process with one thread. The child is killed when its parent ends.
+static inline pid_t waypost_fork_as(uid_t user, gid_t group) {
+    pid_t child = fork();
+    if (child != 0) return child < 0 ? -errno : child;
+    if (setgroups(0, 0) < 0 || setgid(group) < 0 || setuid(user) < 0 || setuid(0) == 0) _exit(126);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return 0;
+}
+
 /// socket(2) with the upper halves of its registers cleared: an optimised caller may leave the next
 /// field of a struct there, and systemd's RestrictAddressFamilies= compares all 64 bits
 /// (EAFNOSUPPORT for an allowed family).

@@ -24,21 +24,28 @@ struct AskedToken {
 
     /// Exchanges a code for a token: this one, or one that the server chooses.
     ///
-    /// Throws a Failure from server or network, a SystemError if the token cannot be stored.
-    func exchange(_ code: String, for device: String, _ transport: TransportSettings) throws
-        -> String
-    {
+    /// `asker`: the user that asks the server; nil: this process's. Throws a Failure from server or
+    /// network, a SystemError if the token cannot be stored.
+    func exchange(
+        _ code: String,
+        for device: String,
+        _ transport: TransportSettings,
+        as asker: FileOwner?
+    ) throws -> String {
         let question = "\(transport.endpoint)\n\(code)\n"
         let kept = kept(question)
         // The code is used up: it gives no other token.
         if let kept, kept.hasSuffix(Self.mark) { return String(kept.dropLast(Self.mark.count)) }
-        let given = try Enrolment.exchange(
-            code: code,
-            deviceID: device,
-            wanted: try kept ?? make(question),
-            transport,
-            until: StopSignal()
-        )
+        let wanted = try kept ?? make(question)
+        let given = try asUser(asker) {
+            try Enrolment.exchange(
+                code: code,
+                deviceID: device,
+                wanted: wanted,
+                transport,
+                until: StopSignal()
+            )
+        }
         try keep(question, given + Self.mark)
         return given
     }

@@ -240,7 +240,8 @@ package struct Onboarding {
         _ code: String,
         _ configuration: Configuration,
         _ owner: ServiceOwner,
-        _ transport: TransportSettings
+        _ transport: TransportSettings,
+        as asker: FileOwner? = nil
     ) throws -> String {
         try owner.prepare(configuration)
         let state = configuration.stateDirectory
@@ -250,7 +251,7 @@ package struct Onboarding {
             owner: owner.ids
         )
         let asked = AskedToken(configuration: configuration, owner: owner.ids)
-        return try asked.exchange(code, for: device, transport)
+        return try asked.exchange(code, for: device, transport, as: asker)
     }
 
     /// Stores the token bound to its server, so that it is never sent to another one.

@@ -19,6 +19,8 @@ package struct CardEnrolment {
         package var isLater = false
     }
 
+    /// Asks the server as the service's user, if root runs this; the process must have one thread.
+    package var isIsolated = false
     private let paths: ImportPaths
     private let version: String
     private let clock: any HostClock
@@ -82,6 +84,7 @@ package struct CardEnrolment {
         // The gateway itself verifies a bucket.
         guard upload.destination == .ingest, let endpoint = upload.endpoint else { return mark }
         let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
+        let asker = isIsolated ? journal.owner.ids : nil
         if let waiting = SmallText.read(paths.code) {
             let code = try BoundSecret(Array(waiting.utf8)).secret(
                 for: endpoint,
@@ -89,13 +92,22 @@ package struct CardEnrolment {
             )
             let text = trimmed(String(decoding: code, as: UTF8.self))
             try journal.tryToStore()
-            let token = try Onboarding.exchange(text, configuration, journal.owner, transport)
+            let token = try Onboarding.exchange(
+                text,
+                configuration,
+                journal.owner,
+                transport,
+                as: asker
+            )
             mark = try journal.store(token: token, for: upload.server, after: mark)
             AskedToken(configuration: configuration).forget()
             outcome.hasNewToken = true
         }
         let token = try upload.secret(["CREDENTIALS_DIRECTORY": paths.credentials])
-        _ = try Enrolment.verify(transport, token: token, until: StopSignal())
+        _ = try asUser(asker) {
+            _ = try Enrolment.verify(transport, token: token, until: StopSignal())
+            return ""
+        }
         return mark
     }
 
