@@ -184,15 +184,6 @@ package struct LiveBeacon: Sendable {
         return messages
     }
 
-    /// Makes the values of its last message due again, except for events.
-    mutating func restore(_ message: Self) {
-        for index in values.indices
-        where message.readings.contains(where: { $0.key == values[index].key }) {
-            values[index].isPending = true
-        }
-        (data, pendingSince) = (message.data, sent)
-    }
-
     /// Makes the last values due again, for a reader that has missed them.
     mutating func renew(at now: BootInstant) {
         for index in values.indices { values[index].isPending = true }

@@ -225,7 +225,7 @@ package final class LiveOutput: Sendable {
         let (messages, next) = tap.take(at: now)
         var due = [next, presence.due, presence.echoBy]
         for message in messages where announcements.saw(message) {
-            if case .beacon(let key, let beacon) = message { due.append(tap.putBack(key, beacon)) }
+            if case .beacon(let key, _) = message { due.append(tap.sendAgain(key)) }
         }
         try publish(announcements.take(at: now), messages, on: &connection)
         return (due + [announcements.due(at: now)]).compactMap { $0 }.min()

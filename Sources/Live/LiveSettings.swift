@@ -22,7 +22,10 @@ package struct LiveSettings: Configurable {
         Key("topic", \.topic, .topic(placeholder: deviceID))
             .says("Start of every topic that is published; \(deviceID) stands for the device's id.")
         Key("interval", \.interval, .duration(.seconds(1) ... .seconds(3600)))
-            .says("Shortest time between two messages of one beacon, and between two positions.")
+            .says(
+                "Shortest time between two messages of one beacon, except for events and flags that "
+                    + "change, and between two positions."
+            )
         Key("home_assistant", \.homeAssistant, .boolean)
             .says("Announce the gateway and its beacons to Home Assistant 2024.11 or newer.")
         Key("discovery_prefix", \.discoveryPrefix, .topic(placeholder: nil))

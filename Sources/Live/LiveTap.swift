@@ -45,12 +45,12 @@ package final class LiveTap: Sendable {
     /// Counts messages that were taken and not sent.
     package func drop(_ messages: Int) { content.withLock { $0.dropped += messages } }
 
-    /// Sends the values of a message again with the beacon's next one, except for events.
+    /// Sends the last values of a beacon again after an interval, except for events.
     ///
     /// Home Assistant subscribes to a topic only some seconds after it got its description.
     /// Returns when they are due; nil if newer ones wait.
-    package func putBack(_ key: LiveBeaconKey, _ beacon: LiveBeacon) -> BootInstant? {
-        content.withLock { $0.putBack(key, beacon) }
+    package func sendAgain(_ key: LiveBeaconKey) -> BootInstant? {
+        content.withLock { $0.sendAgain(key) }
     }
 
     /// Makes the last values of each beacon due again: Home Assistant was restarted.
@@ -216,11 +216,11 @@ struct LiveValues {
         return (messages, expected)
     }
 
-    mutating func putBack(_ key: LiveBeaconKey, _ beacon: LiveBeacon) -> BootInstant? {
+    mutating func sendAgain(_ key: LiveBeaconKey) -> BootInstant? {
         guard let known = beacons[key], let sent = known.sent, known.pendingSince == nil else {
             return nil
         }
-        beacons[key]?.restore(beacon)
+        beacons[key]?.renew(at: sent)
         return sent + interval
     }
 
