@@ -313,7 +313,8 @@ let package = Package(
             name: "waypost",
             dependencies: [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Audio", "Schedule", "Upload", "Setup", "Status", "Intake", "Listen", "Field",
+                "Audio", "AudioTags", "Schedule", "Upload", "Setup", "Status", "Intake", "Listen",
+                "Field",
                 "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -323,7 +324,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Receiver", "HTTP", "Host", "JSON", "Configuration",
+                "Receiver", "HTTP", "Host", "JSON", "Configuration", "AudioTags",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -436,7 +437,7 @@ let package = Package(
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
                 "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
-                "Audio", "Host", "Schedule", "StatusBoard", "CLinux",
+                "Audio", "AudioTags", "Host", "Schedule", "StatusBoard", "CLinux",
             ]
         ),
         .target(

@@ -1,7 +1,12 @@
 // The fields of GUANO 1.0 (guano-md.org), which bat and bird software reads.
 
 extension Recording {
-    /// The fields in order: `GUANO|Version` first, our own under `Waypost|`.
+    /// The field of GUANO that other formats have as a comment.
+    static let comment = "Note"
+
+    /// The fields in order: `GUANO|Version` first, our own under `Waypost|`, then the site's.
+    ///
+    /// A field of the site takes the place of ours of that name.
     package var guano: [(key: String, value: String)] {
         var fields = [("GUANO|Version", "1.0"), ("Timestamp", timestamp)]
         if let place {
@@ -19,7 +24,24 @@ extension Recording {
         if let clock { fields.append(("Waypost|Clock", clock)) }
         if let recordID { fields.append(("Waypost|Record ID", recordID)) }
         if let microphone { fields.append(("Waypost|Microphone", microphone)) }
+        if let deviceRate { fields.append(("Waypost|Device Rate", "\(deviceRate)")) }
+        if let site { fields.append(("Waypost|Site", site)) }
+        fields.append((Self.comment, note))
+        fields.removeAll { siteFields[$0.0] != nil }
+        fields += siteFields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         return fields.map { ($0, oneLine($1)) }
+    }
+
+    /// A sentence for programs and people that read a comment only.
+    private var note: String {
+        var text = "Recorded at \(timestamp) by Waypost \(device)"
+        if let site { text += " at \(site)" }
+        if let place { text += " (\(plain(place.latitude)) \(plain(place.longitude)))" }
+        if let microphone { text += " with \(microphone)" }
+        if let deviceRate {
+            text += ", device_rate \(deviceRate) Hz: nothing above \(deviceRate / 2) Hz"
+        }
+        return clock == "unsynced" ? text + ", by a clock that was not set" : text
     }
 
     /// Returns degrees with seven decimals and no plus sign.

@@ -1,6 +1,14 @@
 // One recorded audio file: when, where and how it was made, and its name.
 package import Host
 
+/// The names of exported audio files.
+package enum FileNames: String, CaseIterable, Sendable {
+    /// With milliseconds, offset and position, as QutEcoacoustics' EMU parses them.
+    case waypost
+    /// `SITE_YYYYMMDD_HHMMSS`, as Song Meter recorders and the programs that know no other do.
+    case songmeter
+}
+
 /// A recorded audio file: when, where and by which device it was made.
 package struct Recording: Sendable {
     /// A place on the Earth (WGS 84).
@@ -39,6 +47,11 @@ package struct Recording: Sendable {
     package var clock: String?
     package var recordID: String?
     package var microphone: String?
+    /// Samples per second of the microphone, if fewer than the file has.
+    package var deviceRate: Int?
+    /// The site's name, and its own fields of GUANO.
+    package var site: String?
+    package var siteFields: [String: String] = [:]
     package var firmware: String?
     /// The board's own name.
     package var model: String?
@@ -47,19 +60,28 @@ package struct Recording: Sendable {
         (self.device, self.start) = (device, start)
     }
 
-    /// Returns `<device>_<YYYYMMDDTHHMMSS.ffffff±hhmm>_<±lat±lon>.<type>`.
+    /// Returns `<device or site>_<YYYYMMDDTHHMMSS.ffffff±hhmm>_<±lat±lon>.<type>`, or as `names` say.
     ///
     /// Without a place its part is left out. The place is ISO 6709, annex H, in decimal degrees.
     /// `number`: of several files with one start; 1 is not written.
-    package func fileName(type: String, number: Int = 1) -> String {
+    package func fileName(type: String, number: Int = 1, names: FileNames = .waypost) -> String {
         let local = (start + .seconds(offsetMinutes * 60)).rfc3339
         let digits = String(local.unicodeScalars.filter { $0 != "-" && $0 != ":" && $0 != "Z" })
+        let ending = (number > 1 ? "_\(number)" : "") + ".\(type)"
+        var name = safe(site ?? device)
+        if names == .songmeter {
+            return "\(name)_\(digits.prefix(8))_\(digits.dropFirst(9).prefix(6))\(ending)"
+        }
         let zone = offset(separator: "")
         let position = place.map {
             "_\(degrees($0.latitude, 2, 5))\(degrees($0.longitude, 3, 5))"
         }
-        let ending = number > 1 ? "_\(number)" : ""
-        return "\(safe(device))_\(digits)000\(zone)\(position ?? "")\(ending).\(type)"
+        // EMU takes `-12-34` for a position if there is none.
+        let parts = name.split(separator: "-")
+        if place == nil, parts.dropFirst().dropLast().contains(where: { Double($0) ?? 100 < 100 }) {
+            name = parts.joined(separator: "_")
+        }
+        return "\(name)_\(digits)000\(zone)\(position ?? "")\(ending)"
     }
 
     /// Returns the start in local time with its offset, as ISO 8601 has it.

@@ -39,19 +39,29 @@ package enum TaggedFile {
     private static let riffHead = 12
 
     /// Makes a chunk `guan` for the end (GUANO 1.0, "Embedding in WAVE Files").
+    ///
+    /// Its note goes into a LIST chunk, too, as ICMT, which other recorders' programs read.
     private static func wave(
         _ beginning: [UInt8],
         _ fields: [(key: String, value: String)]
     ) -> (first: [UInt8], last: [UInt8])? {
         guard let size = waveSize(beginning) else { return nil }
-        var text = Array(fields.map { "\($0.key): \($0.value)\n" }.joined().utf8)
-        if text.count % 2 > 0 { text.append(UInt8(ascii: " ")) }
-        let chunk = Array("guan".utf8) + littleEndian(UInt32(text.count)) + text
+        let text = fields.map { "\($0.key): \($0.value)\n" }.joined()
+        var chunk = waveChunk("guan", Array(text.utf8), padding: UInt8(ascii: " "))
+        if let comment = fields.first(where: { $0.key == Recording.comment })?.value {
+            let entry = waveChunk("ICMT", Array(comment.utf8) + [0], padding: 0)
+            chunk += waveChunk("LIST", Array("INFO".utf8) + entry, padding: 0)
+        }
         // The size in the header is limited to 4 GiB.
         guard size % 2 == 0, let whole = UInt32(exactly: size + chunk.count) else { return nil }
         var first = beginning
         first.replaceSubrange(4..<8, with: littleEndian(whole))
         return (first, chunk)
+    }
+
+    private static func waveChunk(_ id: String, _ data: [UInt8], padding: UInt8) -> [UInt8] {
+        let data = data.count % 2 > 0 ? data + [padding] : data
+        return Array(id.utf8) + littleEndian(UInt32(data.count)) + data
     }
 
     /// Returns the number of bytes after the first eight, as the header says it.
@@ -109,10 +119,14 @@ package enum TaggedFile {
     }
 
     /// Returns a comment header: the vendor, then `key=value` texts (Vorbis I, section 5.2).
+    ///
+    /// The note is the comment, too.
     private static func vorbisComments(_ fields: [(key: String, value: String)]) -> [UInt8] {
         func text(_ value: String) -> [UInt8] {
             littleEndian(UInt32(clamping: value.utf8.count)) + value.utf8
         }
+        let comment = fields.filter { $0.key == Recording.comment }
+        let fields = fields + comment.map { ("COMMENT", $0.value) }
         return text("waypost") + littleEndian(UInt32(clamping: fields.count))
             + fields.flatMap { text("\($0.key)=\($0.value)") }
     }

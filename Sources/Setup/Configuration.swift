@@ -24,6 +24,7 @@ package struct Configuration: Configurable {
     package var location = LocationSettings()
     package var audio = AudioSettings()
     package var schedules = ScheduleSettings()
+    package var site = SiteSettings()
     package var storage = StorageSettings()
     package var streams = StreamNames()
     package var health = HealthSettings()
@@ -79,6 +80,7 @@ package struct Configuration: Configurable {
             .says("When to record sound; always if it is empty.")
         Key("audio.duty", optional: \.schedules.audioDuty, .duty, example: .example)
             .says("The first part of each period, inside the windows, on a grid from midnight UTC.")
+        SiteSettings.keys.map { $0.within("site", \.site) }
         StorageSettings.keys.map { $0.within("storage", \.storage) }
         StreamNames.keys.map { $0.within("streams", \.streams) }
         HealthSettings.keys.map { $0.within("health", \.health) }
@@ -104,6 +106,7 @@ package struct Configuration: Configurable {
         upload.violations.map { $0.within("upload") }
             + beacons.violations.map { $0.within("beacons") }
             + audio.violations.map { $0.within("audio") }
+            + site.violations.map { $0.within("site") }
             + storage.violations.map { $0.within("storage") }
             + streams.violations.map { $0.within("streams") } + sharedWireNames
             + mqtt.violations.map { $0.within("mqtt") } + wrongTopics

@@ -1,5 +1,7 @@
 // `waypost-receiver export`: the archive's audio for scientists' programs.
 import ArgumentParser
+import AudioTags
+import Configuration
 import Glibc
 import Host
 import Receiver
@@ -32,6 +34,19 @@ struct ExportOptions: ParsableArguments {
         )
     )
     var position: [DevicePosition] = []
+    @Option(help: "Names of audio files: songmeter is DEVICE_YYYYMMDD_HHMMSS.")
+    var names = FileNames.waypost
+    @Option(
+        help: ArgumentHelp(
+            "The site's offset from UTC, such as +10:30, for times in names and metadata of audio.",
+            valueName: "±hh:mm"
+        ),
+        transform: {
+            guard let offset = minutes(ofOffset: $0) else { throw ValidationError("as +10:30") }
+            return offset
+        }
+    )
+    var offset = 0
     @OptionGroup var place: DataLocation
 
     mutating func validate() throws {
@@ -44,6 +59,7 @@ struct ExportOptions: ParsableArguments {
         var scope = ExportScope()
         scope.devices = Set(device)
         (scope.since, scope.until) = (since?.time, until?.time)
+        (scope.names, scope.offsetMinutes) = (names, offset)
         for position in position { scope.positions[position.device] = position.place }
         return scope
     }
@@ -157,6 +173,8 @@ struct ExportTime: ExpressibleByArgument {
         }
     }
 }
+
+extension FileNames: ExpressibleByArgument {}
 
 /// A device and its place: `lake-7=46.46,6.84`.
 struct DevicePosition: ExpressibleByArgument {

@@ -1,5 +1,6 @@
 // `waypost export`: writes records on this device to files.
 import ArgumentParser
+import AudioTags
 import Daemon
 import Field
 import Host
@@ -12,8 +13,8 @@ struct ExportCommand: ParsableCommand {
         discussion: """
             Exports the records still on this device, uploaded or not, with the gateway running or not; \
             changes nothing. csv and ndjson are for every stream, gpx and geojson for location; wav, ogg, \
-            flac and recorded are for audio (one file per chunk, in the folder of --output, named by device, \
-            start and position, with GUANO metadata). A csv has a column for each reading, and a blank \
+            flac and recorded are for audio (one file per chunk, in the folder of --output, named by device or \
+            site, start and position, with GUANO metadata). A csv has a column for each reading, and a blank \
             between day and time.
 
             Exit status: 0 done, 1 some records cannot be read or converted, 2 failed.
@@ -52,6 +53,13 @@ struct ExportCommand: ParsableCommand {
     @Flag(help: "Times of this device's time zone, also a day of --since and --until.")
     var local = false
     @Option(
+        help: .value(
+            "NAMES",
+            "Of audio files: songmeter is SITE_YYYYMMDD_HHMMSS in the site's schedule_offset."
+        )
+    )
+    var names = FileNames.waypost
+    @Option(
         help: .value("PATH", "A file, or a folder for audio; standard output without it."),
         completion: .file()
     )
@@ -84,7 +92,7 @@ struct ExportCommand: ParsableCommand {
         request.since = since.flatMap { time($0) }
         request.until = until.flatMap { time($0) }
         if local { request.localOffset = { WallTime.localOffset(at: $0) } }
-        request.output = output
+        (request.output, request.names) = (output, names)
         request.database = database
         request.version = currentVersion
         let progress = ProgressLine()
@@ -133,3 +141,4 @@ struct ExportCommand: ParsableCommand {
 }
 
 extension ExportFormat: ExpressibleByArgument {}
+extension FileNames: ExpressibleByArgument {}

@@ -119,6 +119,36 @@ import Testing
         #expect(try Parsed(name).digits == "19700101T000000.000000")
     }
 
+    /// EMU found a position of -12, -34 in the first.
+    @Test(arguments: [("plot-12-34", "plot_12_34"), ("a-1.5-2", "a_1.5_2"), ("lake-7", "lake-7")])
+    func deviceWithoutAPosition_isReadAsNone(device: String, name: String) throws {
+        let start = try #require(WallTime(rfc3339: "2026-11-21T04:30:00.123Z"))
+        let file = Recording(device: device, start: start).fileName(type: "wav")
+        #expect(file == "\(name)_20261121T043000.123000+0000.wav")
+        #expect(try Parsed(file).place == nil)
+    }
+
+    /// As aru-metadata-parser 1.0.0, scikit-maad 1.5.2, wildrtrax and seewave read them.
+    @Test func namesOfSongMeter_areSiteDayAndTime() throws {
+        let start = try #require(WallTime(rfc3339: "2026-11-21T13:30:00.123Z"))
+        var recording = Recording(device: "lake-7", start: start)
+        recording.place = Recording.Place(latitude: 46.46, longitude: 6.84)
+        #expect(
+            recording.fileName(type: "wav", names: .songmeter) == "lake-7_20261121_133000.wav"
+        )
+        (recording.site, recording.offsetMinutes) = ("Lake meadow", 630)
+        #expect(
+            recording.fileName(type: "flac", number: 2, names: .songmeter)
+                == "Lake-meadow_20261122_000000_2.flac"
+        )
+        #expect(
+            recording.fileName(type: "ogg").hasPrefix("Lake-meadow_20261122T000000.123000+1030_")
+        )
+        var names = UsedNames(.songmeter)
+        #expect(names.name(of: recording, type: "wav") == "Lake-meadow_20261122_000000.wav")
+        #expect(names.name(of: recording, type: "wav") == "Lake-meadow_20261122_000000_2.wav")
+    }
+
     @Test func secondFileOfOneStart_hasAnotherName() throws {
         let recording = Recording(device: "d", start: WallTime(milliseconds: 0))
         var names = UsedNames()

@@ -106,6 +106,28 @@ import Testing
         #expect(Int(tagged[4]) + Int(tagged[5]) << 8 == tagged.count - 8)
     }
 
+    /// Programs that know no GUANO read a comment: `LIST` in WAV, `COMMENT` elsewhere.
+    @Test(arguments: formats) func note_isAComment_andSaysTheMicrophonesRate(format: String) throws
+    {
+        var recording = try recording()
+        (recording.deviceRate, recording.site) = (8000, "lake meadow")
+        recording.siteFields = ["NABat|Grid Cell": "1234", "Model": "mine"]
+        let fields = recording.guano
+        #expect(fields.filter { $0.key == "Model" }.map(\.value) == ["mine"])
+        #expect(fields.contains { $0 == ("NABat|Grid Cell", "1234") })
+        #expect(fields.contains { $0 == ("Waypost|Device Rate", "8000") })
+        #expect(fields.contains { $0 == ("Waypost|Site", "lake meadow") })
+        let path = "\(temporary.path)/noted.\(format)"
+        let file = try TaggedFile.tagged(made(format), type: format, fields)
+        try Data(file).write(to: URL(fileURLWithPath: path))
+        let entries = "format_tags=comment:stream_tags=comment"
+        let shown = try tool("ffprobe", ["-v", "error", "-show_entries", entries, path])
+        let comment =
+            "Recorded at 2026-11-21T05:30:00.123+01:00 by Waypost lake-7 at lake meadow "
+            + "(46.4600000 -6.8400000) with hw:1,0, device_rate 8000 Hz: nothing above 4000 Hz"
+        #expect(String(decoding: shown, as: UTF8.self).contains("comment=\(comment)\n"))
+    }
+
     /// Files of devices: cut, of another type, of unknown length, or with lengths that lie.
     @Test func whatIsNotAWholeFile_isReturnedUnchanged() throws {
         let fields = try recording().guano

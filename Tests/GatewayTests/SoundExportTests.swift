@@ -1,5 +1,7 @@
 // Audio files of an export: their names and metadata, and the samples as they were recorded.
+import AudioTags
 import Foundation
+import Host
 import Queue
 import QueueSupport
 import Schedule
@@ -95,6 +97,44 @@ import Setup
             let first = try #require(wave.data.first)
             #expect(wave.data.prefix(16_000) == Data(repeating: first, count: 16_000))
         }
+    }
+
+    /// Batch tools go by the time of the file, other programs by names of Song Meter.
+    @Test func namesOfSongMeter_areInTheSitesOffset_andFilesAreAsOldAsTheirSound() throws {
+        let bench = try ExportBench()
+        bench.configuration.deviceID = "lake-7"
+        bench.configuration.schedules.offset = 630
+        bench.configuration.site.name = "Lake meadow"
+        bench.configuration.site.fields = ["NABat|Grid Cell": "1234"]
+        try bench.record(chunks: 1)
+        let starts = try objects(try bench.export("audio", .ndjson).text).map {
+            try #require(WallTime(rfc3339: $0["timestamp_start"] as? String ?? ""))
+        }
+        let start = try #require(starts.first)
+        let folder = bench.folder + "/sound"
+        _ = try bench.export("audio", .wav) { ($0.output, $0.names) = (folder, .songmeter) }
+        let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+        let local = (start + .seconds(630 * 60)).rfc3339.filter { $0 != "-" && $0 != ":" }
+        #expect(name == "Lake-meadow_\(local.prefix(8))_\(local.dropFirst(9).prefix(6)).wav")
+        let attributes = try FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
+        let modified = try #require(attributes[.modificationDate] as? Date)
+        #expect(abs(modified.timeIntervalSince1970 * 1000 - Double(start.milliseconds)) < 2)
+        let file = try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(name)"))
+        let text = String(decoding: file, as: UTF8.self)
+        #expect(text.contains("\nNABat|Grid Cell: 1234\n"))
+        #expect(text.contains("\nWaypost|Site: Lake meadow\n"))
+    }
+
+    @Test(arguments: [("sound", true), ("sound.ndjson", false), ("sound.json", false)])
+    func output_thatIsNotThereYet_isAFolder(name: String, isFolder: Bool) throws {
+        let bench = try ExportBench()
+        try bench.record(chunks: 1)
+        var request = ExportRequest(stream: "audio", format: nil)
+        request.output = "\(bench.folder)/\(name)"
+        _ = try Export(request, bench.configuration).run()
+        var isThere: ObjCBool = false
+        #expect(FileManager.default.fileExists(atPath: request.output ?? "", isDirectory: &isThere))
+        #expect(isThere.boolValue == isFolder)
     }
 
     @Test func soundFileWithoutAFix_hasTheConfiguredPlace() throws {

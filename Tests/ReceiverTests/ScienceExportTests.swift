@@ -42,6 +42,27 @@ import Testing
         return Array(text.split(separator: "\n").dropFirst())
     }
 
+    /// As Song Meter recorders name them, in the site's time, and as old as the recording.
+    @Test func audio_hasNamesOfSongMeter_andTheTimeOfItsStart() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, [50_400], clock: "synced")
+        let options = ["--names", "songmeter", "--offset", "+10:30", "--out", out]
+        let outcome = try receiver.command(["export", "audio"] + options)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let name = "d1_20261003_003000.wav"
+        #expect(try FileManager.default.contentsOfDirectory(atPath: out) == [name])
+        let path = "\(out)/\(name)"
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        let modified = try #require(attributes[.modificationDate] as? Date)
+        let start = try #require(ISO8601DateFormatter().date(from: "2026-10-02T14:00:00Z"))
+        #expect(modified == start)
+        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
+        #expect(text.contains("\nTimestamp: 2026-10-03T00:30:00.000+10:30\n"))
+        #expect(
+            try receiver.command(["export", "audio", "--offset", "1", "--out", out]).status == 64
+        )
+    }
+
     @Test func recordsThatAreUnreadableOrAhead_areCounted() throws {
         let receiver = try ReceiverProcess()
         try send(receiver, [3600, 7200, 10_800], clock: "synced")

@@ -12,8 +12,7 @@ struct ChunkFile {
     let stored: Stored<Chunk>
     let source: RecordSource
     let reader: Reader
-    /// GUANO's fields.
-    let fields: [(key: String, value: String)]
+    let recording: Recording
 
     private var chunk: Chunk { stored.record }
 
@@ -30,8 +29,9 @@ struct ChunkFile {
     ///
     /// Throws an `OpusError` or a `FlacError` if the audio cannot be converted.
     func write(_ type: String, to path: String) throws {
-        let whole = try ExportFile(path, isNamedByUs: true, holdsAudio: true)
-        let file = TaggedExportFile(whole, type, fields)
+        let start = recording.start
+        let whole = try ExportFile(path, isNamedByUs: true, holdsAudio: true, modified: start)
+        let file = TaggedExportFile(whole, type, recording.guano)
         switch (type, chunk.codec) {
         case ("wav", .opus): try writeWave(to: file)
         case ("flac", .opus), ("flac", .wav): try writeFlac(to: file)

@@ -1,4 +1,5 @@
 // Exports local data: reads the database, with or without a running gateway, and changes nothing.
+package import AudioTags
 import Glibc
 package import Host
 import Queue
@@ -19,7 +20,10 @@ package struct ExportRequest: Sendable {
     package var output: String?
     /// The path of a quarantined database; nil: the live one.
     package var database: String?
-    /// Returns the seconds east of UTC at a time, for local times; nil: UTC.
+    /// The names of audio files.
+    package var names = FileNames.waypost
+    /// Returns the seconds east of UTC at a time, for local times; nil: UTC, or the site's offset
+    /// in names of Song Meter.
     package var localOffset: (@Sendable (WallTime) -> Int)?
     /// Waypost's version, for the metadata of audio files; empty: not known.
     package var version = ""
@@ -111,8 +115,10 @@ package final class Export {
     private static func format(of stream: Stream, to output: String?) -> ExportFormat {
         guard stream == .audio, let output else { return .ndjson }
         var status = stat()
-        let isFolder = stat(output, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-        return isFolder || output.hasSuffix("/") ? .recorded : .ndjson
+        let exists = stat(output, &status) == 0
+        let isNamedFile = ["json", "jsonl"].contains { output.hasSuffix($0) }
+        let isFolder = exists ? status.st_mode & S_IFMT == S_IFDIR : !isNamedFile
+        return isFolder && output != "-" ? .recorded : .ndjson
     }
 
     private static func check(_ format: ExportFormat, _ stream: Stream) throws {

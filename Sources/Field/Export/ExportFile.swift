@@ -11,14 +11,21 @@ final class ExportFile {
     /// The path of the incomplete file; nil if written in place.
     private let part: String?
     private let descriptor: Descriptor
+    private let modified: WallTime?
     private var block: [UInt8] = []
     private var isWhole = false
 
     /// `isNamedByUs`: a person chose only the folder, so that a link of the name is replaced.
     ///
     /// `holdsAudio`: only the owner and the group may read it, because people's voices may be in
-    /// it.
-    init(_ path: String?, isNamedByUs: Bool = false, holdsAudio: Bool = false) throws {
+    /// it. `modified`: its modification time; nil for now.
+    init(
+        _ path: String?,
+        isNamedByUs: Bool = false,
+        holdsAudio: Bool = false,
+        modified: WallTime? = nil
+    ) throws {
+        self.modified = modified
         guard let path, path != "-" else {
             (self.path, part) = ("standard output", nil)
             descriptor = Descriptor(owning: dup(STDOUT_FILENO))
@@ -64,6 +71,7 @@ final class ExportFile {
 
     func close() throws {
         try flush()
+        modified?.setModification(of: descriptor.number)
         guard let part else { return }
         guard rename(part, path) == 0 else {
             throw Failure("\(SystemError.last("rename", on: path))")

@@ -25,7 +25,10 @@ struct SoundFiles {
     /// Where the device stands by its configuration, for audio without a fix near it.
     private let site: Recording.Place?
     private var positions = PositionLog()
-    private var names = UsedNames()
+    private let settings: SiteSettings
+    /// Seconds east of UTC of times without `ExportRequest.localOffset`.
+    private let offset: Int
+    private var names: UsedNames
 
     /// Creates the folder and reads the device's positions.
     init(
@@ -47,6 +50,9 @@ struct SoundFiles {
         let configured = configuration.deviceID
         let kept = try? DeviceID.kept(in: configuration.stateDirectory)
         device = configured == "auto" ? kept ?? "waypost" : configured
+        settings = configuration.site
+        offset = request.names == .songmeter ? configuration.schedules.offset * 60 : 0
+        names = UsedNames(request.names)
         site = configuration.schedules.fixed.map {
             Recording.Place(latitude: $0.latitude, longitude: $0.longitude)
         }
@@ -84,7 +90,7 @@ struct SoundFiles {
             stored: stored,
             source: source,
             reader: reader,
-            fields: recording.guano
+            recording: recording
         )
         let type = file.type(as: format)
         try file.write(type, to: "\(folder)/\(names.name(of: recording, type: type))")
@@ -100,7 +106,7 @@ struct SoundFiles {
     {
         let chunk = stored.record
         var recording = Recording(device: device, start: moment.wall)
-        recording.offsetMinutes = (request.localOffset?(moment.wall) ?? 0) / 60
+        recording.offsetMinutes = (request.localOffset?(moment.wall) ?? offset) / 60
         recording.place = positions.place(at: moment.wall) ?? site
         recording.rate = chunk.rate
         recording.duration = Double(chunk.frames) / Double(max(1, chunk.rate))
@@ -108,7 +114,9 @@ struct SoundFiles {
         recording.clock = moment.quality.rawValue
         let range = stored.sequence...stored.sequence
         recording.recordID = try reader.ids(.audio, range).id(stored.sequence)
-        recording.microphone = CaptureDevice(stored: chunk.device).name
+        let microphone = CaptureDevice(stored: chunk.device)
+        (recording.microphone, recording.deviceRate) = (microphone.name, microphone.rate)
+        (recording.site, recording.siteFields) = (settings.name, settings.fields)
         recording.firmware = request.version.isEmpty ? nil : "waypost \(request.version)"
         recording.model = model
         return recording

@@ -50,3 +50,12 @@ extension Descriptor {
         guard fsync(number) == 0 else { throw SystemError.last("fsync", on: path) }
     }
 }
+
+extension WallTime {
+    /// Makes it the modification time of an open file, where the file system has room for it.
+    package func setModification(of file: Int32) {
+        let seconds = Int(milliseconds / 1000)
+        let time = timespec(tv_sec: seconds, tv_nsec: Int(milliseconds % 1000) * 1_000_000)
+        _ = futimens(file, [time, time])
+    }
+}

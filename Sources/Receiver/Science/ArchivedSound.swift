@@ -17,6 +17,7 @@ struct ArchivedSound {
     /// False if nothing says that its times are right.
     var isDated: Bool
     var microphone: String?
+    var deviceRate: Int?
 
     /// Nil if the record has no audio file of a known format.
     init?(_ record: RecordLine, in file: ArchiveFile) {
@@ -30,6 +31,7 @@ struct ArchivedSound {
         clock = record.text("clock")
         isDated = record.isDated
         microphone = record.text("capture_device")
+        deviceRate = record.number("device_rate").flatMap { Int(exactly: $0) }
     }
 
     /// The sample rate in Hz; nil if it is not reported, or absurd.
@@ -47,6 +49,7 @@ struct ArchivedSound {
         (recording.duration, recording.overlap) = (duration, overlap)
         (recording.clock, recording.recordID) = (clock, id)
         (recording.microphone, recording.firmware) = (microphone, firmware)
+        recording.deviceRate = deviceRate
         return recording
     }
 }

@@ -68,7 +68,7 @@ package final class CamtrapPackage {
         names = try Names(directory: directory).current()
         folder = try ExportFolder(output, data: directory)
         if !request.tablesOnly { try folder.makeFolder(Self.mediaFolder) }
-        copy = SoundCopy(directory, folder, prefix: "\(Self.mediaFolder)/")
+        copy = SoundCopy(directory, folder, prefix: "\(Self.mediaFolder)/", scope.names)
         media = try ScienceTable("media", CamtrapColumns.media, in: folder)
         observations = try ScienceTable("observations", CamtrapColumns.observations, in: folder)
         failures = try ScienceTable("failures", CamtrapColumns.failures, in: folder)

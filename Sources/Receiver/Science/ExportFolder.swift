@@ -35,10 +35,12 @@ final class ExportFolder {
     }
 
     /// Writes a whole file; throws a Trouble if one of that name exists.
-    func write(_ bytes: [UInt8], to name: String) throws {
+    ///
+    /// `modified`: its modification time; nil for now.
+    func write(_ bytes: [UInt8], to name: String, modified: WallTime? = nil) throws {
         let file = try ExportedFile(name, in: self)
         try file.append(bytes)
-        try file.finish()
+        try file.finish(modified: modified)
     }
 
     /// Syncs the file system, so that a disk can be taken away once the command has ended.
@@ -97,9 +99,10 @@ final class ExportedFile {
         waiting.removeAll(keepingCapacity: true)
     }
 
-    /// Gives the file its name.
-    func finish() throws {
+    /// Gives the file its name, and a modification time if it has another one than now.
+    func finish(modified: WallTime? = nil) throws {
         try flush()
+        modified?.setModification(of: number)
         try folder.name(name)
         isFinished = true
     }

@@ -1,4 +1,5 @@
 // The scope of an export of the archive, and its counts.
+package import AudioTags
 package import Host
 
 /// The devices and the range of time of an export.
@@ -10,6 +11,9 @@ package struct ExportScope: Sendable {
     package var until: WallTime?
     /// Positions that count instead of a device's own.
     package var positions: [String: SitePlace] = [:]
+    package var names = FileNames.waypost
+    /// Minutes east of UTC of the times in names and metadata of audio files.
+    package var offsetMinutes = 0
 
     package init() {}
 

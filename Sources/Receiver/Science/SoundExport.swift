@@ -27,7 +27,9 @@ package struct SoundExport {
     }
 
     package func run() throws -> ScienceOutcome {
-        var (outcome, copy) = (ScienceOutcome(), SoundCopy(directory, folder, prefix: ""))
+        var (outcome, copy) = (
+            ScienceOutcome(), SoundCopy(directory, folder, prefix: "", scope.names)
+        )
         let skipped = SkippedRecords()
         for records in try DeviceRecords.all(in: directory, scope, skipped) {
             for date in records.dates where scope.mayInclude(date: date) {
@@ -53,12 +55,13 @@ struct DevicePlaces {
     private let device: String
     private let firmware: String?
     private let given: SitePlace?
+    private let offsetMinutes: Int
     private var log: PositionLog
 
     init(_ records: DeviceRecords, _ date: String, _ scope: ExportScope) throws {
         device = records.device
         firmware = try records.firmware(on: date)
-        given = scope.positions[device]
+        (given, offsetMinutes) = (scope.positions[device], scope.offsetMinutes)
         log = given == nil ? try records.positions(around: date) : PositionLog()
     }
 
@@ -67,7 +70,9 @@ struct DevicePlaces {
         let place = given.map {
             Recording.Place(latitude: $0.latitude, longitude: $0.longitude)
         }
-        return sound.recording(of: device, at: place ?? log.place(at: start), firmware)
+        var recording = sound.recording(of: device, at: place ?? log.place(at: start), firmware)
+        recording.offsetMinutes = offsetMinutes
+        return recording
     }
 }
 
@@ -77,14 +82,16 @@ struct SoundCopy {
     private let folder: ExportFolder
     /// The folder of the files in the output folder, with a slash at its end; or empty.
     private let prefix: String
-    private var names = UsedNames()
+    private let style: FileNames
+    private var names: UsedNames
 
-    init(_ directory: String, _ folder: ExportFolder, prefix: String) {
+    init(_ directory: String, _ folder: ExportFolder, prefix: String, _ style: FileNames) {
         (self.directory, self.folder, self.prefix) = (directory, folder, prefix)
+        (self.style, names) = (style, UsedNames(style))
     }
 
     /// Forgets the names of another device's or day's files, which differ from the next ones.
-    mutating func beginDay() { names = UsedNames() }
+    mutating func beginDay() { names = UsedNames(style) }
 
     /// Returns a new file's name.
     mutating func name(of sound: ArchivedSound, _ recording: Recording) -> String {
@@ -117,7 +124,7 @@ struct SoundCopy {
             return false
         }
         let file = TaggedFile.tagged(bytes, type: sound.type, recording.guano)
-        try folder.write(file, to: name)
+        try folder.write(file, to: name, modified: recording.start)
         outcome.files += 1
         outcome.bytes += Int64(file.count)
         return true

@@ -91,6 +91,8 @@ import Setup
         ("audio.silence", "\"ok\"", "\"ok\""),
         ("audio.schedule", "[\"sunrise-60m .. noon\"]", "[\"sunrise-1h..noon\"]"),
         ("audio.duty", "\"60s/10m\"", "\"1m/10m\""),
+        ("site.name", "\"lake meadow\"", "\"lake meadow\""),
+        ("site.fields", "{ \"NABat|Grid Cell\" = \"1234\" }", "{}"),
         ("storage.commit_interval", "\"10ms\"", "\"10ms\""),
         ("storage.retention", "\"0s\"", "\"0s\""),
         ("storage.max_size", "\"1000000\"", "\"1MB\""),
@@ -238,6 +240,9 @@ import Setup
         ("location.min_distance", "\"5m\"", "found the text \"5m\""),
         ("location.fixed", "\"91,0\"", "\"91,0\" is not a valid position"),
         ("audio.enabled", "[]", "found an array of texts"),
+        ("site.name", "\"\"", "\"\" is not a valid site name"),
+        ("site.name", "\"a\\nb\"", "\"a?b\" is not a valid site name"),
+        ("site.fields", "\"a\"", "found a text"),
         ("audio.device", "\"\"", "\"\" holds an empty name"),
         ("audio.device", "\"default,,hw:0\"", "\"default,,hw:0\" holds an empty name"),
         ("audio.device", "\"a b\"", "\"a b\" is not an allowed device name"),
@@ -360,6 +365,23 @@ import Setup
                 "hw:0,0", "plughw:CARD=Mic,DEV=1", "plug:'hw:1,0'", "default", "hw:CARD=b",
             ]
         )
+    }
+
+    @Test func siteFields_areReadByName_andRefusedOneByOne() throws {
+        let loaded = try load("[site.fields]\n\"NABat|Grid Cell\" = \"12\"\nNote = \"x\"")
+        #expect(loaded.values.site.fields == ["NABat|Grid Cell": "12", "Note": "x"])
+        for (line, problem) in [
+            ("Timestamp = \"x\"", "is reserved, or not one that GUANO allows"),
+            ("\"Waypost|Clock\" = \"x\"", "is reserved, or not one that GUANO allows"),
+            ("\"a: b\" = \"x\"", "is reserved, or not one that GUANO allows"),
+            ("Note = \"a\\nb\"", "is not such a line"), ("Note = 5", "found an integer"),
+        ] {
+            #expect {
+                try load("[site.fields]\n\(line)")
+            } throws: {
+                "\($0)".contains("w.toml:2: site.fields.") && "\($0)".contains(problem)
+            }
+        }
     }
 
     @Test func bindkeys_areReadByAddress() throws {

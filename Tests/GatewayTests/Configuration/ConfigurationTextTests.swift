@@ -62,6 +62,8 @@ import Setup
         ("audio.silence", "\"report\""),
         ("audio.schedule", "[]"),
         ("audio.duty", nil),
+        ("site.name", nil),
+        ("site.fields", "{}"),
         ("storage.commit_interval", "\"1s\""),
         ("storage.retention", "\"3d\""),
         ("storage.max_size", "\"2GB\""),
@@ -201,6 +203,8 @@ import Setup
         silence = "ok"
         schedule = ["dusk..dawn"]
         duty = "1m/10m"
+        [site]
+        name = "lake"
         [storage]
         commit_interval = "250ms"
         retention = "36h"
@@ -250,7 +254,7 @@ import Setup
     @Test func show_readsBackAsTheSameValues() throws {
         let loaded = try load(Self.other)
         // Keys have no line for a map, and there is no proxy without beacons.
-        let others = ["beacons.bindkeys", "proxy.esphome"]
+        let others = ["beacons.bindkeys", "site.fields", "proxy.esphome"]
         #expect(loaded.origins.count == Self.listed.count - others.count)
         for key in Configuration.table.keys where !others.contains(key.path) {
             let isDefault = key.written(loaded.values) == key.defaultText
