@@ -17,7 +17,7 @@ struct ScheduleCommand: ParsableCommand {
             + examples("waypost schedule", "waypost schedule --days 30 --json | jq .sources.audio")
     )
 
-    @Option(help: .value("N", "Number of days, from today in UTC: 1 to 366.")) var days = 3
+    @Option(help: .value("N", "Number of days, from today: 1 to 366.")) var days = 3
     @Flag(help: "One JSON object.") var json = false
     @OptionGroup var options: ConfigurationOptions
 
@@ -37,7 +37,9 @@ struct ScheduleCommand: ParsableCommand {
             let listing = ScheduleListing(sources, place, days: days, now: now)
             Output.write(encodedJSON(listing) + [10])
         } else {
-            Output.write(ScheduleScreen(sources, place, days: days, now: now).text)
+            let offset = schedules.offset
+            let screen = ScheduleScreen(sources, place, days: days, now: now, offset: offset)
+            Output.write(screen.text)
         }
     }
 

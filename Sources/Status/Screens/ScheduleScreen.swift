@@ -1,8 +1,9 @@
 // The recordings that the schedules plan for the next days, as text and a chart of 80 columns.
+import Configuration
 package import Host
 package import Schedule
 
-/// Renders the schedules of all sources; times are in UTC.
+/// Renders the schedules of all sources; days and times have the site's offset from UTC.
 package struct ScheduleScreen {
     private static let width = 79
     /// Half hours of a day: one column each.
@@ -11,21 +12,28 @@ package struct ScheduleScreen {
     private let sources: [(name: SourceName, schedule: Schedule)]
     private let place: SitePosition?
     private let days: Range<Int64>
+    /// Minutes east of UTC.
+    private let offset: Int
 
-    /// `sources` are those that are enabled; the first day is that of `now`.
+    /// `sources` are those that are enabled; the first day is that of `now`; `offset`: minutes
+    /// east of UTC.
     package init(
         _ sources: [(name: SourceName, schedule: Schedule)],
         _ place: SitePosition?,
         days: Int,
-        now: WallTime
+        now: WallTime,
+        offset: Int = 0
     ) {
-        (self.sources, self.place) = (sources, place)
-        self.days = now.utcDay..<now.utcDay + Int64(days)
+        (self.sources, self.place, self.offset) = (sources, place, offset)
+        let today = (now + .seconds(60 * offset)).utcDay
+        self.days = today..<today + Int64(days)
     }
 
     package var text: String {
         let position = place.map { "position \($0.text)" } ?? "no position known"
-        let head = "\(position); times in UTC\n# recording, + for a part of the half hour, . off"
+        let zone = offset == 0 ? "UTC" : "UTC\(offsetText(offset)) (schedule_offset)"
+        let head =
+            "\(position); times in \(zone)\n# recording, + for a part of the half hour, . off"
         let blocks = sources.map { chart($0.name, $0.schedule) } + [sun]
         return ([[head]] + blocks.filter { !$0.isEmpty })
             .map { $0.joined(separator: "\n") + "\n" }.joined(separator: "\n")
@@ -48,7 +56,7 @@ package struct ScheduleScreen {
     private let indent = "".column(10)
 
     private func day(_ schedule: Schedule, _ day: Int64) -> [String] {
-        let start = WallTime(milliseconds: day * 86_400_000)
+        let start = start(of: day)
         let half: Int64 = 1_800_000
         var line = ""
         for column in 0..<Self.columns {
@@ -79,9 +87,13 @@ package struct ScheduleScreen {
         return [trimmed("sun".column(12) + names)]
             + days.map { number in
                 let day = SolarDay(number, at: place)
-                let times = SunEvent.allCases.map { time(day[$0]).column(9) }.joined()
-                return date(WallTime(milliseconds: number * 86_400_000)).column(12) + trimmed(times)
+                let times = SunEvent.allCases.map { time(day[$0], on: number).column(9) }.joined()
+                return date(start(of: number)).column(12) + trimmed(times)
             }
+    }
+
+    private func start(of day: Int64) -> WallTime {
+        WallTime(milliseconds: day * 86_400_000) + .seconds(-60 * offset)
     }
 
     private func indented(_ text: String, _ first: String) -> [String] {
@@ -89,7 +101,17 @@ package struct ScheduleScreen {
             .map { ($0.offset == 0 ? first : "".column(first.count)) + $0.element }
     }
 
-    private func date(_ time: WallTime) -> String { String(time.rfc3339.prefix(10)) }
+    private func local(_ time: WallTime) -> WallTime { time + .seconds(60 * offset) }
 
-    private func time(_ time: WallTime) -> String { String(time.rfc3339.dropFirst(11).prefix(5)) }
+    private func date(_ time: WallTime) -> String { String(local(time).rfc3339.prefix(10)) }
+
+    private func time(_ time: WallTime) -> String {
+        String(local(time).rfc3339.dropFirst(11).prefix(5))
+    }
+
+    /// Returns a time with `-1` or `+1` if it is on the day before or after `day`.
+    private func time(_ time: WallTime, on day: Int64) -> String {
+        let days = local(time).utcDay - day
+        return self.time(time) + (days == 0 ? "" : days > 0 ? "+\(days)" : "\(days)")
+    }
 }
