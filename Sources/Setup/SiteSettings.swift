@@ -1,4 +1,4 @@
-// What a person says about the site, for names and metadata of audio files.
+// The settings of the site, for names and metadata of exported audio files.
 package import Configuration
 import Host
 
