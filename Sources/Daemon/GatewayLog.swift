@@ -101,7 +101,7 @@ extension Gateway {
         }
     }
 
-    /// What events say: a disk that others fill is full, too.
+    /// The level in events, where a disk that others fill is full, too.
     private static func level(_ report: StorageReport) -> String {
         report.isFull ? StorageLevel.full.rawValue : report.level.rawValue
     }

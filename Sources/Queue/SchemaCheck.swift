@@ -27,7 +27,7 @@ enum SchemaCheck {
         throw SQLiteError(code: 11, message: "\(difference): \(first)", statement: "")
     }
 
-    /// Throws `DatabaseOfOthers` for tables of which none has the name of one of ours.
+    /// Throws `DatabaseOfOthers` if there are tables, and none has the name of one of ours.
     static func refuseOthers(_ connection: borrowing Connection) throws {
         let names = try texts("SELECT name FROM sqlite_schema WHERE type='table'", connection)
             .filter { !$0.hasPrefix("sqlite_") }

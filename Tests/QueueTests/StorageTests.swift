@@ -269,7 +269,7 @@ import Testing
         #expect(try figures(queue, .beacons).pending == 490)
         #expect(try figures(queue, .beacons).quarantined == 10)
 
-        // What is not accepted is never deleted; the program's own records still come in.
+        // Later records are refused, but for the program's own.
         #expect((try put() as? Failure)?.code == .storageFull)
         #expect(queue.fullRefusal?.code == .storageFull)
         #expect(!queue.accept(testSighting(500)))
