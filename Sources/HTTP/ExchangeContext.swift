@@ -59,7 +59,8 @@ final class ExchangeContext {
         answered += bytes.count
         answer.append(contentsOf: bytes.prefix(max(0, Self.kept - answer.count)))
         let isGood = (200...299).contains(status)
-        if isGood { scanner.append(bytes) }
+        // 429 says whether it is for the device or for one stream.
+        if isGood || status == 429 { scanner.append(bytes) }
         let limit = isGood && !scanner.isBroken ? Self.limits.good : Self.limits.other
         isCut = answered > limit
         return !isCut
