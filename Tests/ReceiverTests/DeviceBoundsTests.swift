@@ -239,7 +239,8 @@ import Testing
         try waitForIndex(receiver, records: 1)
         #expect(receiver.terminate() == 0)
         let numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT 20000)"
-        try receiver.sql("\(numbers) INSERT INTO streams SELECT 'd1', 'stream-'||x, 1, 1, 1 FROM n")
+        let streams = "INSERT INTO streams(device, stream, records, batches, last_seen)"
+        try receiver.sql("\(numbers) \(streams) SELECT 'd1', 'stream-'||x, 1, 1, 1 FROM n")
         for statement in [
             "INSERT INTO latest SELECT device, 'stream-'||x, time, id, file, line FROM latest, n",
             "INSERT INTO states SELECT device, kind, 'source-'||x, time, id, file, detail FROM states, n",

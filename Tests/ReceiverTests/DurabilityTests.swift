@@ -100,6 +100,30 @@ import Testing
         #expect(try receiver.ids("places").sorted() == all)
     }
 
+    /// The batch after a failed commit may be refused, and then writes nothing itself.
+    @Test func commitThatFailed_isReplaced_beforeItsFilesAreCut() throws {
+        let temporary = TemporaryFolder("data")
+        let disk = try FailingDisk(in: temporary)
+        let receiver = try ReceiverProcess(
+            environment: disk.environment,
+            in: temporary.path + "/data"
+        )
+        #expect(try postFourDays(receiver, "a")?.status == 200)
+        try disk.failSyncs(EIO)
+        #expect(try postFourDays(receiver, "b")?.status == 500)
+        try disk.failSyncs(0)
+        let event = #","kind":"source_lost","source":"ID","detail":{}"#
+        let ids = (0...200).map { "e\($0)" }
+        let body = RawRequest.batch(ids, padding: event, numbersSources: true)
+        let client = try RawClient(receiver)
+        client.send(Array(RawRequest.head(length: body.count).utf8) + body)
+        #expect(client.answer()?.status == 422)
+        receiver.kill()
+        try receiver.start()
+        #expect(try postFourDays(receiver, "b")?.body.contains(#""duplicates":0"#) == true)
+        #expect(try receiver.ids("places").count == 8)
+    }
+
     /// A failed fsync may leave pages that can be read but are lost with the power.
     @Test func journalThatIsFoundAtAStart_isWrittenOnceMore() throws {
         let temporary = TemporaryFolder("data")

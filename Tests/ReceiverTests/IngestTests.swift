@@ -166,6 +166,21 @@ import Testing
         #expect(try receiver.ids("places") == ["a", "b", "c"])
     }
 
+    /// Keys are kept for as long as a gateway may repeat a batch, ids for ever.
+    @Test func batchThatComesAgain_isStoredOnce_howeverOldItsKeyIs() async throws {
+        let receiver = try ReceiverProcess()
+        let batches = (0..<10).map { Self.batch(["a\($0)"], key: "k\($0)") }
+        for batch in batches { _ = try await post(receiver, batch) }
+        for (place, new) in [(6, 1), (7, 1), (8, 1), (9, 1), (9, 1), (0, 0)] {
+            let answer = try await post(receiver, batches[place])
+            #expect(answer.status == 200)
+            #expect(answer.reply["accepted"] as? Int == new, "\(place)")
+            #expect(answer.reply["duplicates"] as? Int == 1 - new, "\(place)")
+        }
+        #expect(try receiver.ids("places") == (0..<10).map { "a\($0)" })
+        #expect(try receiver.sql("SELECT max(length(recent)) < 60 FROM streams") == "[(1,)]\n")
+    }
+
     @Test func keyOfAnotherDevice_isAnotherKey() async throws {
         let receiver = try ReceiverProcess()
         _ = try await post(receiver, Self.batch(["a"], device: "d1", key: "k"))

@@ -35,29 +35,6 @@ import Testing
         #expect(try receiver.records("places").first?["device"] as? String == "d")
     }
 
-    /// A crash of the move is repeated by the next start, so half of it may be done.
-    @Test func audioOfAnEarlierVersion_isMovedOutOfThePartitions() throws {
-        let receiver = try ReceiverProcess()
-        #expect(try receiver.send(ids: ["a", "b"], padding: Self.audio) == 200)
-        receiver.kill()
-        let (old, new) = (
-            receiver.folder + "/stream=places/date=\(Self.day)/device=d1",
-            receiver.folder + "/audio/places/\(Self.day)/d1"
-        )
-        let names = try files(new)
-        #expect(names.count == 2)
-        try FileManager.default.moveItem(atPath: "\(new)/\(names[0])", toPath: "\(old)/\(names[0])")
-        // A file of a person stays where it is.
-        try Data("x".utf8).write(to: URL(fileURLWithPath: "\(old)/notes.txt"))
-        try receiver.start()
-        #expect(try files(new) == names)
-        #expect(try files(old) == ["notes.txt", "records.ndjson"])
-        #expect(try receiver.ids("places").sorted() == ["a", "b"])
-        let browser = try PageClient(receiver, viewer: "anna")
-        let page = "/device/d1/\(Self.day)/places/\(names[0])"
-        #expect(try browser.download(page).0 == Data("OggS".utf8))
-    }
-
     @Test func summary_namesTheNewestAudioWhereItIs() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(padding: Self.audio) == 200)

@@ -39,13 +39,21 @@ final class ManyClients: Sendable {
     private func run(_ number: Int) {
         var round = 0
         while !isOver.value {
-            let ids = (0..<5).map { "c\(number)-\(round)-\($0)" }
+            let ids = (0..<5).map { Self.id(number, round, $0) }
             let body = RawRequest.batch(ids, device: "d\(number)")
             let key = "\(number)-\(round)"
             while send(key, body, from: "127.0.1.\(1 + number / 8)") != 200 { usleep(20_000) }
             answered.update { $0.formUnion(ids) }
             round += 1
         }
+    }
+
+    /// Returns a gateway's id for even clients, which the archive stores as ranges, and another
+    /// form for odd ones.
+    private static func id(_ client: Int, _ round: Int, _ place: Int) -> String {
+        client.isMultiple(of: 2)
+            ? String(format: "%08x-5ca1-8ab1-8e01-%012x", client, round * 5 + place)
+            : "c\(client)-\(round)-\(place)"
     }
 
     private func send(_ key: String, _ body: [UInt8], from address: String) -> Int {

@@ -48,7 +48,7 @@ import Testing
         #expect(html.contains("waypost resend --since 20"))
         #expect(html.contains("2 healthy"))
         // A backlog would have arrived by now.
-        try receiver.sql("UPDATE sequences SET changed=changed-7200000")
+        try receiver.sql("UPDATE streams SET changed=changed-7200000")
         #expect(try browser.get("/").body.contains("1 degraded"))
         #expect(try send(receiver, 21...25) == 200)
         #expect(try browser.get("/").body.contains("5 of places (26 to 30)"))

@@ -67,27 +67,26 @@ package final class Archive: @unchecked Sendable {
         try writeAgain(database + "-wal")
         do {
             index = try Connection(path: database, access: .readWrite)
+            try KnownRecords.check(index, of: directory)
             try index.execute(Self.schema)
-            try KnownRecords.check(index)
         } catch let error as SQLiteError where error.isFull {
             throw Trouble("\(directory) is on a full disk: make room and start again")
         }
-        total = Mutex(try Self.readTotals(index))
+        total = Mutex(try ArchiveFiles.totals(index))
         try Recovery.run(index, directory, tell: tell)
         reserve.make()
     }
 
+    /// A batch changes a few small rows in several tables: smaller pages make the journal shorter.
     private static let schema = """
+        PRAGMA page_size=1024;
         PRAGMA journal_mode=WAL;
+        PRAGMA wal_autocheckpoint=4000;
         PRAGMA synchronous=FULL;
         PRAGMA journal_size_limit=16777216;
         BEGIN IMMEDIATE;
-        CREATE TABLE IF NOT EXISTS batches(key TEXT PRIMARY KEY, accepted INTEGER, duplicates INTEGER)
-        WITHOUT ROWID;
-        \(KnownRecords.schema) \(Contacts.tables) \(DeviceLimits.tables) \(Sequences.table)
+        \(KnownRecords.schema) \(Contacts.tables) \(DeviceLimits.tables)
         CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS totals(row INTEGER PRIMARY KEY CHECK (row = 1), records INTEGER, batches INTEGER);
-        INSERT OR IGNORE INTO totals VALUES (1,0,0);
         CREATE TABLE IF NOT EXISTS server(row INTEGER PRIMARY KEY CHECK (row = 1), id TEXT NOT NULL);
         INSERT OR IGNORE INTO server VALUES (1, lower(hex(randomblob(16))));
         COMMIT;
@@ -105,12 +104,6 @@ package final class Archive: @unchecked Sendable {
         return try database.integer(sql) == 1
     }
 
-    private static func readTotals(_ index: borrowing Connection) throws -> Totals {
-        let row = try index.prepare("SELECT records, batches FROM totals")
-        guard try row.step() else { return Totals(records: 0, batches: 0) }
-        return Totals(records: row.required(0), batches: row.required(1))
-    }
-
     /// The number of records and batches stored; never blocks on the disk.
     package var totals: Totals { total.withLock { $0 } }
 
@@ -119,8 +112,6 @@ package final class Archive: @unchecked Sendable {
     /// `key`: the gateway's idempotency key. Batches that wait at the same time are stored in one
     /// transaction: a disk takes as long for one as for thirty.
     package func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
-        // A key is unique only within one gateway's stream; two gateways may choose the same.
-        let key = "\(batch.device)/\(batch.stream)/\(key)"
         let mine = WaitingBatch(batch: batch, key: key, body: body)
         return try queue.perform(mine, store)
     }
@@ -149,7 +140,8 @@ package final class Archive: @unchecked Sendable {
         let now = SystemClock().wall()
         do {
             for one in group {
-                let known = try receipt(of: one.key).flatMap { try isStored(one) ? $0 : nil }
+                let answer = try RecentBatches.receipt(of: one, index)
+                let known = try answer.flatMap { try isStored(one) ? $0 : nil }
                 let newFiles = Int64(one.batch.dates.count { lengths[one.batch.folder($0)] == 0 })
                 do {
                     if known == nil {
@@ -166,17 +158,12 @@ package final class Archive: @unchecked Sendable {
                 try Contacts.note(one.batch, added: added, at: now, index)
                 stored.append((one, receipt))
                 guard known == nil else { continue }
-                try index.run(
-                    "INSERT OR REPLACE INTO batches VALUES (?,?,?)",
-                    row: [one.key, Int64(receipt.accepted), Int64(receipt.duplicates)]
-                )
+                try RecentBatches.note(receipt, of: one, index)
                 new.records += Int64(receipt.accepted)
                 new.batches += 1
             }
             try files.finish()
             for (file, length) in files.lengths { try note(length, of: file) }
-            let sql = "UPDATE totals SET records=records+?, batches=batches+?"
-            try index.run(sql, new.records, new.batches)
         } catch {
             if !index.isAutocommit { try index.execute("ROLLBACK") }
             files.undo()
@@ -209,7 +196,8 @@ package final class Archive: @unchecked Sendable {
     /// Replaces a failed commit in the WAL with one that changes nothing, then removes its files.
     private func settleCommit() throws {
         guard let files = unsure else { return }
-        try index.execute("UPDATE totals SET records=records")
+        // Not an UPDATE: SQLite writes nothing for one that leaves a row as it is.
+        try index.execute("REPLACE INTO server SELECT * FROM server")
         files.undo()
         unsure = nil
     }
@@ -217,22 +205,12 @@ package final class Archive: @unchecked Sendable {
     /// Returns whether all records of the batch are stored; a repeated key may carry new ones, and
     /// none of them may be lost.
     private func isStored(_ one: WaitingBatch) throws -> Bool {
-        let row = try KnownRecords.question(index)
-        try row.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
+        var ids = try KnownIDs(of: one.batch.device, index)
         var isStored = true
         try one.batch.forEachRecord(of: one.body, limit: workLimit()) { record in
-            guard isStored else { return }
-            try row.bind(record.id, at: 1)
-            isStored = try row.step()
-            row.reset()
+            isStored = try isStored && ids.contains(record.id, index)
         }
         return isStored
-    }
-
-    private func receipt(of key: String) throws -> Receipt? {
-        let row = try index.prepare("SELECT accepted, duplicates FROM batches WHERE key=?", key)
-        guard try row.step() else { return nil }
-        return Receipt(accepted: Int(row.required(0)), duplicates: Int(row.required(1)))
     }
 
     /// Returns the length of each file of these batches, by folder.
@@ -266,12 +244,9 @@ package final class Archive: @unchecked Sendable {
         // sets it.
         let canMark = isClockSynced()
         var receipt = Receipt(accepted: 0, duplicates: 0)
-        let claim = try KnownRecords.claim(index)
-        try claim.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
+        var ids = try KnownIDs(of: one.batch.device, index)
         try one.batch.forEachRecord(of: one.body, limit: workLimit()) { record in
-            try claim.bind(record.id, at: 1)
-            try claim.run()
-            guard index.changes == 1 else {
+            guard try ids.claim(record.id, index) else {
                 receipt.duplicates += 1
                 return
             }
@@ -281,6 +256,7 @@ package final class Archive: @unchecked Sendable {
             if record.audio != nil { sounds += 1 }
         }
         guard receipt.accepted > 0 else { return receipt }
+        try ids.finish(index)
         try limits.count(
             one.batch,
             bytes: one.body.count,

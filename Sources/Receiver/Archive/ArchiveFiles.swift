@@ -85,9 +85,18 @@ enum ArchiveFiles {
 }
 
 extension ArchiveFiles {
-    /// Returns how many records an archive's database has counted.
+    /// Returns what an archive's database has counted; `schema`: its name among attached ones.
+    static func totals(_ database: borrowing Connection, of schema: String = "main") throws
+        -> Archive.Totals
+    {
+        let sums = "CAST(total(records) AS INTEGER), CAST(total(batches) AS INTEGER)"
+        let row = try database.prepare("SELECT \(sums) FROM \(schema).streams")
+        _ = try row.step()
+        return Archive.Totals(records: row.required(0), batches: row.required(1))
+    }
+
     static func records(_ database: borrowing Connection) throws -> Int64 {
-        try database.integer("SELECT records FROM totals") ?? 0
+        try totals(database).records
     }
 
     /// Returns the committed length of a file; nil if the database does not know it.

@@ -34,8 +34,9 @@ package enum Contacts {
     static let tables = """
         CREATE TABLE IF NOT EXISTS devices(device TEXT PRIMARY KEY, first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,
         pauses TEXT NOT NULL, version TEXT NOT NULL, clock TEXT NOT NULL) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS streams(device TEXT, stream TEXT, records INTEGER NOT NULL, batches INTEGER NOT NULL,
-        last_seen INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS streams(device TEXT, stream TEXT, records INTEGER NOT NULL DEFAULT 0,
+        batches INTEGER NOT NULL DEFAULT 0, last_seen INTEGER NOT NULL DEFAULT 0, recent TEXT NOT NULL DEFAULT '',
+        \(Sequences.columns), PRIMARY KEY (device, stream));
         """
 
     /// Records the arrival of a batch; `added`: its new records, nil if it was already stored.
@@ -58,7 +59,7 @@ package enum Contacts {
         let batches: Int64 = added == nil ? 0 : 1
         try index.run(
             """
-            INSERT INTO streams VALUES (?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET
+            INSERT INTO streams(device, stream, records, batches, last_seen) VALUES (?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET
             records=records+excluded.records, batches=batches+excluded.batches, last_seen=excluded.last_seen
             """,
             row: [batch.device, batch.stream, Int64(added ?? 0), batches, now.milliseconds]
@@ -107,7 +108,8 @@ package enum Contacts {
                 clock: row.text(5)
             )
         }
-        let stream = try select("SELECT * FROM streams", device, index)
+        let totals = "device, stream, records, batches, last_seen"
+        let stream = try select("SELECT \(totals) FROM streams", device, index)
         while try stream.step() {
             contacts[stream.text(0)]?.streams[stream.text(1)] = StreamContact(
                 records: stream.required(2),

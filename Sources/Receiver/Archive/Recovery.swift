@@ -20,19 +20,13 @@ enum Recovery {
         while try row.step() { try look(row.text(0), row.required(1), directory, &tails) }
         // Files of a first batch that was never committed.
         let known = try index.prepare("SELECT 1 FROM files WHERE path=?")
-        var audio = OldAudio()
         try forEachFile(in: directory) { file in
-            guard isRecordFile(file) else {
-                audio.move(file, directory)
-                return true
-            }
             guard ArchiveFile(path: file, length: 0) != nil else { return true }
             try known.bind(file, at: 1)
             if try !known.step() { try look(file, 0, directory, &tails) }
             known.reset()
             return true
         }
-        audio.messages.forEach(tell)
         if !tails.isEmpty { tell(TruncatedFiles.keep(tails, in: directory)) }
         for tail in tails {
             let path = "\(directory)/\(tail.file)"
@@ -103,49 +97,5 @@ enum Recovery {
     private static func dropBodies(_ directory: String) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names where name.hasPrefix(Spool.prefix) { unlink("\(directory)/\(name)") }
-    }
-}
-
-/// Moves the audio files that an earlier version stored beside the records.
-private struct OldAudio {
-    private var moved = 0
-    private var failed = 0
-    private var failure = ""
-
-    /// Moves a file if it is one.
-    ///
-    /// A failure, as with `audio` on another disk, stops no start. Not synced: the next start
-    /// repeats what a power cut undoes.
-    mutating func move(_ file: String, _ directory: String) {
-        let records = ArchiveFile.path(in: folder(ofPath: file))
-        guard let name = file.split(separator: "/").last.map(String.init), SoundChunk.isFile(name),
-            let day = ArchiveFile(path: records, length: 0)
-        else { return }
-        let target = ArchiveFile.audioFolder(day.stream, day.date, day.device)
-        do {
-            try DurableFolders(directory).make(target)
-            let path = "\(directory)/\(file)"
-            guard rename(path, "\(directory)/\(target)/\(name)") == 0 else {
-                throw Trouble("rename", path)
-            }
-            moved += 1
-        } catch {
-            if failed == 0 { failure = "\(error)" }
-            failed += 1
-        }
-    }
-
-    var messages: [String] {
-        var lines: [String] = []
-        if moved > 0 {
-            lines.append("\(moved) audio files of an earlier version were moved to audio/")
-        }
-        if failed > 0 {
-            lines.append(
-                "\(failed) audio files of an earlier version stay beside the records, where the page does not "
-                    + "find them; move them to audio/STREAM/DATE/DEVICE, the first: \(failure)"
-            )
-        }
-        return lines
     }
 }

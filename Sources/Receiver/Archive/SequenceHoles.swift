@@ -74,12 +74,10 @@ package struct MissingRecords: Sendable {
     package var changed: WallTime
 }
 
-/// A table of the archive's index, changed in the transaction that stores a batch.
+/// Columns of the table `streams`, changed in the transaction that stores a batch.
 enum Sequences {
-    static let table = """
-        CREATE TABLE IF NOT EXISTS sequences(device TEXT, stream TEXT, next INTEGER NOT NULL, holes TEXT NOT NULL,
-        since INTEGER NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
-        """
+    static let columns =
+        "next INTEGER, holes TEXT NOT NULL DEFAULT '', since INTEGER, changed INTEGER"
 
     /// Records the numbers of a batch; called before `Contacts.note`, which overwrites the time of
     /// the batch before.
@@ -88,8 +86,8 @@ enum Sequences {
         guard let range = batch.sequence else { return }
         let row = try index.prepare(
             """
-            SELECT next, holes, since, changed, last_seen FROM sequences JOIN streams USING (device, stream)
-            WHERE device=? AND stream=?
+            SELECT next, holes, since, changed, last_seen FROM streams
+            WHERE device=? AND stream=? AND next NOTNULL
             """,
             batch.device,
             batch.stream
@@ -100,15 +98,18 @@ enum Sequences {
             let before = SequenceHoles(next: row.required(0), text: row.text(1))
             holes = before
             holes.note(range)
-            let last = row.integer(4) ?? now.milliseconds
-            since = before.holes.isEmpty ? last : row.required(2)
+            since = before.holes.isEmpty ? row.required(4) : row.required(2)
             changed = holes.holes == before.holes ? row.required(3) : now.milliseconds
         } else {
             holes.note(range)
         }
         row.reset()
         try index.run(
-            "INSERT OR REPLACE INTO sequences VALUES (?,?,?,?,?,?)",
+            """
+            INSERT INTO streams(device, stream, next, holes, since, changed) VALUES (?,?,?,?,?,?)
+            ON CONFLICT(device, stream) DO UPDATE SET next=excluded.next, holes=excluded.holes, since=excluded.since,
+            changed=excluded.changed
+            """,
             row: [batch.device, batch.stream, holes.next, holes.text, since, changed]
         )
     }
@@ -119,7 +120,7 @@ enum Sequences {
     {
         let columns = "device, stream, holes, since, changed"
         let row = try Contacts.select(
-            "SELECT \(columns) FROM (SELECT * FROM sequences WHERE holes<>'')",
+            "SELECT \(columns) FROM (SELECT * FROM streams WHERE holes<>'')",
             device,
             index
         )

@@ -72,7 +72,7 @@ package final class Backup {
             throw Trouble("\(folder.path) is of another server than \(data); name a new folder")
         }
         let now = try ArchiveFiles.records(database)
-        let before = try database.integer("SELECT records FROM former.totals") ?? 0
+        let before = try ArchiveFiles.totals(database, of: "former").records
         guard before > now else { return }
         throw Trouble(
             "\(folder.path) has more records (\(before)) than \(data) (\(now)): it is of another server, "

@@ -17,10 +17,15 @@ import Testing
     /// Compares a data folder's database with its files, independently of the server's code; prints
     /// the number of records.
     private static let check = """
-        import json, os, sqlite3, sys
+        import json, os, sqlite3, sys, uuid
         root = sys.argv[1]
         d = sqlite3.connect("file:%s/.receiver.sqlite?mode=ro" % root, uri=True)
-        known = set(d.execute("SELECT owners.device, id FROM records JOIN owners ON records.device=number"))
+        known = list(d.execute("SELECT owners.device, id FROM other_ids JOIN owners ON other_ids.device=number"))
+        ranges = "SELECT owners.device, high, first, last FROM id_ranges JOIN owners ON id_ranges.device=number"
+        for device, high, first, last in d.execute(ranges):
+            known += [(device, str(uuid.UUID(int=(high + 2**63 << 64) + low + 2**63))) for low in range(first, last + 1)]
+        assert len(known) == len(set(known)), "an id twice"
+        known = set(known)
         lengths = dict(d.execute("SELECT path, length FROM files"))
         stored = []
         for folder, _, names in os.walk(root):

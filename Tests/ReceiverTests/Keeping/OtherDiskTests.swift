@@ -83,19 +83,4 @@ import Testing
         #expect(fileSize(receiver.folder + "/audio/places/.receiver-pruned-2") == nil)
         #expect(try receiver.ids("places") == ["a"])
     }
-
-    /// An earlier version stored audio beside the records.
-    @Test func audioThatCannotBeMoved_stopsNoStart() throws {
-        let receiver = try ReceiverProcess(in: folder.path + "/data")
-        #expect(try receiver.send(ids: ["a"], time: "2026-11-21T04:30:07.123Z") == 200)
-        #expect(receiver.terminate() == 0)
-        let day = receiver.folder + "/stream=places/date=2026-11-21/device=d1"
-        let name = "20261121T043007.123Z-x.ogg"
-        #expect(SoundChunk.isFile(name))
-        TemporaryFolder.mark("\(day)/\(name)")
-        try mounts.add(receiver.folder + "/audio")
-        try receiver.start()
-        #expect(fileSize("\(day)/\(name)") == 1)
-        #expect(try receiver.send(ids: ["b"]) == 200)
-    }
 }
