@@ -120,7 +120,8 @@ let benchmarks: [Target] = [
         exclude: [
             "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
             "gateway.py",
-            "idle", "instructions", "mqtt", "mqtt.json", "page", "peers", "writes", "rendering.py",
+            "idle", "ingest", "instructions", "mqtt", "mqtt.json", "page", "peers", "writes",
+            "rendering.py",
             "rows.py",
             "test_figures.py", "Tests",
         ],

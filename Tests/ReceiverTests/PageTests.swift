@@ -203,6 +203,38 @@ import Testing
         ] { #expect(html.contains(part), "\(part)") }
     }
 
+    /// Of a fleet of thousands a browser gets five hundred at a time, those in trouble first.
+    @Test func overviewOfManyDevices_comesInPages_withoutOneMissing() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(device: "gw-0", ids: ["a"]) == 200)
+        #expect(receiver.terminate() == 0)
+        let numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT 1100)"
+        let columns = "first_seen, last_seen, pauses, version, clock"
+        try receiver.sql(
+            "\(numbers) INSERT INTO devices SELECT 'gw-'||x, \(columns) FROM devices, n"
+        )
+        try receiver.start()
+        let browser = try PageClient(receiver, viewer: "anna")
+        var found: [String] = []
+        for page in 1...3 {
+            let html = try browser.get("/?q=gw&page=\(page)").body
+            #expect(html.contains("Page \(page) of 3"))
+            #expect(html.contains("/?page=\(page + 1)&amp;q=gw\"") == (page < 3))
+            #expect(html.contains("1101 healthy") || html.contains("1\u{202F}101 healthy"))
+            let parts = html.components(separatedBy: #"<th scope="row"><a href="/device/"#)
+            let ids = parts.dropFirst().map { String($0.prefix { $0 != "\"" }) }
+            #expect(ids.count == (page < 3 ? 500 : 101))
+            #expect(html.utf8.count < 500_000)
+            found += ids
+        }
+        #expect(Set(found).count == 1101)
+        for page in ["0", "-1", "99999999999999999999", "x"] {
+            #expect(try browser.get("/?page=\(page)").body.contains("Page 1 of 3"))
+        }
+        #expect(try browser.get("/?page=4").body.contains("Page 3 of 3"))
+        #expect(try !browser.get("/?q=gw-77").body.contains("Page 1 of"))
+    }
+
     @Test func troubleThatIsOver_isNoneAnyMore_andARevokedDeviceIsLast() throws {
         let receiver = try ReceiverProcess()
         let (then, now) = (RawRequest.time(secondsAgo: 600), RawRequest.time())

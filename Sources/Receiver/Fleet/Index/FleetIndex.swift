@@ -52,6 +52,8 @@ enum FleetIndex {
     static func open(in directory: String) throws -> Connection {
         let database = try Connection(path: path(in: directory), access: .readWrite)
         // NORMAL: a power cut may lose the last rows, which are then read again.
+        // Small pages, as in the archive's database.
+        try database.execute("PRAGMA page_size=2048")
         try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
         try database.execute("PRAGMA journal_size_limit=16777216")
         if try !isCurrent(database) { try clear(database) }

@@ -9,15 +9,25 @@ struct DeviceFilter {
     private let search: String
     private let group: String
     private let state: DeviceLevel?
+    /// The page of the list, from 1.
+    let page: Int
 
     init(_ query: [String: String]) {
         search = String((query["q"] ?? "").prefix(100))
         group = String((query["group"] ?? "").prefix(100))
         state = DeviceLevel.allCases.first { $0.name == query["state"] }
+        page = query["page"].flatMap { Int($0) } ?? 1
     }
 
     /// True if all devices are shown.
     var isEmpty: Bool { search.isEmpty && group.isEmpty && state == nil }
+
+    /// Returns the address of another page of the same list.
+    func address(ofPage page: Int) -> String {
+        let fields = [("q", search), ("group", group), ("state", state?.name ?? "")]
+        let rest = fields.filter { !$1.isEmpty }.map { "&\($0)=\(FormField.written($1))" }
+        return "/?page=\(page)" + rest.joined()
+    }
 
     func fits(_ device: DeviceView, _ names: DeviceNames?) -> Bool {
         if let state, device.level != state { return false }

@@ -3,6 +3,8 @@
 struct OverviewPage {
     /// The maximum number of devices whose names are shown on the map.
     private static let mostNames = 25
+    /// The number of devices on a page of the list.
+    private static let pageSize = 500
 
     /// All devices, whatever the filter.
     let devices: [DeviceView]
@@ -28,8 +30,23 @@ struct OverviewPage {
                 html.element("p", "No device fits this search.")
                 return
             }
-            table(shown, &html)
-            map(shown, &html)
+            let last = (shown.count - 1) / Self.pageSize + 1
+            let page = min(max(1, filter.page), last)
+            let part = Array(shown.dropFirst((page - 1) * Self.pageSize).prefix(Self.pageSize))
+            table(part, &html)
+            if last > 1 { pages(page, of: last, &html) }
+            map(part, &html)
+        }
+    }
+
+    private func pages(_ page: Int, of last: Int, _ html: inout HTML) {
+        html.element("nav", [("class", "ways screen"), ("aria-label", "Pages")]) { html in
+            html.element("span", "Page \(page) of \(last)")
+            for (words, other) in [
+                ("First page", 1), ("Page before", page - 1), ("Next page", page + 1),
+            ] where (1...last).contains(other) && other != page {
+                html.element("a", [("href", filter.address(ofPage: other))], words)
+            }
         }
     }
 
