@@ -140,7 +140,7 @@ struct IntakeLine: Equatable {
         return try time(&cursor)
     }
 
-    private static let years =
+    static let years =
         WallTime(milliseconds: 0)...WallTime(milliseconds: 7_289_654_399_999)
 
     // MARK: Objects

@@ -5,8 +5,8 @@ import Records
 import Setup
 import Status
 
-/// The limits of a stream over time: a token bucket with one token per record, which allows a burst of
-/// one second's records, and the number of dates.
+/// The limits of a stream over time: a token bucket with one token per record, and the number of
+/// dates.
 struct RecordRate: Sendable {
     /// The dates that records may name per day: the server begins a file for each, and as many per day.
     static let datesPerDay = 1000
@@ -19,10 +19,11 @@ struct RecordRate: Sendable {
     private var dates: Set<Int64> = []
     private var datesSince: BootInstant
 
-    init(perSecond: Double, now: BootInstant) {
+    /// `burst`: the most records at once; by default those of one second.
+    init(perSecond: Double, burst: Double? = nil, now: BootInstant) {
         self.perSecond = perSecond
-        burst = max(10, perSecond)
-        tokens = burst
+        self.burst = burst ?? max(10, perSecond)
+        tokens = self.burst
         (filled, datesSince) = (now, now)
     }
 

@@ -1,6 +1,8 @@
 // The keys of `[mqtt]` that say what is published live, and under which topics.
 package import Configuration
 import Host
+package import MQTT
+import Records
 
 /// The part of `[mqtt]` that says what is published; the broker's part is `BrokerSettings`.
 package struct LiveSettings: Configurable {
@@ -35,6 +37,21 @@ package struct LiveSettings: Configurable {
     /// Returns the start of every topic of a device.
     package func topic(of device: String) -> String {
         topic.replacing(text: Self.deviceID, with: device)
+    }
+
+    /// Returns the topics to which a device with these user streams publishes, if it publishes.
+    package func published(by device: String, streams: [String]) -> PublishedTopics {
+        guard publishes else { return PublishedTopics() }
+        let format = LiveFormat(topic: topic(of: device)) { ($0.wall, .synced) }
+        let identifier = LiveDevice(id: device, version: "").identifier
+        let described = HomeAssistantDevice.topic(identifier, prefix: discoveryPrefix)
+            .dropLast("/config".count)
+        return PublishedTopics(
+            [format.presence, format.location, format.health] + streams.map(format.stream),
+            // The descriptions are those of the gateway, and of each beacon.
+            starts: ["\(format.topic)/BTtoMQTT/"]
+                + (homeAssistant ? ["\(described)/", "\(described)_"] : [])
+        )
     }
 }
 

@@ -1,7 +1,8 @@
 // Wire names of the gateway's streams, and the streams that users declare.
 package import Configuration
 import Host
-import MQTT
+import Live
+package import MQTT
 import Records
 
 /// `[streams]`: wire names of the gateway's own streams.
@@ -76,6 +77,8 @@ package struct UserStream: Sendable, Equatable {
     package var maxRecordBytes = 16_000
     /// Topic filters of the MQTT messages that become its records.
     package var topics: [String] = []
+    /// The member of a message that holds its time.
+    package var timeMember = "timestamp"
 
     package init(name: String) {
         self.name = name
@@ -94,6 +97,8 @@ package struct UserStream: Sendable, Equatable {
             .says("Longest JSON object that is accepted, in bytes.")
         Key("mqtt", \.topics, .topics)
             .says("Topic filters: messages of the broker in [mqtt] become records of this stream.")
+        Key("mqtt_time", \.timeMember, .name("name of a member"))
+            .says("Member that holds a message's time: RFC 3339, or s or ms since 1970.")
     }
 
     private static let allowedName = "1 to 32 of the characters a-z 0-9 _"
@@ -145,6 +150,22 @@ extension Configuration {
 }
 
 extension Configuration {
+    /// Returns the topics to which this gateway publishes at the broker of its topic filters.
+    package func publishedTopics(of device: String) -> PublishedTopics {
+        live.published(by: device, streams: userStreams.map(\.name))
+    }
+
+    /// One line per topic filter that also gets what this gateway publishes.
+    package var filtersOfOwnMessages: [String] {
+        let own = publishedTopics(of: deviceID)
+        return userStreams.flatMap { stream in
+            stream.topics.filter { TopicFilter($0).map(own.isGot) ?? false }.map {
+                "stream.\(stream.name).mqtt: \"\(printable($0))\" is also for messages that this "
+                    + "gateway publishes (mqtt.topic); they are not stored"
+            }
+        }
+    }
+
     /// Reports topic filters without a broker, and two that are for one message.
     ///
     /// A broker may send a message once for each filter, and it would be stored as often.

@@ -88,7 +88,7 @@ enum HealthRules {
         if let why = notes.stale { degraded.append(why) }
         if let why = notes.upload { degraded.append("uploads failing: \(why)") }
         if let failing { degraded.append("uploads failing: \(failing.message)") }
-        if let why = report.mqttIn?.reason { degraded.append("mqtt in: \(why)") }
+        degraded += report.mqttIn?.problems.map { "mqtt in: \($0)" } ?? []
         if report.clock.state == .unsynced { degraded.append("clock not synced since this boot") }
         if let contradiction = report.clock.contradiction {
             degraded.append("clock: \(contradiction)")

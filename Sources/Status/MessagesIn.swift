@@ -27,6 +27,21 @@ extension StatusReport {
         package var lost = 0
         /// Old values that the broker sent because of a new subscription; not stored.
         package var retained = 0
+        /// Published by this gateway itself; not stored.
+        package var own = 0
+        /// Stored, though the broker may have sent them before without saying so.
+        package var possiblyTwice = 0
+        /// Streams that get more than their `max_rate`, so that messages are refused: since when.
+        package var excesses: [String: WallTime]?
+
+        /// One line per problem; the connection's is first.
+        var problems: [String] {
+            let streams = (excesses ?? [:]).sorted { $0.key < $1.key }.map { name, since in
+                "stream \(name) has got more than stream.\(name).max_rate since \(since.rfc3339), so "
+                    + "messages are refused; raise it, or publish less"
+            }
+            return [reason].compactMap { $0 } + streams
+        }
 
         package init(broker: String) { self.broker = broker }
 
@@ -34,7 +49,8 @@ extension StatusReport {
         var line: String {
             let counts = [
                 (waiting, "waiting"), (redelivered, "sent again"), (refused, "refused"),
-                (lost, "lost"), (retained, "retained not stored"),
+                (lost, "lost"), (retained, "retained not stored"), (own, "of its own not stored"),
+                (possiblyTwice, "possibly twice"),
             ]
             let more = counts.filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
             return "\(state.rawValue) \(broker), \(messages) messages\(more)"

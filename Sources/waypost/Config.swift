@@ -36,7 +36,7 @@ struct Config: ParsableCommand {
             let configuration = try options.load().values
             let check = CollectionCheck(configuration, environment: Environment.all)
             let file = Configuration.inForce(options.config)
-            if let remark = check.remark { Output.error("warning: \(remark)") }
+            for remark in check.remarks { Output.error("warning: \(remark)") }
             let problems = check.problems
             for problem in problems { Output.error("\(file): \(problem)") }
             guard problems.isEmpty else { throw ExitCode(1) }

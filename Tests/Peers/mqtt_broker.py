@@ -7,6 +7,8 @@ Writes its port as the first line of LOG, then one line per packet that a test l
 raw:HEX    answers CONNECT with these bytes and keeps the connection open
 order      publishes five messages; logs with each PUBACK how many records the database has by then
 again      ignores the acknowledgements of its first connection and sends the messages again
+hex:FILE   sends the packets of a file (Fixtures/mqtt): CONNACK, SUBACK, then the rest; a line with # begins
+           the next connection, once the last message of this one is acknowledged
 burst:N    publishes N messages of QoS 1 at once, then answers pings
 lost       forgets the session at each connection
 silent     loses the session, makes it anew for a connection that it closes, and then has it
@@ -81,9 +83,10 @@ class Client:
         self.send(packet(0x20, bytes([present, 0])))
         return True
 
-    def serve(self, messages, confirms=True):
-        """Sends messages after SUBSCRIBE, or at once if there are some for a resumed session."""
-        while True:
+    def serve(self, messages, confirms=True, acknowledged=False):
+        """Sends messages after SUBSCRIBE; ends once they are `acknowledged`."""
+        left = len(messages)
+        while left > 0 or not acknowledged:
             first, body = self.read()
             if first is None:
                 return tell("closed")
@@ -105,6 +108,7 @@ class Client:
                 self.send(packet(0xB0, body[:2]))
             elif first == 0x40:
                 tell("puback", number, rows() if database else 0)
+                left -= 1
             elif first == 0xC0:
                 if confirms:
                     self.send(packet(0xD0))
@@ -135,6 +139,14 @@ def run(client, turn):
             ):
                 client.send(message)
             client.serve([])
+    elif scenario.startswith("hex:"):
+        parts = [[]]
+        for line in open(scenario[4:]).read().splitlines():
+            parts.append([]) if line.startswith("#") else parts[-1].append(bytes.fromhex(line))
+        packets = parts[min(turn, len(parts) - 1)]
+        if client.greet(packets[0][2]):
+            client.serve(packets[2:], confirms=turn + 1 >= len(parts), acknowledged=turn + 1 < len(parts))
+            client.connection.shutdown(socket.SHUT_RDWR)
     elif scenario.startswith("burst:"):
         if client.greet(0):
             client.serve([publish(b"t/a", b'{"n": %d}' % n, n) for n in range(1, int(scenario[6:]) + 1)])

@@ -30,11 +30,13 @@ package struct CollectionCheck {
             } + [proxyKeyProblem].compactMap { $0 } + soundProblems + scheduleProblems
     }
 
-    /// The file that this user may not check; nil if everything was checked.
-    package var remark: String? {
+    /// Filters that also match the gateway's own messages, and a file that this user may not check.
+    package var remarks: [String] {
         let files = secretFiles + [proxyKeyFile].compactMap { $0 }
-        guard let file = files.first(where: isHidden) else { return nil }
-        return "\(file): this user may not read it; `sudo waypost config check` checks it, too"
+        return configuration.filtersOfOwnMessages
+            + files.filter(isHidden).prefix(1).map {
+                "\($0): this user may not read it; `sudo waypost config check` checks it, too"
+            }
     }
 
     private var upload: UploadSettings { configuration.upload }

@@ -40,16 +40,25 @@ struct MessageStreams: Sendable {
         var stream: UserStream
         var filters: [TopicFilter]
         var rate: RecordRate
+        /// The limit for messages that waited at the broker; after an outage there are many.
+        var backlogRate: RecordRate
     }
 
+    /// `max_rate` is averaged over so many seconds, and an excess ends so long after a refusal.
+    private static let average = 10.0
+
     private var streams: [Subscribed]
+    /// The streams beyond their `max_rate`: since when messages are refused, and the last one.
+    private var refusing: [String: (since: WallTime, last: BootInstant)] = [:]
 
     init(_ streams: [UserStream], now: BootInstant) {
         self.streams = streams.map {
-            Subscribed(
+            let (rate, average) = ($0.maxRate, Self.average)
+            return Subscribed(
                 stream: $0,
                 filters: $0.topics.compactMap { TopicFilter($0) },
-                rate: RecordRate(perSecond: $0.maxRate, now: now)
+                rate: RecordRate(perSecond: rate, burst: max(100, rate * average), now: now),
+                backlogRate: RecordRate(perSecond: rate, burst: max(1e5, rate * 3600), now: now)
             )
         }
     }
@@ -60,12 +69,12 @@ struct MessageStreams: Sendable {
     /// The most bytes of a payload that can become a record.
     var payloadLimit: Int { streams.map(\.stream.maxRecordBytes).max() ?? 0 }
 
-    /// Returns the record of a message, or throws the reason why it can never be stored.
-    ///
-    /// A refusal with `retryAfter` is for now: the stream's `max_rate` is used up.
+    /// Returns the record of a message that came at `stamp`, or throws the reason why it is not
+    /// stored; `retryAfter` is set if its stream gets more than its `max_rate`.
     mutating func record(
         of message: MQTTMessage,
-        _ clock: any HostClock
+        at stamp: Stamp,
+        hasWaited: Bool
     ) throws(IntakeRefusal) -> UserRecord {
         let place = streams.firstIndex { $0.filters.contains { $0.matches(message.topic) } }
         guard let place else { throw IntakeRefusal("no stream has a filter for its topic") }
@@ -76,21 +85,39 @@ struct MessageStreams: Sendable {
         guard message.skipped == 0 else {
             throw IntakeRefusal("too long: \(message.skipped) bytes, \(most)")
         }
-        let content = try MessageMembers(message)
+        // Before the payload is parsed, which costs more.
+        try admit(place, at: stamp, hasWaited: hasWaited)
+        let content = try MessageMembers(message, time: stream.timeMember, hasWaited: hasWaited)
         let size = content.members.count + 2
-        guard size <= stream.maxRecordBytes else {
+        // One that waited is not longer for that.
+        guard size <= stream.maxRecordBytes + (hasWaited ? MessageMembers.waitedBytes : 0) else {
             throw IntakeRefusal("too long: \(size) bytes with its topic, \(most)")
         }
-        let stamp = clock.stamp()
         try streams[place].rate.check(content.given, of: stream.name, at: stamp.boot)
-        if let delay = streams[place].rate.delay(at: stamp.boot) {
-            throw IntakeRefusal("too fast for stream \(stream.name)", retryAfter: delay)
-        }
         return UserRecord(
             stream: stream.name,
             stamp: stamp,
             given: content.given,
             members: content.members
         )
+    }
+
+    /// Takes a message's place in the `max_rate` of its stream; throws if there is none.
+    private mutating func admit(
+        _ place: Int,
+        at stamp: Stamp,
+        hasWaited: Bool
+    ) throws(IntakeRefusal) {
+        if hasWaited, streams[place].backlogRate.delay(at: stamp.boot) == nil { return }
+        guard let delay = streams[place].rate.delay(at: stamp.boot) else { return }
+        let name = streams[place].stream.name
+        refusing[name] = (refusing[name]?.since ?? stamp.wall, stamp.boot)
+        throw IntakeRefusal("more than stream.\(name).max_rate", retryAfter: delay)
+    }
+
+    /// Returns since when streams have been beyond their `max_rate`; nil if none is.
+    mutating func excesses(at now: BootInstant) -> [String: WallTime]? {
+        refusing = refusing.filter { now - $0.value.last <= .seconds(Self.average) }
+        return refusing.isEmpty ? nil : refusing.mapValues { $0.since }
     }
 }

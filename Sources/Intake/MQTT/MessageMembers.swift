@@ -7,56 +7,69 @@ import MQTT
 struct MessageMembers: Sendable, Equatable {
     /// The members, without braces and without blanks between their parts.
     var members: [UInt8]
-    /// The object's own `timestamp`, if it is one.
+    /// The time in the member of the object that holds it.
     var given: WallTime?
 
     /// Makes members of any payload in UTF-8; throws the reason if there are none.
     ///
     /// A JSON object gives its members, a number or a boolean `value`, and any other text `text`:
     /// also an object that a record cannot be, for example one with a duplicate name. `topic` comes
-    /// first, as `mqtt_topic` if the object has a `topic`. Names that the gateway uses itself get
-    /// `mqtt_` before them.
-    init(_ message: MQTTMessage) throws(IntakeRefusal) {
+    /// first, as `mqtt_topic` if the object has a `topic`; then `waited`, if it `hasWaited` at the
+    /// broker. Names that the gateway uses itself get `mqtt_` before them.
+    ///
+    /// `time`: the member that holds the message's time, in RFC 3339 or since 1970; it stays, unless
+    /// it is `timestamp`.
+    init(
+        _ message: MQTTMessage,
+        time: String = "timestamp",
+        hasWaited: Bool = false
+    ) throws(IntakeRefusal) {
         guard String(validating: message.payload, as: UTF8.self) != nil else {
             throw IntakeRefusal("not UTF-8")
         }
-        if let object = Self.object(message) {
-            self = object
+        // Programs in C send the NUL behind a text, and others a byte order mark before it.
+        var text = message.payload[...]
+        while text.last == 0 { text.removeLast() }
+        if text.starts(with: [0xEF, 0xBB, 0xBF]) { text.removeFirst(3) }
+        let payload = Array(text)
+        func own(beside names: Set<String> = []) -> [[UInt8]] {
+            [("topic", Self.text(message.topic)), ("waited", Array("true".utf8))]
+                .prefix(hasWaited ? 2 : 1).compactMap { name, value in
+                    [name, "mqtt_\(name)"].first { !names.contains($0) }.map {
+                        Self.field($0, value)
+                    }
+                }
+        }
+        if let found = try? Self.read(payload, time: time.lowercased()),
+            // Two names may have become one, and the limits of a record hold for these members.
+            case let object = Self.joined(own(beside: found.ownNames) + found.members),
+            let members = try? IntakeLine.members(of: [0x7B] + object + [0x7D])
+        {
+            (self.members, given) = (members, found.given)
         } else {
-            members = Self.other(message)
+            let content =
+                Self.scalar(payload).map { Self.field("value", $0) }
+                ?? Self.field("text", Self.text(String(decoding: message.payload, as: UTF8.self)))
+            members = Self.joined(own() + [content])
         }
     }
 
-    private init(members: [UInt8], given: WallTime?) {
-        (self.members, self.given) = (members, given)
-    }
+    /// The most bytes that `waited` adds.
+    static let waitedBytes = #","mqtt_waited":true"#.utf8.count
 
     // MARK: Objects
 
-    private static func object(_ message: MQTTMessage) -> Self? {
-        guard message.payload.first(where: { !$0.isJSONBlank }) == UInt8(ascii: "{"),
-            var found = try? read(message.payload)
-        else { return nil }
-        let name = found.hasTopic ? "mqtt_topic" : "topic"
-        if !found.hasOtherTopic || !found.hasTopic {
-            let own = field(name) { $0.value(message.topic) }
-            found.members = own + (found.members.isEmpty ? [] : [UInt8(ascii: ",")]) + found.members
-        }
-        // Two names may have become one, and the limits of a record hold for these members.
-        let text = Array("{".utf8) + found.members + Array("}".utf8)
-        guard let members = try? IntakeLine.members(of: text) else { return nil }
-        return Self(members: members, given: found.given)
-    }
-
     private struct Found {
-        var members: [UInt8] = []
+        var members: [[UInt8]] = []
         var given: WallTime?
-        var hasTopic = false
-        /// The object has a member `mqtt_topic`.
-        var hasOtherTopic = false
+        /// Names of its members that the gateway would give to its own.
+        var ownNames: Set<String> = []
     }
 
-    private static func read(_ payload: [UInt8]) throws(JSONFault) -> Found {
+    private static let ownNames = ["topic", "mqtt_topic", "waited", "mqtt_waited"]
+
+    /// Reads an object; `time` names the member with its time, in small letters.
+    private static func read(_ payload: [UInt8], time: String) throws(JSONFault) -> Found {
         var cursor = JSONCursor(payload, depthLimit: IntakeLine.depthLimit, foldsCase: true)
         var found = Found()
         try cursor.openObject("an object")
@@ -64,36 +77,33 @@ struct MessageMembers: Sendable, Equatable {
             let folded = String(decoding: name.text.map(\.asciiLowercased), as: UTF8.self)
             var value: [UInt8] = []
             try cursor.copyValue(to: &value)
-            if folded == "timestamp", let given = try? IntakeLine.given(value) {
+            if folded == time, let given = Self.time(value) {
                 found.given = given
-                continue
+                if folded == "timestamp" { continue }
             }
-            found.hasTopic = found.hasTopic || folded == "topic"
-            found.hasOtherTopic = found.hasOtherTopic || folded == "mqtt_topic"
-            if !found.members.isEmpty { found.members.append(UInt8(ascii: ",")) }
-            if IntakeLine.reserved.contains(folded) {
-                found.members += field("mqtt_\(folded)") { $0.raw(value) }
-            } else {
-                found.members += name.written + [UInt8(ascii: ":")] + value
-            }
+            if ownNames.contains(folded) { found.ownNames.insert(folded) }
+            let isReserved = IntakeLine.reserved.contains(folded)
+            found.members.append(
+                isReserved
+                    ? field("mqtt_\(folded)", value) : name.written + [UInt8(ascii: ":")] + value
+            )
         }
         try cursor.end()
         return found
     }
 
-    // MARK: Everything else
-
-    private static func other(_ message: MQTTMessage) -> [UInt8] {
-        let value = scalar(message.payload)
-        let content = field(value == nil ? "text" : "value") {
-            if let value {
-                $0.raw(value)
-            } else {
-                $0.value(String(decoding: message.payload, as: UTF8.self))
-            }
+    /// Reads a time; nil for one before the release, which is that of a clock that was never set.
+    private static func time(_ value: [UInt8]) -> WallTime? {
+        var time = try? IntakeLine.given(value)
+        if let number = Double(String(decoding: value, as: UTF8.self)) {
+            // 1e11 seconds are far in the future, and 1e11 milliseconds were in 1973.
+            let milliseconds = number < 1e11 ? number * 1000 : number
+            time = Int64(exactly: milliseconds.rounded()).map { WallTime(milliseconds: $0) }
         }
-        return field("topic") { $0.value(message.topic) } + [UInt8(ascii: ",")] + content
+        return time.flatMap { $0 >= .release && IntakeLine.years.contains($0) ? $0 : nil }
     }
+
+    // MARK: Parts
 
     /// Returns a number or a boolean as JSON; nil for anything else.
     private static func scalar(_ payload: [UInt8]) -> [UInt8]? {
@@ -110,10 +120,17 @@ struct MessageMembers: Sendable, Equatable {
         return value
     }
 
-    private static func field(_ name: String, _ write: (inout JSONWriter) -> Void) -> [UInt8] {
+    private static func field(_ name: String, _ value: [UInt8]) -> [UInt8] {
+        text(name) + [UInt8(ascii: ":")] + value
+    }
+
+    private static func text(_ text: String) -> [UInt8] {
         var writer = JSONWriter()
-        writer.key(name)
-        write(&writer)
+        writer.value(text)
         return writer.bytes
+    }
+
+    private static func joined(_ members: [[UInt8]]) -> [UInt8] {
+        Array(members.joined(separator: [UInt8(ascii: ",")]))
     }
 }

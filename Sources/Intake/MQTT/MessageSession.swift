@@ -11,7 +11,7 @@ import Queue
 ///
 /// It is stored as memos of `blockSize` packet ids each, of which a commit writes those that have
 /// changed: a broker that sends a large backlog answers a ping after all of it, and until then
-/// every message may come again.
+/// every message may come again. The broker chooses the ids, so a memo is small (2 kB).
 struct MessageSession: Sendable, Equatable {
     /// How far a message has come.
     private enum Stage {
@@ -33,7 +33,7 @@ struct MessageSession: Sendable, Equatable {
     /// A broker sends a message again in the next connection, or never; this many are awaited.
     private static let connectionLimit = 8
 
-    private static let blockSize = 1024
+    private static let blockSize = 64
     private static let blockCount = 1 << 16 / blockSize
     private static let memo = "mqtt filters"
 
@@ -44,8 +44,11 @@ struct MessageSession: Sendable, Equatable {
     /// The filters that the broker may have subscribed.
     var filters: [String] = []
     private var blocks = [Block](repeating: [:], count: Self.blockCount)
-    /// Blocks that differ from what was taken to be stored.
+    /// Blocks that differ from what was taken to be stored, and the name and filters taken.
     private var changed: Set<Int> = []
+    private var takenFilters: String?
+    /// Digests of messages that the broker may send again, perhaps without DUP or under another id.
+    private var earlier: [UInt64: Int] = [:]
 
     init(name: String) { self.name = name }
 
@@ -76,19 +79,21 @@ struct MessageSession: Sendable, Equatable {
     mutating func reset() {
         markChanged { !$0.isEmpty }
         blocks = [Block](repeating: [:], count: Self.blockCount)
-        filters = []
+        (filters, earlier) = ([], [:])
     }
 
     /// Returns the memos that have changed since the last call, by their names.
     mutating func takeMemos() -> [String: String] {
-        var memos = [Self.memo: ([name] + filters).joined(separator: "\n")]
+        var memos: [String: String] = [:]
+        let text = ([name] + filters).joined(separator: "\n")
+        if text != takenFilters { memos[Self.memo] = text }
         for index in changed { memos[Self.memo(block: index)] = Self.text(blocks[index]) }
-        changed = []
+        (changed, takenFilters) = ([], text)
         return memos
     }
 
     /// Records that what `takeMemos` returned was not stored.
-    mutating func notStored() { changed = Set(blocks.indices) }
+    mutating func notStored() { (changed, takenFilters) = (Set(blocks.indices), nil) }
 
     private static func block(_ text: String) -> Block {
         var block = Block()
@@ -133,7 +138,26 @@ struct MessageSession: Sendable, Equatable {
         guard message.isDuplicate, self[message.id]?.digest == Self.digest(message) else {
             return false
         }
-        self[message.id]?.connections = 0
+        // Stored with the next change: a broker must not cause writes with what is stored already.
+        blocks[Int(message.id) / Self.blockSize][message.id]?.connections = 0
+        _ = mayBeEarlier(message)
+        return true
+    }
+
+    /// The broker has resumed the session: it may send again what it does not know acknowledged.
+    mutating func resumed() {
+        let digests = blocks.flatMap { $0.values.map { ($0.digest, 1) } }
+        earlier = Dictionary(digests, uniquingKeysWith: +)
+    }
+
+    /// The broker has sent everything that had waited, so also what it sends again.
+    mutating func caughtUp() { earlier = [:] }
+
+    /// Returns whether a message has the content of one that may come again; counts each once.
+    mutating func mayBeEarlier(_ message: MQTTMessage) -> Bool {
+        let digest = earlier.isEmpty ? 0 : Self.digest(message)
+        guard let count = earlier[digest], count > 0 else { return false }
+        earlier[digest] = count - 1
         return true
     }
 
@@ -155,7 +179,7 @@ struct MessageSession: Sendable, Equatable {
     /// Returns false if it would confirm nothing.
     mutating func pinged() -> Bool {
         var isUseful = false
-        for index in blocks.indices {
+        for index in blocks.indices where !blocks[index].isEmpty {
             for id in blocks[index].keys where blocks[index][id]?.stage == .acknowledged {
                 blocks[index][id]?.stage = .pinged
                 isUseful = true
@@ -187,7 +211,7 @@ struct MessageSession: Sendable, Equatable {
     }
 
     private mutating func keep(where isKept: (Entry) -> Bool) {
-        for index in blocks.indices {
+        for index in blocks.indices where !blocks[index].isEmpty {
             let kept = blocks[index].filter { isKept($0.value) }
             guard kept.count < blocks[index].count else { continue }
             blocks[index] = kept

@@ -10,8 +10,9 @@ import Status
 /// Receives messages in a persistent session; used by one thread, but for `wakeup`.
 ///
 /// One batch is written at a time; messages that arrive until it is committed form the next one.
-/// They are acknowledged after their commit, in their order. While no more can be held, or a stream
-/// is beyond its `max_rate`, nothing is read, so messages wait at the broker.
+/// They are acknowledged after their commit, in their order. While the batch is full nothing is
+/// read, so messages wait at the broker. A message beyond its stream's `max_rate` is refused and
+/// acknowledged at once: a broker leaves few unacknowledged, so held ones would stop all streams.
 final class MessageSubscriber {
     private let settings: SubscriberSettings
     private let sink: any MessageSink
@@ -25,8 +26,10 @@ final class MessageSubscriber {
     /// The batch that is being written.
     private var travelling: MessageBatch?
     private let outcome = StateBox<Outcome?>(nil)
-    /// A message beyond its stream's `max_rate`, and when to try it again.
-    private var delayed: (message: MQTTMessage, until: BootInstant)?
+    private var backlog = BrokerBacklog(isResumed: false)
+    private var retained = RetainedMessages()
+    /// Messages read since the batch was begun.
+    private var readCount = 0
     /// The database does not know the session that the broker has.
     private var isUnknown = false
     /// When the broker accepted the present connection, and whether it sent anything since.
@@ -170,13 +173,17 @@ final class MessageSubscriber {
             report.unknownSession()
         }
         isUnknown = false
+        backlog = BrokerBacklog(isResumed: connection.isResumed)
+        session.resumed()
         let old = session.filters.filter { !streams.filters.contains($0) }
         session.filters = old + streams.filters
         rememberSession()
         if !old.isEmpty { try connection.unsubscribe(old) }
         // Each time, also in a session of before: the broker may have made that one for a connection
         // whose answer was lost, and would send nothing.
+        retained.subscribing()
         try connection.subscribe(streams.filters)
+        try ping(&connection)
         self.connection.since = SystemClock().now()
         report.connected()
     }
@@ -185,23 +192,24 @@ final class MessageSubscriber {
         // Messages may come without a pause in which the thread would wait.
         stop.life.returns()
         try settle(&connection)
-        retryDelayed()
         let isFull =
             max(batch.ids.count, batch.records.count) >= MessageBatch.limit
             || batch.bytes >= min(MessageBatch.byteLimit, sink.putBytes)
-        // First everything that has arrived, because a commit costs the same for one and for many.
+        // First everything that has arrived, because a commit costs the same for one and for many;
+        // but messages that are refused must not delay the others for ever.
         let isDue = travelling == nil && !batch.isEmpty
-        if isDue, isFull || delayed != nil { return try give(&connection) }
-        let deadline =
-            isDue ? context.clock.now() : [delayed?.until, retryRefusedAt].compactMap { $0 }.min()
+        if isDue, isFull || readCount >= MessageBatch.limit { return try give(&connection) }
         let event = try connection.receive(
-            until: deadline,
+            until: isDue ? context.clock.now() : nextTurn(),
             waking: [wakeup.descriptor],
-            isReading: !isFull && delayed == nil
+            isReading: !isFull
         )
         if event != nil { self.connection.wasHeard = true }
         switch event {
-        case .message(let message): handle(message)
+        case .message(let message):
+            guard let id = handle(message) else { break }
+            try connection.acknowledge([id])
+            backlog.acknowledged(1)
         case .subscribed(let refused, let limited): subscribed(refused, limited)
         case .answeredPing: try answered(&connection)
         case .unsubscribed:
@@ -218,13 +226,21 @@ final class MessageSubscriber {
     /// Gives the collected batch to the queue; acknowledges one that has nothing to store.
     private func give(_ connection: inout MQTTConnection) throws(Failure) {
         let batch = take()
-        if batch.records.isEmpty { return try acknowledge(batch, &connection) }
+        if batch.records.isEmpty { return try acknowledge(batch.ids, &connection) }
         try store(batch)
     }
 
     private func take() -> MessageBatch {
-        defer { batch = MessageBatch() }
+        defer { (batch, readCount) = (MessageBatch(), 0) }
         return batch
+    }
+
+    /// Reports the streams that get too much; returns when to do so again, or something else.
+    private func nextTurn() -> BootInstant? {
+        let now = context.clock.now()
+        let excesses = streams.excesses(at: now)
+        report.exceeding(excesses)
+        return [retryRefusedAt, excesses.map { _ in now + .seconds(1) }].compactMap { $0 }.min()
     }
 
     // MARK: Subscriptions
@@ -234,6 +250,7 @@ final class MessageSubscriber {
     private var retryRefusedAt: BootInstant?
 
     private func subscribed(_ refused: [String], _ limited: [String]) {
+        retained.subscribed(at: context.clock.now())
         self.refused = refused
         retryRefusedAt = refused.isEmpty ? nil : context.clock.now() + Self.refusedPause
         report.subscribed(refused: refused, limited: limited)
@@ -242,43 +259,46 @@ final class MessageSubscriber {
     private func retryRefused(_ connection: inout MQTTConnection) throws(Failure) {
         guard let at = retryRefusedAt, at <= context.clock.now() else { return }
         retryRefusedAt = nil
+        retained.subscribing()
         try connection.subscribe(refused)
     }
 
     // MARK: Messages
 
-    private func handle(_ message: MQTTMessage) {
-        if message.isRetained {
-            // Stored at the broker at an unknown time; a live one comes without this flag.
+    /// Adds a message to the batch; returns its id if it is to be acknowledged at once instead.
+    private func handle(_ message: MQTTMessage) -> UInt16? {
+        let stamp = context.clock.stamp()
+        readCount += 1
+        if message.qos > 0 { backlog.received() }
+        if settings.published.contains(message.topic) {
+            report.skippedOwn()
+        } else if retained.isOld(message, at: stamp.boot) {
             report.skippedRetained()
-            return batch.add(message)
-        }
-        if message.qos > 0, session.recognises(message) {
+        } else if message.qos > 0, session.recognises(message) {
             report.redelivered()
-            return batch.add(message)
+        } else {
+            return store(message, at: stamp)
         }
-        store(message)
+        batch.add(message)
+        return nil
     }
 
-    private func store(_ message: MQTTMessage) {
+    private func store(_ message: MQTTMessage, at stamp: Stamp) -> UInt16? {
+        let hasWaited = backlog.isOpen && message.qos > 0
         do throws(IntakeRefusal) {
-            batch.add(message, try streams.record(of: message, context.clock))
-            if message.qos > 0 { session.receive(message) }
+            batch.add(message, try streams.record(of: message, at: stamp, hasWaited: hasWaited))
         } catch {
-            if let delay = error.retryAfter {
-                delayed = (message, context.clock.now() + delay)
-                return
-            }
             report.refused(message, error.message)
+            if error.retryAfter != nil, message.qos > 0 { return message.id }
             batch.add(message)
+            return nil
+        }
+        if message.qos > 0 {
+            if session.mayBeEarlier(message) { report.possiblyTwice() }
+            session.receive(message)
         }
         report.waiting((travelling?.records.count ?? 0) + batch.records.count)
-    }
-
-    private func retryDelayed() {
-        guard let (message, until) = delayed, until <= context.clock.now() else { return }
-        delayed = nil
-        store(message)
+        return nil
     }
 
     // MARK: The disk
@@ -303,16 +323,14 @@ final class MessageSubscriber {
 
     /// Handles the outcome of the batch that was being written, if it is known.
     private func settle(_ connection: inout MQTTConnection) throws(Failure) {
-        if let batch = try settled() { try acknowledge(batch, &connection) }
+        if let batch = try settled() { try acknowledge(batch.ids, &connection) }
     }
 
-    private func acknowledge(
-        _ batch: MessageBatch,
-        _ connection: inout MQTTConnection
-    ) throws(Failure) {
-        guard !batch.ids.isEmpty else { return }
-        try connection.acknowledge(batch.ids)
-        session.acknowledged(batch.ids)
+    private func acknowledge(_ ids: [UInt16], _ connection: inout MQTTConnection) throws(Failure) {
+        guard !ids.isEmpty else { return }
+        try connection.acknowledge(ids)
+        session.acknowledged(ids)
+        backlog.acknowledged(ids.count)
         try ping(&connection)
     }
 
@@ -357,9 +375,6 @@ final class MessageSubscriber {
     ///
     /// The outcome of a batch must be known before the next connection, which may bring it again.
     private func finish(_ connection: inout MQTTConnection, after failure: Failure?) {
-        // Of QoS 0 it is lost; of QoS 1 it comes again.
-        if let (message, _) = delayed, message.qos == 0 { report.lost(1) }
-        delayed = nil
         do throws(Failure) {
             try waitForDisk(&connection, isAlive: failure == nil)
             guard !batch.isEmpty, travelling == nil else { return }
@@ -375,23 +390,27 @@ final class MessageSubscriber {
     private func waitForDisk(_ connection: inout MQTTConnection, isAlive: Bool) throws(Failure) {
         guard let batch = travelling else { return }
         try awaitOutcome(within: stop.isRaised ? Self.stopPatience : nil)
-        if isAlive, travelling == nil { try acknowledge(batch, &connection) }
+        if isAlive, travelling == nil { try acknowledge(batch.ids, &connection) }
     }
 
     // MARK: Confirmations
 
     private func ping(_ connection: inout MQTTConnection) throws(Failure) {
-        if !connection.isPinging, session.pinged() { try connection.ping() }
+        guard !connection.isPinging, session.pinged() || backlog.needsPing else { return }
+        backlog.pinged()
+        try connection.ping()
     }
 
     private func answered(_ connection: inout MQTTConnection) throws(Failure) {
+        backlog.answered()
+        if !backlog.isOpen { session.caughtUp() }
         if session.answered() { rememberSession() }
         try ping(&connection)
     }
 
     /// Stores the session with the next commit, unless a batch with a newer one is under way.
     private func rememberSession() {
-        guard travelling == nil, batch.isEmpty, delayed == nil else { return }
+        guard travelling == nil, batch.isEmpty else { return }
         for (name, text) in session.takeMemos() { sink.remember(name, text) }
     }
 }

@@ -34,6 +34,8 @@ final class SubscriberReporter {
     private var unreported = 0
     private var reportedAt: BootInstant?
     private var lastFailure: Failure?
+    /// A message of this connection was reported as possibly stored twice.
+    private var hasReportedTwice = false
 
     /// Refused messages are reported at most this often.
     private static let reportPause = Duration.seconds(60)
@@ -45,6 +47,7 @@ final class SubscriberReporter {
         // The counts go on from those of the subscriber before it, which had other settings.
         figures = context.board.messagesIn.value ?? StatusReport.MessagesIn(broker: broker)
         (figures.broker, figures.state, figures.waiting) = (broker, .connecting, 0)
+        figures.excesses = nil
         (figures.reason, figures.code) = (nil, nil)
         context.board.messagesIn.update { [figures] in $0 = figures }
     }
@@ -62,6 +65,7 @@ final class SubscriberReporter {
 
     func connected() {
         (figures.state, figures.reason, figures.code) = (.connected, nil, nil)
+        hasReportedTwice = false
         context.log.info("mqtt in", ["connected to": figures.broker])
     }
 
@@ -144,12 +148,28 @@ final class SubscriberReporter {
 
     func skippedRetained() { figures.retained += 1 }
 
+    func skippedOwn() { figures.own += 1 }
+
+    func exceeding(_ excesses: [String: WallTime]?) {
+        if figures.excesses != excesses { figures.excesses = excesses }
+    }
+
+    func possiblyTwice() {
+        figures.possiblyTwice += 1
+        guard !hasReportedTwice else { return }
+        hasReportedTwice = true
+        warn(
+            "messages are possibly stored twice: \(figures.broker) sends again what it does not know "
+                + "acknowledged, without DUP or under another packet id"
+        )
+    }
+
     func lost(_ count: Int) {
         figures.lost += count
         warn("messages of QoS 0 were lost, because the queue did not store them")
     }
 
-    /// Reports a message that can never be stored.
+    /// Reports a message that is acknowledged and not stored.
     func refused(_ message: MQTTMessage, _ why: String) {
         figures.refused += 1
         unreported += 1

@@ -11,11 +11,14 @@ struct SubscriberSettings: Sendable, Equatable {
     /// The streams with topic filters.
     var streams: [UserStream]
     var clientID: String
+    /// Topics of this gateway's own messages, which are never stored.
+    var published: PublishedTopics
 
     /// Returns nil if there is nothing to subscribe to.
     init?(_ configuration: Configuration, deviceID: String) {
         streams = configuration.userStreams.filter { !$0.topics.isEmpty }
         broker = configuration.mqtt
+        published = configuration.publishedTopics(of: deviceID)
         guard let endpoint = broker.endpoint, !streams.isEmpty else { return nil }
         self.endpoint = endpoint
         clientID = "\(broker.clientID ?? deviceID)-in"

@@ -28,7 +28,7 @@ import Setup
         }
     }
 
-    private static let keys = "wire, max_rate, max_record_bytes, mqtt"
+    private static let keys = "wire, max_rate, max_record_bytes, mqtt, mqtt_time"
 
     // Not in the attribute: Swift 6.0.3 crashes on an interpolation there.
     private static let wrongTables: [(String, [String])] = [
@@ -167,12 +167,14 @@ import Setup
                 max_rate = 7.0  # w.toml:2
                 max_record_bytes = "16kB"  # default
                 mqtt = []  # default
+                mqtt_time = "timestamp"  # default
 
                 [stream.3d]
                 wire = "x-Y"  # w.toml:4
                 max_rate = 100.0  # default
                 max_record_bytes = "2KiB"  # w.toml:5
                 mqtt = []  # default
+                mqtt_time = "timestamp"  # default
 
                 """
             )

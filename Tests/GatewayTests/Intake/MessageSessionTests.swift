@@ -91,6 +91,50 @@ import Testing
         #expect(try #require(memos.session("other")).count == 0)
     }
 
+    /// The broker chooses the packet ids, and what it sends again costs no write.
+    @Test func memos_costLittle_whateverTheBrokerSends() throws {
+        var session = MessageSession(name: "n")
+        let memos = Memos()
+        for id in UInt16(1)...65_535 { session.receive(message(id, "x")) }
+        memos.store(&session)
+        for id in stride(from: UInt16(1), to: 65_000, by: 1024) {
+            let isRecognised = session.recognises(message(id, "x", again: true))
+            #expect(isRecognised)
+        }
+        memos.store(&session)
+        #expect(memos.written == 0)
+        for id in stride(from: UInt16(1), to: 64_000, by: 1000) {
+            session.receive(message(id, "y"))
+        }
+        memos.store(&session)
+        #expect(memos.written < 64 * 2048)
+        #expect(memos.have(session))
+    }
+
+    /// Some brokers send a message again without DUP or under another id.
+    @Test func messageThatMayBeAnEarlierOne_isFound_once() throws {
+        var session = MessageSession(name: "n")
+        session.receive(message(7, "x"))
+        func mayBe(_ id: UInt16, _ text: String) -> Bool {
+            session.mayBeEarlier(message(id, text))
+        }
+        // In the same connection it is another message.
+        #expect(!mayBe(7, "x"))
+        session.disconnected(wasHeard: true)
+        session.resumed()
+        #expect(!mayBe(7, "y"))
+        #expect(mayBe(9, "x"))
+        #expect(!mayBe(7, "x"))
+        session.resumed()
+        // Recognised, so another one is not it.
+        let isRecognised = session.recognises(message(7, "x", again: true))
+        #expect(isRecognised)
+        #expect(!mayBe(7, "x"))
+        session.resumed()
+        session.caughtUp()
+        #expect(!mayBe(7, "x"))
+    }
+
     private func recognises(_ session: MessageSession, _ message: MQTTMessage) -> Bool {
         var session = session
         return session.recognises(message)
@@ -177,6 +221,19 @@ import Testing
         [#"{"a":1,"A":2}"#, #""topic":"t/a","text":"{\"a\":1,\"A\":2}""#],
         [#"{"id":1,"mqtt_id":2}"#, #""topic":"t/a","text":"{\"id\":1,\"mqtt_id\":2}""#],
         ["a\u{0}\n", #""topic":"t/a","text":"a\u0000\u000a""#],
+        ["{\"t\":21.5}\u{0}", #""topic":"t/a","t":21.5"#],
+        ["\u{FEFF}{\"t\":21.5}", #""topic":"t/a","t":21.5"#],
+        ["21.50\u{0}\u{0}", #""topic":"t/a","value":21.50"#],
+        ["ON\u{0}", #""topic":"t/a","text":"ON\u0000""#],
+        ["\u{0}", #""topic":"t/a","text":"\u0000""#],
+        [
+            #"{"timestamp":"1970-01-01T00:00:12Z","n":1}"#,
+            #""topic":"t/a","mqtt_timestamp":"1970-01-01T00:00:12Z","n":1"#,
+        ],
+        [
+            #"{"timestamp":946684800000,"Time":"2026-11-28T09:00:00Z"}"#,
+            #""topic":"t/a","mqtt_timestamp":946684800000,"Time":"2026-11-28T09:00:00Z""#,
+        ],
     ]
 
     @Test(arguments: payloads) func payload_becomesMembers(pair: [String]) throws {
@@ -188,11 +245,52 @@ import Testing
         #expect(try IntakeLine.members(of: object) == members.members)
     }
 
-    @Test func timestamp_datesTheRecord() throws {
-        let payload = #"{"timestamp":"2026-11-21T04:30:07.123Z","a":1}"#
+    @Test(arguments: [#""2026-11-21T04:30:07.123Z""#, "1795235407.123", "1795235407123"])
+    func timestamp_datesTheRecord(time: String) throws {
+        let payload = #"{"timestamp":\#(time),"a":1}"#
         let members = try MessageMembers(MQTTMessage(topic: "t", payload: Array(payload.utf8)))
         #expect(String(decoding: members.members, as: UTF8.self) == #""topic":"t","a":1"#)
         #expect(members.given == WallTime(rfc3339: "2026-11-21T04:30:07.123Z"))
+    }
+
+    /// Of the member that the stream names, which stays, also in the form of a number.
+    @Test(
+        arguments: [
+            [#"{"Time":"2026-11-28T08:00:00+01:00"}"#, "2026-11-28T07:00:00.000Z"],
+            [#"{"time":1795849200}"#, "2026-11-28T07:00:00.000Z"],
+            [#"{"TIME":1795849200.25}"#, "2026-11-28T07:00:00.250Z"],
+            [#"{"Time":1795849200250}"#, "2026-11-28T07:00:00.250Z"],
+            [
+                #"{"Time":1795849200250,"timestamp":"2026-11-29T07:00:00Z"}"#,
+                "2026-11-28T07:00:00.250Z",
+            ],
+            [#"{"Time":12}"#, ""], [#"{"Time":1e300}"#, ""], [#"{"Time":-5}"#, ""],
+            [#"{"Time":"2000-01-01T00:00:00Z"}"#, ""], [#"{"Time":"1795849200"}"#, ""],
+            [#"{"Time":null}"#, ""], [#"{"n":1}"#, ""], ["1795849200", ""],
+        ] as [[String]]
+    )
+    func namedMember_datesTheRecord(pair: [String]) throws {
+        let message = MQTTMessage(topic: "t", payload: Array(pair[0].utf8))
+        let members = try MessageMembers(message, time: "Time")
+        #expect(members.given?.rfc3339 ?? "" == pair[1])
+        let text = String(decoding: members.members, as: UTF8.self)
+        #expect(text.contains(pair[0].dropFirst().dropLast().prefix(10)))
+    }
+
+    @Test(
+        arguments: [
+            [#"{"a":1}"#, #""topic":"t","waited":true,"a":1"#],
+            [#"{"waited":1}"#, #""topic":"t","mqtt_waited":true,"waited":1"#],
+            [
+                #"{"topic":1,"mqtt_topic":2,"Waited":3,"mqtt_waited":4}"#,
+                #""topic":1,"mqtt_topic":2,"Waited":3,"mqtt_waited":4"#,
+            ], ["ON", #""topic":"t","waited":true,"text":"ON""#],
+        ]
+    )
+    func messageThatHasWaited_saysSo(pair: [String]) throws {
+        let message = MQTTMessage(topic: "t", payload: Array(pair[0].utf8))
+        let members = try MessageMembers(message, hasWaited: true).members
+        #expect(String(decoding: members, as: UTF8.self) == pair[1])
     }
 
     @Test func otherThanUTF8_isRefused() {
