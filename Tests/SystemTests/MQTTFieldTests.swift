@@ -108,14 +108,11 @@ extension MQTTSystemTests {
         try bench.write(text.replacing("publish = false", with: ""), "waypost.toml")
         try bench.start()
         try waitUntil("its own") { try bench.count("own") >= 2 }
-        let listener = try MQTTListener(broker)
+        let own = try bench.count("own")
+        try broker.publish("home/gw/BTtoMQTT/A4C138000001", [#"{"tempc":21.5}"#])
         try broker.publish("home/other/BTtoMQTT/A4C138000001", [#"{"tempc":21.5}"#])
-        // The record is published, too, and comes back before the next message.
-        try listener.wait(for: "home/gw/tele")
-        try broker.publish("x", ["1"])
-        try bench.await("messages", 2)
-        try broker.publish("x", ["1"])
-        try bench.await("messages", 3)
+        try bench.await("messages", 1)
+        #expect(try bench.count("own") > own)
     }
 
     @Test func filterOfOwnMessages_isReported() throws {
