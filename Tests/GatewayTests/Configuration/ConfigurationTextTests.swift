@@ -129,7 +129,7 @@ import Setup
         let examples = lines.map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }
         let loaded = try load(examples.joined(separator: "\n"))
         // Also the example of a user stream: its table and four keys.
-        #expect(loaded.origins.count == Self.listed.count + 5)
+        #expect(loaded.origins.count == Self.listed.count + 6)
         #expect(loaded.values.upload.endpoint == "https://example.org/api/ingest")
         #expect(loaded.values.upload.maxRate == 100_000)
         #expect(loaded.values.audio.minimumLevel == -60)
