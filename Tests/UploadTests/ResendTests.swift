@@ -71,9 +71,9 @@ import Upload
             bench.queue.statistics().first { $0.stream == .location }?.resending
         }
         #expect(left() == 90)
-        #expect(bench.sync.perform(.asked).resending == 10)
+        #expect(try bench.result().resending == 10)
         #expect(left() == 10)
-        #expect(bench.sync.perform(.asked).resending == nil)
+        #expect(try bench.result().resending == nil)
         #expect(left() == 0)
     }
 
