@@ -213,7 +213,7 @@ import Testing
         }
         defer { queue.close() }
         let (target, noted) = (Publisher<SourceReport>(), Locked<[SourceEffort]>([]))
-        let sink = QueueSink(queue, target, onEffort: { effort in noted.update { $0.append(effort) } })
+        let sink = QueueSink(queue, target) { effort in noted.update { $0.append(effort) } }
         sink.board.loaded(SourceReport(device: "hci0"))
         let fix = Fix(
             stamp: SystemClock().stamp(),

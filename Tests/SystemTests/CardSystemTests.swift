@@ -280,7 +280,7 @@ private final class CardBench {
         #expect(asked.status == 0, "\(asked.error)")
         #expect(bench.text("users") == "\(nobody)\n\(nobody)\n")
         #expect(bench.text("credstore/waypost.token")?.hasPrefix("given-token\n") == true)
-        // What fails in that process is reported as before.
+        // A failure in that process is reported as before.
         server.stop()
         try bench.put("another-code", "card/waypost.code")
         #expect(try bench.takeOver().status == 0)

@@ -1,7 +1,7 @@
 // Divides places for costly work among clients.
 import Foundation
 
-/// A semaphore of a few places, of which one client has one at a time.
+/// A semaphore of a few places; one client has one of them at a time.
 ///
 /// The clients that wait have their turns one after another, so that one with many requests costs
 /// another client at most one turn of each.

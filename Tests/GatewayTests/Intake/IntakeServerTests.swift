@@ -42,7 +42,8 @@ import Daemon
     }
 
     /// Also for a program whose lines beyond `max_rate` wait: it would wait for a person.
-    @Test(arguments: [false, true]) func fullDisk_isAnErrorWithItsCode_andATime(waits: Bool) throws {
+    @Test(arguments: [false, true])
+    func fullDisk_isAnErrorWithItsCode_andATime(waits: Bool) throws {
         let bench = try IntakeBench()
         let peer = try bench.connect()
         if waits { #expect(try peer.ask(#"{"wait": true}"#) == #"{"accepted": 0}"#) }

@@ -117,7 +117,7 @@ import Testing
         #expect(try place.files == ["backups", "data"])
     }
 
-    /// Otherwise a server begins anew there, and the restore then refuses to replace its records.
+    /// Otherwise a server starts with no records there, and the restore then refuses to replace its records.
     @Test func restoreThatDidNotEnd_startsNoServer() throws {
         let file = backup + "/stream=places/date=2026-11-21/device=d1/records.ndjson"
         let whole = try Data(contentsOf: URL(fileURLWithPath: file))

@@ -150,7 +150,7 @@ final class Server {
     }
 
     /// Checks that a chunk shares with the previous one, if it is here, as many segments as its run
-    /// defines; none if chunks were evicted, of which the previous one may be one.
+    /// defines; none if chunks were evicted, because the previous one may be among them.
     private func checkOverlaps(
         _ records: [WireRecord],
         _ device: any AccountHolder,
