@@ -103,8 +103,9 @@ import Testing
 
     /// It was called healthy before anything had come.
     @Test func enrolledDevice_waitsForItsFirstData_andIsNeitherHealthyNorAnAlert() throws {
-        let token = try receiver.enrol("new-1")
+        // Before the first enrolment a server without a token file accepts every device.
         try send(Self.healthy)
+        let token = try receiver.enrol("new-1")
         let waiting = try row("new-1", with: "1 waiting")
         #expect(waiting.contains("state waiting") && waiting.contains("waiting for its first data"))
         let browser = try PageClient(receiver, viewer: "eva")
