@@ -53,7 +53,8 @@ package struct QuarantinePage: Codable, Sendable, Equatable {
 package struct QuarantineChange: Codable, Sendable, Equatable {
     package var batches = 0
     package var records = 0
-    /// For a resend: the most records uploaded in its time that are no longer on the device.
+    /// For a resend: the most records uploaded in its time that are no longer on the device; nil for
+    /// none.
     package var gone: Int?
 }
 

@@ -213,7 +213,10 @@ import Testing
         }
         defer { queue.close() }
         let (target, noted) = (Publisher<SourceReport>(), Locked<[SourceEffort]>([]))
-        let sink = QueueSink(queue, target) { effort in noted.update { $0.append(effort) } }
+        let note: @Sendable (SourceEffort) -> Void = { effort in
+            noted.update { $0.append(effort) }
+        }
+        let sink = QueueSink(queue, target, onEffort: note)
         sink.board.loaded(SourceReport(device: "hci0"))
         let fix = Fix(
             stamp: SystemClock().stamp(),

@@ -55,7 +55,7 @@ struct ResendHandler: Sendable {
         let range = ResendRange(stream, since: request.since, until: request.until)
         let marked = try queue.perform { try $0.resend(range) }
         let (batches, records, gone) = marked
-        return QuarantineChange(batches: batches, records: records, gone: gone)
+        return QuarantineChange(batches: batches, records: records, gone: gone > 0 ? gone : nil)
     }
 
     private func stream(_ name: String) throws -> Records.Stream {
