@@ -37,6 +37,8 @@ struct ExportOptions: ParsableArguments {
     @Option(help: "Names of audio files: songmeter is DEVICE_YYYYMMDD_HHMMSS.")
     var names = FileNames.waypost
     @Option(
+        // Its value may begin with a minus.
+        parsing: .unconditional,
         help: ArgumentHelp(
             "The site's offset from UTC, such as +10:30, for times in names and metadata of audio.",
             valueName: "±hh:mm"

@@ -11,11 +11,12 @@ struct Probation {
     private let length: Duration
     private let isFast: Bool
 
-    /// `ran`: how long device `index` ran until the fault; it would do so again.
+    /// `ran`: how long device `index` ran until the fault. If that was soon, it would be soon again;
+    /// one that ran well for long has rather met a clock that is being slewed.
     init?(after fault: CaptureFault, of index: Int, ran: Duration) {
         guard case .offClock(let ratio) = fault else { return nil }
         self.index = index
-        length = min(max(.seconds(30), ran * 2), .seconds(300))
+        length = ran > .seconds(60) ? .seconds(30) : max(.seconds(30), ran * 2)
         isFast = ratio > 1
     }
 

@@ -44,7 +44,8 @@ struct Receivers {
         /// Since when its fixes have been clearly better.
         var betterSince: BootInstant?
         var heardAt: BootInstant
-        /// Since when it has run, as far as known; nil while it is unplugged.
+        /// Since when it has received satellites, which send the leap seconds every 12.5 minutes; nil
+        /// before it did, and while it is unplugged.
         var heardSince: BootInstant?
     }
 
@@ -76,7 +77,7 @@ struct Receivers {
     ) -> Outcome {
         var receiver = all[device] ?? new(at: stamp.boot)
         receiver.heardAt = stamp.boot
-        receiver.heardSince = receiver.heardSince ?? stamp.boot
+        if position.mode >= 2 { receiver.heardSince = receiver.heardSince ?? stamp.boot }
         if position.mode < 2, position.time == nil { receiver.time.forget() }
         let merged = receiver.merger.add(position, at: stamp)
         if position.mode < 2, let good = receiver.good, stamp.boot - good.stamp.boot > Self.shadow {

@@ -14,7 +14,12 @@ extension WriterMemory {
     /// Bytes of pending records that are in no batch; estimated from the streams' average sizes.
     var evictableBytes: Int64 {
         var sum: Int64 = 0
-        live.forEach { sum += $0.pendingBytes * $0.waiting / max(1, $0.waiting + $0.ready) }
+        // Not the product of both: a large queue of small records would overflow it.
+        live.forEach {
+            sum += Int64(
+                Double($0.pendingBytes) * Double($0.waiting) / Double(max(1, $0.waiting + $0.ready))
+            )
+        }
         return sum
     }
 
