@@ -11,6 +11,8 @@ struct Probation {
     private let length: Duration
     private let isFast: Bool
 
+    /// Nil after another fault.
+    ///
     /// `ran`: how long device `index` ran until the fault. If that was soon, it would be soon again;
     /// one that ran well for long has rather met a clock that is being slewed.
     init?(after fault: CaptureFault, of index: Int, ran: Duration) {
