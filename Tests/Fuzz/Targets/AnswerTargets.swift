@@ -37,7 +37,8 @@ enum AnswerTargets {
         switch verdict {
         case .accepted: return
         case .stopped, .held: preconditionFailure("no verdict on an answer")
-        case .retry(let failure, let after), .inProgress(let failure, let after):
+        case .retry(let failure, let after), .inProgress(let failure, let after),
+            .streamHeld(let failure, let after):
             precondition(failure.message.utf8.count < 2000)
             precondition(after ?? .zero <= .seconds(3600))
         case .unreachable(let failure), .tokenRefused(let failure), .endpointWrong(let failure):
