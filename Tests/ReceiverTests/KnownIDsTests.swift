@@ -136,4 +136,18 @@ import Testing
         #expect(try ranges(index) == 1)
         #expect(try claim(ids.shuffled(), index) == [])
     }
+
+    /// Such as a restored backup that somebody has changed: no answer is promised, only an end.
+    @Test func rowsThatContradictEachOther_stopNothing() throws {
+        let index = try open()
+        let ids = (0..<20).map { Self.id(UInt64($0)) }
+        #expect(try claim([ids[0]], index) == [ids[0]])
+        for row in ["first+5, first+3", "first+8, 'x'", "'a', 'b'", "first+9, first+99"] {
+            try index.execute(
+                "INSERT OR REPLACE INTO id_ranges SELECT device, high, \(row) FROM id_ranges LIMIT 1"
+            )
+        }
+        _ = try claim(ids.reversed() + ids, index)
+        #expect(try claim(ids, index) == [])
+    }
 }
