@@ -25,8 +25,8 @@ package struct LiveSettings: Configurable {
             .says("Start of every topic that is published; \(deviceID) stands for the device's id.")
         Key("interval", \.interval, .duration(.seconds(1) ... .seconds(3600)))
             .says(
-                "Shortest time between two messages of one beacon, except for events and flags that "
-                    + "change, and between two positions."
+                "Shortest time between two messages of a beacon, except events and flags, or two "
+                    + "positions."
             )
         Key("home_assistant", \.homeAssistant, .boolean)
             .says("Announce the gateway and its beacons to Home Assistant 2024.11 or newer.")

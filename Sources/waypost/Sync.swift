@@ -46,7 +46,9 @@ struct SyncCommand: ParsableCommand {
             (reply, last) = try sync(configuration, until: deadline)
         }
         // A sync resends a portion. A portion in which nothing was sent again ends this.
-        while let before = reply?.sync?.resending, SystemClock().now() < deadline {
+        while let before = reply?.sync?.resending, reply?.sync?.quarantined == 0,
+            SystemClock().now() < deadline
+        {
             let next = try sync(configuration, until: deadline)
             guard let result = next.0?.sync else { break }
             (reply, last) = (next.0, next.1 ?? last)

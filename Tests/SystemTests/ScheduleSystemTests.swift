@@ -135,12 +135,13 @@ import Testing
         let words = spans.map { span in
             "\(span.state) \(Int(span.from.rounded()) % 10) \(abs(span.from - span.from.rounded()) < 0.1)"
         }
-        let failures = Array(repeating: ["failed 0 true", "scheduled_off 5 true"], count: 2)
-        #expect(
-            words.drop { $0 != "failed 0 true" }.dropLast()
-                == failures.flatMap { $0 } + ["recorded 0 true", "scheduled_off 5 true"],
-            "\(spans)"
-        )
+        // How many windows fail depends on when the program was started.
+        let (failed, off) = ("failed 0 true", "scheduled_off 5 true")
+        let whole = words.drop { $0 != failed }.dropLast()
+        #expect(whole.suffix(2) == ["recorded 0 true", off], "\(spans)")
+        let failures = Array(whole.dropLast(2))
+        #expect(!failures.isEmpty && failures.count % 2 == 0, "\(spans)")
+        #expect(zip(failures, [failed, off, failed, off, failed, off]).allSatisfy(==), "\(spans)")
     }
 
     private func records(_ stream: String, of device: Device) throws -> [[String: Any]] {

@@ -51,9 +51,11 @@ struct RetainedMessages {
     private var topics: Set<Int> = []
     /// Until when more may come; nil before SUBACK.
     private var end: BootInstant?
+    /// The broker leaves the flag on live messages, so what waited before SUBACK is not old.
+    private var leavesFlag = false
 
-    /// The longest pause between two of them, or between them and SUBACK.
-    private static let pause = Duration.seconds(2)
+    /// The longest pause between two of them, or between them and SUBACK, also on a bad link.
+    private static let pause = Duration.seconds(30)
     private static let topicLimit = 16_384
 
     /// A subscription was sent.
@@ -64,7 +66,9 @@ struct RetainedMessages {
 
     /// Returns whether a message is an old value.
     mutating func isOld(_ message: MQTTMessage, at now: BootInstant) -> Bool {
-        guard message.isRetained, end.map({ now < $0 }) ?? true, topics.count < Self.topicLimit,
+        guard message.isRetained else { return false }
+        if let end, now >= end { leavesFlag = true }
+        guard end.map({ now < $0 }) ?? !leavesFlag, topics.count < Self.topicLimit,
             topics.insert(message.topic.hashValue).inserted
         else { return false }
         if end != nil { end = now + Self.pause }

@@ -227,7 +227,8 @@ struct Quota {
     ) throws {
         soundIsHeld = isRefused || room.free < raised(limits.criticalFree, soundIsHeld)
         report.room = room
-        report.isFull = isRefused || room.free < goal
+        // Records wait in memory while a disk refuses writes although it has room.
+        report.isFull = room.free < goal
         if isFull {
             report.level = .critical
             report.detail = "\(megabytes(room.free)) free: nothing is recorded; free some space"

@@ -90,10 +90,18 @@ import Testing
         // Many come one behind the other, also on a slow link.
         #expect(isOld("d", after: 12))
         #expect(!isOld("b", after: 12))
-        #expect(!isOld("e", after: 15))
-        #expect(!isOld("f", after: 15))
+        // A link that hangs for a while.
+        #expect(isOld("g", after: 40))
         retained.subscribing()
-        #expect(isOld("a", after: 20))
+        #expect(isOld("a", after: 50))
+        retained.subscribed(at: Self.start + .seconds(50))
+        // This broker leaves the flag on live messages: what waited at it is not old either.
+        #expect(!isOld("e", after: 80))
+        #expect(!isOld("f", after: 80))
+        retained.subscribing()
+        #expect(!isOld("a", after: 90))
+        retained.subscribed(at: Self.start + .seconds(91))
+        #expect(isOld("a", after: 92))
     }
 
     @Test func memory_isBounded() {
