@@ -137,7 +137,7 @@ import Testing
         #expect(try claim(ids.shuffled(), index) == [])
     }
 
-    /// Such as a restored backup that somebody has changed: no answer is promised, only an end.
+    /// Somebody may have changed a backup that was restored: no answer is promised, only an end.
     @Test func rowsThatContradictEachOther_stopNothing() throws {
         let index = try open()
         let ids = (0..<20).map { Self.id(UInt64($0)) }
