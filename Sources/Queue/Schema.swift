@@ -75,6 +75,7 @@ enum Schema {
 
     /// Throws for a database that `open` would not take as it is; only reads.
     static func check(_ connection: borrowing Connection) throws {
+        try SchemaCheck.refuseOthers(connection)
         if try version(connection) == newest { try SchemaCheck.check(connection) }
     }
 

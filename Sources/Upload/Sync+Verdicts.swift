@@ -51,8 +51,7 @@ extension Sync {
             // It may concern this stream only.
             return try failed(batch, failure, found.endsAtFailure ? .syncEnds : .streamRests)
         case .streamHeld(let failure, let time):
-            heldStreams[stream] = clock.now() + (time ?? .seconds(300))
-            book.failed(failure, [stream])
+            hold(stream, failure, for: time)
             return .streamRests
         case .inProgress(let failure, let after):
             // Concerns this batch only, which the server may be storing just now.
@@ -76,6 +75,12 @@ extension Sync {
                 "the server refused records"
             )
         }
+    }
+
+    /// Sends nothing of a stream until `time` has passed, or for five minutes.
+    private func hold(_ stream: Stream, _ failure: Failure, for time: Duration?) {
+        heldStreams[stream] = clock.now() + (time ?? .seconds(300))
+        book.failed(failure, [stream])
     }
 
     /// Handles a batch that the budget has no room for: splits it if a whole day never has room.
@@ -139,8 +144,8 @@ extension Sync {
         case .unreachable(let failure), .retry(let failure, nil):
             try resendFailed(batch, failure)
             return .syncEnds
-        case .retry(let failure, let after), .inProgress(let failure, let after),
-            .streamHeld(let failure, let after):
+        case .streamHeld(let failure, let time): hold(batch.stream, failure, for: time)
+        case .retry(let failure, let after), .inProgress(let failure, let after):
             resendNotBefore = after.map { clock.now() + $0 }
             book.failed(failure, [batch.stream])
             return .syncEnds

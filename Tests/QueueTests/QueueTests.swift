@@ -315,7 +315,11 @@ import Testing
             .execute("CREATE TABLE notes(text TEXT); PRAGMA user_version=\(version)")
         let file = URL(fileURLWithPath: folder.database)
         let before = try Data(contentsOf: file)
-        #expect(throws: DatabaseOfOthers(table: "notes")) { try folder.queue() }
+        let refusal = DatabaseOfOthers(table: "notes")
+        #expect(throws: refusal) { try folder.queue() }
+        // `doctor` says what a start does.
+        let probe = DatabaseProbe(folder.database, limit: .seconds(3))
+        #expect(probe == .foreign("\(refusal)"))
         #expect(try Data(contentsOf: file) == before)
         #expect(try folder.files == [file.lastPathComponent])
     }

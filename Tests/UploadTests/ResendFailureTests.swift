@@ -129,6 +129,28 @@ private final class Interrupted: Destination {
         #expect(resends(bench) == 10)
     }
 
+    /// A stream that has used up a limit of its own waits alone.
+    @Test func waitOfOneStream_delaysNoResendOfOthers() throws {
+        let (bench, key) = try bench(
+            .answer(
+                status: 429,
+                body: #"{"error":"1000 files are the limit","stream":"places"}"#,
+                headers: ["Retry-After: 900"]
+            )
+        )
+        defer { bench.finish() }
+        try sync(bench, 1)
+        let all = ResendRange(nil, since: WallTime(milliseconds: 0))
+        try bench.queue.perform { _ = try $0.resend(all) }
+        let fixes = try #require(try bench.queue.nextResend())
+        #expect(fixes.key == key)
+        #expect(try bench.queue.nextResend(after: fixes.id) != nil)
+        try sync(bench, 1, sightings: 0)
+        #expect(try bench.queue.nextResend(after: fixes.id) == nil)
+        #expect(try bench.queue.nextResend()?.key == key)
+        #expect(resends(bench) == 1)
+    }
+
     @Test func keyThatTheServerStillWorksOn_isCountedByNobody() throws {
         let (bench, key) = try bench(.answer(status: 409, body: ""))
         defer { bench.finish() }

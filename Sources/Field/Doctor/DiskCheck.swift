@@ -135,6 +135,12 @@ struct DiskCheck {
                 "\(path): the gateway does not start: \(message)",
                 next: "install the newer version again: `apt list -a waypost` names them"
             )
+        case .foreign(let message):
+            return .fail(
+                "database",
+                "\(path): the gateway does not start",
+                next: message
+            )
         case .unreadable(let message):
             return .fail("database", message, next: "check the disk, and who owns the file")
         }

@@ -13,6 +13,8 @@ package enum DatabaseProbe: Sendable, Equatable {
     case held(String)
     /// A newer Waypost made it, and this one does not start with it.
     case tooNew(String)
+    /// Another program made it, and Waypost leaves it alone.
+    case foreign(String)
     case unreadable(String)
 
     /// Checks for at most `limit`; never writes.
@@ -31,6 +33,9 @@ package enum DatabaseProbe: Sendable, Equatable {
                 try Schema.check(connection)
             } catch let error as SchemaTooNew {
                 self = .tooNew("\(error)")
+                return
+            } catch let error as DatabaseOfOthers {
+                self = .foreign("\(error)")
                 return
             } catch let error as SQLiteError where error.isDamage {
                 self = .damaged(error.message)
