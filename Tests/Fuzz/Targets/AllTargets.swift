@@ -6,5 +6,5 @@ extension FuzzTarget {
         BeaconTargets.all + LocationTargets.all + SoundTargets.all + TagTargets.all
         + ConfigurationTargets.all
         + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + JSONTargets.all
-        + MQTTTargets.all + ProxyTargets.all + FieldTargets.all
+        + MQTTTargets.all + BrokerTargets.all + ProxyTargets.all + FieldTargets.all
 }
