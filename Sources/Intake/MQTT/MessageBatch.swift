@@ -87,13 +87,16 @@ struct MessageStreams: Sendable {
         }
         // Before the payload is parsed, which costs more.
         try admit(place, at: stamp, hasWaited: hasWaited)
-        let content = try MessageMembers(message, time: stream.timeMember, hasWaited: hasWaited)
+        var content = try MessageMembers(message, time: stream.timeMember, hasWaited: hasWaited)
         let size = content.members.count + 2
         // One that waited is not longer for that.
         guard size <= stream.maxRecordBytes + (hasWaited ? MessageMembers.waitedBytes : 0) else {
             throw IntakeRefusal("too long: \(size) bytes with its topic, \(most)")
         }
-        try streams[place].rate.check(content.given, of: stream.name, at: stamp.boot)
+        if (try? streams[place].rate.check(content.given, of: stream.name, at: stamp.boot)) == nil {
+            // Its sender never hears of a refusal, and the broker would not send it again.
+            content = try MessageMembers(message, time: nil, hasWaited: hasWaited)
+        }
         return UserRecord(
             stream: stream.name,
             stamp: stamp,

@@ -18,10 +18,10 @@ struct MessageMembers: Sendable, Equatable {
     /// broker. Names that the gateway uses itself get `mqtt_` before them.
     ///
     /// `time`: the member that holds the message's time, in RFC 3339 or since 1970; it stays, unless
-    /// it is `timestamp`.
+    /// it is `timestamp`. nil: all members stay, and none is the time.
     init(
         _ message: MQTTMessage,
-        time: String = "timestamp",
+        time: String? = "timestamp",
         hasWaited: Bool = false
     ) throws(IntakeRefusal) {
         guard String(validating: message.payload, as: UTF8.self) != nil else {
@@ -40,7 +40,7 @@ struct MessageMembers: Sendable, Equatable {
                     }
                 }
         }
-        if let found = try? Self.read(payload, time: time.lowercased()),
+        if let found = try? Self.read(payload, time: time?.lowercased()),
             // Two names may have become one, and the limits of a record hold for these members.
             case let object = Self.joined(own(beside: found.ownNames) + found.members),
             let members = try? IntakeLine.members(of: [0x7B] + object + [0x7D])
@@ -69,7 +69,7 @@ struct MessageMembers: Sendable, Equatable {
     private static let ownNames = ["topic", "mqtt_topic", "waited", "mqtt_waited"]
 
     /// Reads an object; `time` names the member with its time, in small letters.
-    private static func read(_ payload: [UInt8], time: String) throws(JSONFault) -> Found {
+    private static func read(_ payload: [UInt8], time: String?) throws(JSONFault) -> Found {
         var cursor = JSONCursor(payload, depthLimit: IntakeLine.depthLimit, foldsCase: true)
         var found = Found()
         try cursor.openObject("an object")

@@ -172,6 +172,22 @@ import Testing
         )
     }
 
+    /// The server begins a file for each date, and a refused message would be lost.
+    @Test func oneDateTooMany_isStoredWithTheTimeAtWhichItCame() throws {
+        var streams = streams(200)
+        func record(_ day: Int) throws -> UserRecord {
+            let payload = Array(#"{"timestamp":\#(1_795_849_200 + day * 86_400)}"#.utf8)
+            let message = MQTTMessage(topic: "b/1", payload: payload, qos: 1)
+            return try streams.record(of: message, at: Self.start, hasWaited: false)
+        }
+        for day in 0..<RecordRate.datesPerDay { #expect(try record(day).given != nil) }
+        let late = try record(RecordRate.datesPerDay)
+        #expect(late.given == nil && late.stamp == Self.start)
+        let members = String(decoding: late.members, as: UTF8.self)
+        #expect(members == #""topic":"b/1","mqtt_timestamp":1882249200"#)
+        #expect(try record(1).given != nil)
+    }
+
     /// A message that fits is not refused for having waited.
     @Test func waited_costsNoRoom() throws {
         var stream = UserStream(name: "b")
