@@ -140,3 +140,11 @@ package enum DeviceID {
         return text
     }
 }
+
+extension Configuration {
+    /// The configured device id, or the stored one for `auto`; nil if there is none or it cannot be
+    /// read.
+    package var knownDeviceID: String? {
+        deviceID == "auto" ? (try? DeviceID.kept(in: stateDirectory)) : deviceID
+    }
+}

@@ -157,7 +157,7 @@ extension Configuration {
 
     /// One line per topic filter that also gets what this gateway publishes.
     package var filtersOfOwnMessages: [String] {
-        let own = publishedTopics(of: deviceID)
+        let own = publishedTopics(of: knownDeviceID ?? deviceID)
         return userStreams.flatMap { stream in
             stream.topics.filter { TopicFilter($0).map(own.isGot) ?? false }.map {
                 "stream.\(stream.name).mqtt: \"\(printable($0))\" is also for messages that this "

@@ -47,9 +47,7 @@ struct SoundFiles {
         (self.folder, self.request, self.format, self.reader) = (folder, request, format, reader)
         self.complain = complain
         source = try RecordSource(reader: reader, clockMap: .max, sound: .named)
-        let configured = configuration.deviceID
-        let kept = try? DeviceID.kept(in: configuration.stateDirectory)
-        device = configured == "auto" ? kept ?? "waypost" : configured
+        device = configuration.knownDeviceID ?? "waypost"
         settings = configuration.site
         offset = request.names == .songmeter ? configuration.schedules.offset * 60 : 0
         names = UsedNames(request.names)

@@ -1,5 +1,6 @@
 // `[stream.NAME]`: valid tables, messages for invalid ones, and printing.
 import Configuration
+import Support
 import Testing
 
 import Daemon
@@ -217,6 +218,17 @@ import Setup
     @Test func topics_needABroker() {
         let found = problems("[stream.a]\nmqtt = [\"a\"]")
         #expect(found.count == 1 && found[0].contains("needs a broker: mqtt.url is not set"))
+    }
+
+    /// The topics that the gateway publishes have the id that it made.
+    @Test func filterOfOwnMessages_isFoundByTheStoredID() throws {
+        let (folder, id) = (TemporaryFolder(), "0a1b2c3d-0000-4000-8000-000000000001")
+        let text = Self.broker + "[stream.a]\nmqtt = [\"home/\(id)/health\"]"
+        var configuration = try load(text).values
+        configuration.stateDirectory = folder.path
+        #expect(configuration.filtersOfOwnMessages == [])
+        _ = try folder.write(id, to: "device_id")
+        #expect(configuration.filtersOfOwnMessages.count == 1)
     }
 
     /// As a token over http://: only to this machine, or if it is allowed.
