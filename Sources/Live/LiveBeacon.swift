@@ -145,11 +145,10 @@ package struct LiveBeacon: Sendable {
         return isChange
     }
 
-    /// Established by three sightings within a minute; one that sleeps for long by its eighth.
+    /// Counts a sighting; the third within a minute establishes the beacon.
     private mutating func count(_ now: BootInstant) {
         sightings = min(sightings + 1, Self.sightingLimit)
-        let isOften = recent.count == 2 && now - recent[0] <= .seconds(60)
-        if isOften || sightings == Self.sightingLimit { isEstablished = true }
+        if recent.count == 2, now - recent[0] <= .seconds(60) { isEstablished = true }
         recent = recent.suffix(1) + [now]
     }
 

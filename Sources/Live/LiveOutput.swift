@@ -103,6 +103,8 @@ package final class LiveOutput: Sendable {
         try connection.subscribe(topics, qos: 0)
         announcements.announceAll()
         tap.open(at: clock.now())
+        // A flag that changed without a connection would be wrong until its beacon sends again.
+        tap.renew(at: clock.now())
         connected()
         do throws(Failure) {
             try serve(&connection, &presence, &announcements, stop)

@@ -53,7 +53,8 @@ package final class LiveTap: Sendable {
         content.withLock { $0.sendAgain(key) }
     }
 
-    /// Makes the last values of each beacon due again: Home Assistant was restarted.
+    /// Makes the last values of each beacon due again, except for events: Home Assistant was
+    /// restarted, or the broker was away.
     package func renew(at now: BootInstant) { content.withLock { $0.renew(at: now) } }
 
     /// Begins to wake the reader; values that have waited too long are dropped.

@@ -84,6 +84,27 @@ struct LiveOutputTests {
         try second.wait(for: "home/site-1/LWT offline")
     }
 
+    /// Home Assistant would show it closed until the next advertisement.
+    @Test func windowThatOpenedWithoutAConnection_isPublishedAfterIt() throws {
+        let broker = try Mosquitto()
+        defer { broker.kill() }
+        let output = try run("mqtt://127.0.0.1:\(broker.port)", interval: .seconds(1))
+        func hear(_ isOpen: Int64, before age: Duration) {
+            var sighting = sighting(at: SystemClock().stamp().advanced(by: .zero - age))
+            sighting.telemetry.add(.isWindowOpen, scaled: isOpen)
+            output.output.tap.accept(sighting)
+        }
+        try waitUntil("a connection") { output.output.report.state == .connected }
+        hear(0, before: .seconds(60))
+        try waitUntil("a message") { output.output.report.published == 1 }
+        broker.kill()
+        try waitUntil("the loss") { output.output.report.state == .connecting }
+        hear(1, before: .seconds(30))
+        try broker.start()
+        try waitUntil("its last values") { output.output.report.published == 2 }
+        #expect(output.stop())
+    }
+
     @Test func homeAssistantsStart_bringsTheDescriptionsAgain() throws {
         let broker = try Mosquitto()
         defer { broker.kill() }
@@ -178,15 +199,18 @@ struct LiveOutputTests {
         _ url: String,
         user: String? = nil,
         passwordFile: String? = nil,
-        caFile: String? = nil
+        caFile: String? = nil,
+        interval: Duration = .seconds(10)
     ) throws -> RunningOutput {
+        var settings = LiveSettings()
+        settings.interval = interval
         let broker = BrokerSettings {
             $0.url = url
             ($0.username, $0.passwordFile, $0.caFile) = (user, passwordFile, caFile)
         }
         let (changes, attempts) = (StateBox([Failure?]()), StateBox(0))
         let output = try LiveOutput(
-            LiveSettings(),
+            settings,
             broker,
             at: #require(broker.endpoint),
             environment: [:],

@@ -97,10 +97,10 @@ import Testing
         #expect(beacon(seldom.take(at: at(120)).messages[0])?.isEstablished == false)
         _ = seldom.add(ruuvi(1, at: 130))
         #expect(beacon(seldom.take(at: at(130)).messages[0])?.isEstablished == true)
-        // One that sleeps for long, and one that a filter names.
+        // One that sends seldom is not, unless a filter names it.
         var sleepy = LiveValues(interval: interval)
-        for number in 0..<8 { _ = sleepy.add(ruuvi(1, at: number * 600)) }
-        #expect(beacon(sleepy.take(at: at(4200)).messages[0])?.isEstablished == true)
+        for number in 0..<20 { _ = sleepy.add(ruuvi(1, at: number * 90)) }
+        #expect(beacon(sleepy.take(at: at(1710)).messages[0])?.isEstablished == false)
         var named = LiveValues(interval: interval, isFiltered: true)
         _ = named.add(ruuvi(1, at: 0))
         #expect(beacon(named.take(at: at(0)).messages[0])?.isEstablished == true)

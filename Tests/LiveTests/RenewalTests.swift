@@ -37,6 +37,24 @@ import Testing
         #expect(renewed(values, at: 60) == [[2100, 5000]])
     }
 
+    /// The broker was away while a window was opened and a button was pressed.
+    @Test func afterAnOutage_theLastValuesCome_butNoEvents() {
+        func heard(isOpen: Int64, at second: Int) -> Sighting {
+            var sighting = ruuvi(1, temperature: 2000, at: second)
+            sighting.telemetry.add(.isWindowOpen, scaled: isOpen)
+            sighting.telemetry.add(.button, scaled: 1)
+            return sighting
+        }
+        var values = values([heard(isOpen: 0, at: 0)])
+        values.isOpen = false
+        _ = values.add(heard(isOpen: 1, at: 100))
+        var late = values
+        values.open(at: at(200))
+        #expect(renewed(values, at: 200) == [[2000, 1]])
+        late.open(at: at(1000))
+        #expect(renewed(late, at: 1000) == [])
+    }
+
     @Test func buttonPress_andABeaconThatIsGone_doNot() {
         var press = ruuvi(2, temperature: 2000, at: 0)
         press.telemetry.add(.button, scaled: 1)
