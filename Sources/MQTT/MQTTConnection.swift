@@ -135,9 +135,6 @@ package struct MQTTConnection: ~Copyable {
         return message.id
     }
 
-    /// The number of messages published with QoS 1 that the broker has not acknowledged.
-    package var unacknowledgedCount: Int { unacknowledged.count }
-
     /// Asks for messages; the answer is `MQTTEvent.subscribed`, and messages may come before it.
     package mutating func subscribe(_ filters: [String], qos: UInt8 = 1) throws(Failure) {
         let id = nextID()

@@ -15,18 +15,18 @@ import Status
 /// acknowledged at once: a broker leaves few unacknowledged, so held ones would stop all streams.
 final class MessageSubscriber {
     private let settings: SubscriberSettings
-    private let sink: any MessageSink
+    let sink: any MessageSink
     private let context: SubscriberContext
     private let report: SubscriberReporter
     private let wakeup: Wakeup
     private let stop: StopSignal
     private var streams: MessageStreams
-    private var session: MessageSession
-    private var batch = MessageBatch()
+    var session: MessageSession
+    var batch = MessageBatch()
     /// The batch that is being written.
-    private var travelling: MessageBatch?
+    var travelling: MessageBatch?
     private let outcome = StateBox<Outcome?>(nil)
-    private var backlog = BrokerBacklog(isResumed: false)
+    var backlog = BrokerBacklog(isResumed: false)
     private var retained = RetainedMessages()
     /// Messages read since the batch was begun.
     private var readCount = 0
@@ -391,26 +391,5 @@ final class MessageSubscriber {
         guard let batch = travelling else { return }
         try awaitOutcome(within: stop.isRaised ? Self.stopPatience : nil)
         if isAlive, travelling == nil { try acknowledge(batch.ids, &connection) }
-    }
-
-    // MARK: Confirmations
-
-    private func ping(_ connection: inout MQTTConnection) throws(Failure) {
-        guard !connection.isPinging, session.pinged() || backlog.needsPing else { return }
-        backlog.pinged()
-        try connection.ping()
-    }
-
-    private func answered(_ connection: inout MQTTConnection) throws(Failure) {
-        backlog.answered()
-        if !backlog.isOpen { session.caughtUp() }
-        if session.answered() { rememberSession() }
-        try ping(&connection)
-    }
-
-    /// Stores the session with the next commit, unless a batch with a newer one is under way.
-    private func rememberSession() {
-        guard travelling == nil, batch.isEmpty else { return }
-        for (name, text) in session.takeMemos() { sink.remember(name, text) }
     }
 }
