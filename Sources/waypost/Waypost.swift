@@ -1,5 +1,7 @@
 // The entry point of the command line; each command has a file.
 import ArgumentParser
+import Configuration
+import Host
 
 @main
 struct Waypost: ParsableCommand {
@@ -41,4 +43,16 @@ struct Waypost: ParsableCommand {
             ),
         ]
     )
+
+    /// Suggests the command that a person may have meant; ArgumentParser does so for options only.
+    static func main() {
+        let names = configuration.subcommands.map { $0._commandName } + ["help"]
+        if let name = CommandLine.arguments.dropFirst().first, !name.hasPrefix("-"),
+            !names.contains(name), let near = nearest(to: name, among: names)
+        {
+            Output.error("waypost: unknown command \(printable(name)); did you mean \(near)?")
+            exit(withError: ExitCode.validationFailure)
+        }
+        main(nil)
+    }
 }
