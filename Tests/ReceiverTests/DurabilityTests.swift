@@ -274,7 +274,7 @@ import Testing
             let files = BatchFiles(in: DurableFolders(folder.path), lengths: [place: 100])
             #expect(throws: Trouble.self) {
                 try batch.forEachRecord(of: body) {
-                    try files.append($0, of: batch, isAhead: false)
+                    try files.append($0, of: batch, body, isAhead: false)
                 }
                 try files.finish()
             }

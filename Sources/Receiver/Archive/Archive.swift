@@ -251,7 +251,7 @@ package final class Archive: @unchecked Sendable {
                 return
             }
             let isAhead = canMark && record.time.isAhead(of: now)
-            try files.append(record, of: one.batch, isAhead: isAhead)
+            try files.append(record, of: one.batch, one.body, isAhead: isAhead)
             receipt.accepted += 1
             if record.audio != nil { sounds += 1 }
         }

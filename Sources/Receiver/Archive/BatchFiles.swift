@@ -43,13 +43,18 @@ final class BatchFiles {
     /// Appends a batch's record as a line; audio goes into a file that the line names.
     ///
     /// `isAhead`: see `writeLine`.
-    func append(_ record: IncomingRecord, of batch: IncomingBatch, isAhead: Bool) throws {
+    func append(
+        _ record: IncomingRecord,
+        of batch: IncomingBatch,
+        _ body: ByteView,
+        isAhead: Bool
+    ) throws {
         let date = record.time.date
         if let audio = record.audio, let name = record.soundName {
-            try writeSound(audio, to: name, batch.audioFolder(date), record.line.bytes)
+            try writeSound(audio, to: name, batch.audioFolder(date), body)
         }
         let folder = batch.folder(date)
-        try record.writeLine(for: .archive, isAhead: isAhead) { try add($0, folder) }
+        try record.writeLine(of: body, for: .archive, isAhead: isAhead) { try add($0, folder) }
         try add([10], folder)
     }
 

@@ -23,7 +23,7 @@ struct DayObjects {
         try batch.forEachRecord(of: body) { record in
             guard let day = days[record.time.date] else { return }
             if record.audio != nil { found = true }
-            try record.writeLine(for: .bucket) { try day.append($0) }
+            try record.writeLine(of: body, for: .bucket) { try day.append($0) }
             try day.append([10])
         }
         for day in days.values { try day.finish() }

@@ -40,7 +40,7 @@ private enum ReceiverTargets {
                 precondition(isName(batch.stream) && isName(batch.device))
                 var count = 0
                 try batch.forEachRecord(of: view) { record in
-                    check(record, Data(view[record.line.extent]))
+                    check(record, Data(view[record.extent]))
                     try record.audio.map { try Base64Text(view, $0.data).decode { _ in } }
                     try checkLine(of: record, view)
                     count += 1
@@ -57,7 +57,7 @@ private enum ReceiverTargets {
     /// Checks that the stored line of a record is one line, and can be stored again.
     private static func checkLine(of record: IncomingRecord, _ view: ByteView) throws {
         var line: [UInt8] = []
-        try record.writeLine(for: .archive) { line += $0 }
+        try record.writeLine(of: view, for: .archive) { line += $0 }
         precondition(!line.contains(10) && !line.contains(13))
         try line.withUnsafeBytes {
             var text = BodyJSON(ByteView($0, isMapped: false))

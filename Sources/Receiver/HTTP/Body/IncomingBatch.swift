@@ -14,6 +14,8 @@ package struct IncomingBatch: Sendable {
     private(set) var dates: Set<String> = []
     /// The first and last sequence number of its records, as reported.
     private(set) var sequence: ClosedRange<Int64>?
+    /// Its records, unless it has more than `maxKept`: those are parsed again to be stored.
+    private var records: [IncomingRecord] = []
     /// The range of the records' array.
     private var data: Range<Int>?
     private var total: Int?
@@ -25,6 +27,9 @@ package struct IncomingBatch: Sendable {
 
     /// The maximum number of files for one batch; the gateway halves a refused batch.
     static let mostDates = 100
+
+    /// A record takes 250 bytes here, and one batch per worker waits.
+    private static let maxKept = 512
 
     /// Checks a whole body; throws an HTTPRefusal with the reason, and then nothing may be stored.
     ///
@@ -66,6 +71,7 @@ package struct IncomingBatch: Sendable {
         _ take: (IncomingRecord) throws -> Void
     ) throws {
         guard let data else { return }
+        if records.count == count { return try records.forEach(take) }
         var text = BodyJSON(body, at: data.lowerBound, limit: limit)
         try text.array { text in try take(try IncomingRecord(&text)) }
     }
@@ -118,6 +124,7 @@ package struct IncomingBatch: Sendable {
 
     private mutating func takeData(_ text: inout BodyJSON) throws {
         (count, dates, states, data, fault) = (0, [], [], nil, nil)
+        records = []
         guard text.next() == UInt8(ascii: "[") else {
             try text.value()
             return
@@ -142,6 +149,7 @@ package struct IncomingBatch: Sendable {
             if let state = record.state, states.count <= DeviceLimits.states {
                 states.insert(state)
             }
+            if records.count < Self.maxKept { records.append(record) }
             guard let audio = record.audio else { return }
             try Base64Text(text.bytes, audio.data).decode { _ in }
         } catch let found as IncomingRecord.Fault {

@@ -1,15 +1,16 @@
 // One record of a body: the facts that the archive needs, and its range in the body.
 import Host
 
-/// A record that is fit to be stored.
-struct IncomingRecord {
-    struct Audio {
+/// A record that is fit to be stored; its bytes stay in the body.
+struct IncomingRecord: Sendable {
+    struct Audio: Sendable {
         /// The range of the string `audio_data`.
         var data: Range<Int>
         var format: String
     }
 
-    let line: RecordLine
+    /// Its range in the body.
+    let extent: Range<Int>
     let id: String
     let time: RecordTime
     /// Nil if it has no audio.
@@ -28,7 +29,7 @@ struct IncomingRecord {
             try text.value()
             throw Fault(reason: "not an object")
         }
-        line = try RecordLine(&text)
+        let line = try RecordLine(&text)
         guard line[""] == nil else { throw Fault(reason: "a member without a name") }
         guard let id = line.text("id"), isName(id) else {
             throw Fault(reason: "id is missing or not a plain name")
@@ -36,7 +37,7 @@ struct IncomingRecord {
         guard let time = line.writtenTime.flatMap(RecordTime.init) else {
             throw Fault(reason: "timestamp is missing or not RFC 3339")
         }
-        (self.id, self.time) = (id, time)
+        (extent, self.id, self.time) = (line.extent, id, time)
         if let event = line.event, RecordLine.stateKinds.contains(event.kind) {
             state = "\(event.kind) \(event.source)"
         }

@@ -18,11 +18,14 @@ extension IncomingRecord {
     /// `isAhead`: the record is dated more than a day after the server's clock, so its `clock`
     /// becomes `future`. A piece is valid only during the call.
     func writeLine(
+        of body: ByteView,
         for destination: LineDestination,
         isAhead: Bool = false,
         _ take: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        guard soundName != nil || isAhead else { return try write(line.extent, take) }
+        guard soundName != nil || isAhead else { return try Self.write(extent, of: body, take) }
+        var text = BodyJSON(body, at: extent.lowerBound)
+        let line = try RecordLine(&text)
         let names = line.members.map { $0.name?.lowercased() }
         let renames =
             destination == .archive && soundName != nil && !names.contains("capture_device")
@@ -38,10 +41,10 @@ extension IncomingRecord {
                 if renames, name == "device" {
                     try Self.write(#""capture_device""#, take)
                 } else {
-                    try write(member.key, take)
+                    try Self.write(member.key, of: body, take)
                 }
                 try Self.write(":", take)
-                try write(member.value, take)
+                try Self.write(member.value, of: body, take)
             }
         }
         try Self.write(isAhead ? #","clock":"future"}"# : "}", take)
@@ -55,11 +58,11 @@ extension IncomingRecord {
     }
 
     /// In valid JSON, line ends occur only between values, so they can be dropped.
-    private func write(
+    private static func write(
         _ range: Range<Int>,
+        of body: ByteView,
         _ take: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        let body = line.bytes
         var start = range.lowerBound
         while start < range.upperBound {
             let end = min(range.upperBound, start + (64 << 10))
