@@ -15,6 +15,7 @@ extension FleetPage {
 
     /// Answers a request to the read API; on a worker's thread.
     func read(_ head: RequestHead) throws -> HTTPAnswer {
+        _ = try viewers.refresh(waits: true)
         try authorize(head)
         guard readers.wait(timeout: .now()) == .success else {
             throw HTTPRefusal(status: 503, reason: "too many requests at once", retryAfter: 1)

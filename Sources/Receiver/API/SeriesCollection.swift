@@ -10,23 +10,6 @@ struct SeriesName: Hashable {
     var order: (String, String, String) { (stream, quantity.beacon, quantity.key) }
 }
 
-/// The values of a quantity in an interval.
-struct SeriesInterval {
-    var records: Int64 = 0
-    var total = 0.0
-    var low = Double.infinity
-    var high = -Double.infinity
-
-    var mean: Double { (total / Double(records)).rounded(digits: 9) }
-
-    mutating func add(_ records: Int64, _ total: Double, _ low: Double, _ high: Double) {
-        self.records += records
-        self.total += total
-        self.low = min(self.low, low)
-        self.high = max(self.high, high)
-    }
-}
-
 /// Collects the series of a device in a span.
 struct SeriesCollection {
     /// The maximum number of series in an answer.

@@ -62,7 +62,7 @@ package final class Archive: @unchecked Sendable {
                     + "A start with an older copy moves records that it does not have to \(TruncatedFiles.name)"
             )
         }
-        try Restore.expectEnded(in: directory)
+        try RestoreMarker.expectEnded(in: directory)
         // After a failed fsync the WAL may be readable from the cache but not be on the disk.
         try writeAgain(database + "-wal")
         do {

@@ -87,7 +87,7 @@ enum Recovery {
         for stream in names(inFolder: directory) where stream.hasPrefix("stream=") {
             guard let files = FileManager.default.enumerator(atPath: "\(directory)/\(stream)")
             else { continue }
-            for case let name as String in files where !Pruning.isTrash(name) {
+            for case let name as String in files where !PrunedFolder.contains(name) {
                 guard try body("\(stream)/\(name)") else { return }
             }
         }

@@ -10,8 +10,6 @@ import SQLite
 /// Nothing is changed before all of the backup is checked. A marker comes first and the archive's
 /// database last: if the restore is interrupted, the server refuses to start until it was run again.
 package final class Restore {
-    /// The file in the data folder that keeps a server from starting until the restore is complete.
-    static let marker = ".receiver-restore"
     /// The number of files that an error names.
     private static let mostNamed = 10
     private static let inUse =
@@ -38,18 +36,8 @@ package final class Restore {
         if fileSize(ArchiveFiles.index(in: data)) == nil { try begin() }
     }
 
-    /// Throws a Trouble if a restore into a folder has not ended.
-    static func expectEnded(in directory: String) throws {
-        let path = "\(directory)/\(marker)"
-        guard fileKind(path) != 0 else { return }
-        throw Trouble(
-            "a restore into \(directory) was refused or interrupted: run it again, or delete \(path) to start "
-                + "with what is there"
-        )
-    }
-
     private func begin() throws {
-        try SmallFile.replace("\(data)/\(Self.marker)", Array("\(time)\n".utf8), mode: 0o640)
+        try SmallFile.replace("\(data)/\(RestoreMarker.name)", Array("\(time)\n".utf8), mode: 0o640)
     }
 
     /// Restores the backup; returns lines that say what was copied and what to do next.
@@ -74,7 +62,7 @@ package final class Restore {
         for name in try TreeCopy.databases(in: backup) { try restoreDatabase(name) }
         try copy.sync()
         unlink(aside)
-        unlink("\(data)/\(Self.marker)")
+        unlink("\(data)/\(RestoreMarker.name)")
         try syncFolder(data)
         return report()
     }

@@ -136,7 +136,7 @@ final class TreeCopy {
             }
             if fileKind("\(root)/\(top)") == S_IFLNK { try body(top, .link) }
             for case let path as String in paths
-            where !path.hasSuffix(unfinished) && !Pruning.isTrash(path) {
+            where !path.hasSuffix(unfinished) && !PrunedFolder.contains(path) {
                 let path = "\(top)/\(path)"
                 switch fileKind("\(root)/\(path)") {
                 case S_IFLNK: try body(path, .link)
@@ -152,7 +152,7 @@ final class TreeCopy {
     /// than databases, locks and what the server makes itself.
     static func stateFiles(in root: String) throws -> [String] {
         let made = [
-            ".receiver.lock", ".receiver.reserve", BackupFolder.marker, Restore.marker,
+            ".receiver.lock", ".receiver.reserve", BackupFolder.marker, RestoreMarker.name,
         ]
         return try names(in: root).filter { name in
             name.hasPrefix(".receiver") && !name.contains(".sqlite") && !name.hasSuffix(".lock")

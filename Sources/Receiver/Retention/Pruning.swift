@@ -22,12 +22,6 @@ package struct PrunedStream: Sendable {
 /// nothing. A new record of such a day begins a new file, which the next run deletes. After a kill
 /// at any point, the next run finishes the rest.
 package struct Pruning {
-    /// Begins the names of folders that are being deleted.
-    private static let trash = ".receiver-pruned-"
-
-    /// Returns whether a path is, or is in, a folder that is being deleted.
-    static func isTrash(_ path: String) -> Bool { path.contains(trash) }
-
     /// The milliseconds to wait for the server.
     ///
     /// SQLite has no queue of waiters: on a slow disk, a server that wrote without a pause took each
@@ -234,7 +228,7 @@ package struct Pruning {
     /// Renames a folder within its file system, which may be another than that of the directory.
     private func rename(_ name: String) throws -> String {
         for place in trashPlaces(of: name) {
-            let new = "\(place)/\(Self.trash)\(UUID().uuidString)"
+            let new = "\(place)/\(PrunedFolder.prefix)\(UUID().uuidString)"
             if Glibc.rename("\(directory)/\(name)", "\(directory)/\(new)") == 0 { return new }
             guard errno == EXDEV else { break }
         }
@@ -255,7 +249,7 @@ package struct Pruning {
         let files = FileManager.default
         for place in [".", "audio"] + streams + audio where !isBehindLink(place) {
             for name in (try? files.contentsOfDirectory(atPath: "\(directory)/\(place)")) ?? []
-            where name.hasPrefix(Self.trash) {
+            where name.hasPrefix(PrunedFolder.prefix) {
                 // The next run deletes what remains.
                 try? files.removeItem(atPath: "\(directory)/\(place)/\(name)")
             }

@@ -32,20 +32,6 @@ package struct ServerLog: Sendable {
     }
 }
 
-extension ServerLog {
-    /// Logs a refused request and returns its answer.
-    func refused(_ error: any Error) -> HTTPAnswer {
-        let refusal = error as? HTTPRefusal
-        refusals.add(refusal?.status ?? 500)
-        guard let refusal else {
-            write("error: \(error)")
-            return HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)"))
-        }
-        write("refused \(refusal.status): \(refusal.reason)")
-        return HTTPAnswer(refusal)
-    }
-}
-
 /// Counts refused requests by status since the start.
 final class RefusalCounts: Sendable {
     private let counts = Mutex<[Int: Int64]>([:])

@@ -88,7 +88,7 @@ struct BodyJSON {
         return start..<position
     }
 
-    /// Walks over a record with its limits; throws `IncomingRecord.Fault` if it breaks them.
+    /// Walks over a record with its limits; throws `RecordError` if it breaks them.
     mutating func record<Value>(_ walk: (inout BodyJSON) throws -> Value) throws -> Value {
         let outer = depth
         (depth, isRecord) = (0, true)
@@ -170,7 +170,7 @@ struct BodyJSON {
         }
         guard level <= Self.recordDepth else {
             let reason = "something lies deeper than \(Self.recordDepth) levels"
-            throw IncomingRecord.Fault(reason: reason)
+            throw RecordError(reason: reason)
         }
         names.open(at: level)
     }

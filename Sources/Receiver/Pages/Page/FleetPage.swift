@@ -67,7 +67,6 @@ final class FleetPage: Sendable {
             )
         default:
             if head.path.hasPrefix(Self.live + "/") { return try stream(head) }
-            if head.path.hasPrefix(ReadAPI.root) { return try planReading(head) }
             guard ["/", "/beacons"].contains(head.path) || head.path.hasPrefix("/device/") else {
                 return nil
             }
@@ -143,7 +142,6 @@ final class FleetPage: Sendable {
         case "/logout": return try logOut(head)
         default: break
         }
-        if head.path.hasPrefix(ReadAPI.root) { return try read(head) }
         guard let role = role(head) else { return HTTPAnswer(seeOther: "/login") }
         guard lookers.wait(timeout: .now()) == .success else {
             throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)

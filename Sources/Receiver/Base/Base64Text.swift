@@ -15,7 +15,7 @@ struct Base64Text {
         self.string = string
     }
 
-    /// Passes the decoded bytes on in blocks; throws `IncomingRecord.Fault` for invalid base64.
+    /// Passes the decoded bytes on in blocks; throws `RecordError` for invalid base64.
     func decode(_ take: ([UInt8]) throws -> Void) throws {
         var text = self
         text.output.reserveCapacity(Self.block + 3)
@@ -32,7 +32,7 @@ struct Base64Text {
         if !text.output.isEmpty { try take(text.output) }
     }
 
-    private static var fault: IncomingRecord.Fault { .init(reason: "audio_data is not base64") }
+    private static var fault: RecordError { .init(reason: "audio_data is not base64") }
 
     private mutating func add(_ character: UInt8) throws {
         if character == UInt8(ascii: "=") {

@@ -17,14 +17,14 @@ struct MemberNames {
         levels[depth].removeAll(keepingCapacity: true)
     }
 
-    /// Throws `IncomingRecord.Fault` if the object at this depth already has the name.
+    /// Throws `RecordError` if the object at this depth already has the name.
     mutating func add(_ name: Range<Int>, of bytes: ByteView, at depth: Int) throws {
         guard levels[depth].count < Self.most else {
-            throw IncomingRecord.Fault(reason: "an object has more than \(Self.most) members")
+            throw RecordError(reason: "an object has more than \(Self.most) members")
         }
         guard levels[depth].insert(Self.hash(bytes, name)).inserted else {
             let text = printable(JSONString.read(bytes, name) ?? "a long name", limit: 60)
-            throw IncomingRecord.Fault(reason: "an object has the member \"\(text)\" twice")
+            throw RecordError(reason: "an object has the member \"\(text)\" twice")
         }
     }
 

@@ -152,7 +152,7 @@ package struct IncomingBatch: Sendable {
             if records.count < Self.maxKept { records.append(record) }
             guard let audio = record.audio else { return }
             try Base64Text(text.bytes, audio.data).decode { _ in }
-        } catch let found as IncomingRecord.Fault {
+        } catch let found as RecordError {
             fault = "record \(count): \(found.reason)"
             text.goBack(to: start)
             try text.value()

@@ -124,6 +124,7 @@ package struct IngestServer: ReceiverApplication {
             _ = try authorize(head)
             return requests.plan(head, log)
         default:
+            if head.path.hasPrefix(ReadAPI.root) { return try page.planReading(head) }
             if let plan = try page.plan(head) { return plan }
             throw HTTPRefusal(status: 404, reason: "no such path; POST /api/ingest")
         }
@@ -188,7 +189,9 @@ package struct IngestServer: ReceiverApplication {
             switch head.path {
             case "/api/ingest": return try ingest(head, body)
             case "/api/device/enroll": return try enrol(head, body)
-            default: return try page.answer(head, body)
+            default:
+                if head.path.hasPrefix(ReadAPI.root) { return try page.read(head) }
+                return try page.answer(head, body)
             }
         } catch {
             return refused(error, head)

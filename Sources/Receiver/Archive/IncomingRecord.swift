@@ -18,24 +18,19 @@ struct IncomingRecord: Sendable {
     /// The kind and source of an event about a source's state.
     private(set) var state: String?
 
-    /// The reason why a record is not fit.
-    struct Fault: Error {
-        var reason: String
-    }
-
-    /// Reads the next record; throws `Fault`, or `BodyFault` if it is not valid JSON.
+    /// Reads the next record; throws `RecordError`, or `BodyFault` if it is not valid JSON.
     init(_ text: inout BodyJSON) throws {
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
-            throw Fault(reason: "not an object")
+            throw RecordError(reason: "not an object")
         }
         let line = try RecordLine(&text)
-        guard line[""] == nil else { throw Fault(reason: "a member without a name") }
+        guard line[""] == nil else { throw RecordError(reason: "a member without a name") }
         guard let id = line.text("id"), isName(id) else {
-            throw Fault(reason: "id is missing or not a plain name")
+            throw RecordError(reason: "id is missing or not a plain name")
         }
         guard let time = line.writtenTime.flatMap(RecordTime.init) else {
-            throw Fault(reason: "timestamp is missing or not RFC 3339")
+            throw RecordError(reason: "timestamp is missing or not RFC 3339")
         }
         (extent, self.id, self.time) = (line.extent, id, time)
         if let event = line.event, RecordLine.stateKinds.contains(event.kind) {
@@ -46,19 +41,8 @@ struct IncomingRecord: Sendable {
             let format = line.text("audio_format"), ["ogg", "flac", "aac", "wav"].contains(format)
         else { return }
         guard !line.members.contains(where: { $0.name?.lowercased() == "audio_file" }) else {
-            throw Fault(reason: "audio_file beside audio_data; the server sets audio_file")
+            throw RecordError(reason: "audio_file beside audio_data; the server sets audio_file")
         }
         audio = Audio(data: data, format: format)
     }
-}
-
-/// Returns whether a name is safe as a directory name: letters, digits, `.`, `_`, `-`.
-package func isName(_ text: String) -> Bool {
-    !text.isEmpty && text.utf8.count <= 64 && !text.hasPrefix(".")
-        && text.utf8.allSatisfy { isPlain($0) || $0 == 46 }
-}
-
-/// Returns whether a byte is an ASCII letter, a digit, `_` or `-`.
-func isPlain(_ byte: UInt8) -> Bool {
-    byte.isLetter || byte.isDigit || byte == 45 || byte == 95
 }

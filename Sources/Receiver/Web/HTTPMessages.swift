@@ -74,39 +74,6 @@ package struct HTTPAnswer: Sendable {
     }
 }
 
-extension HTTPAnswer {
-    /// Answers a device that checks its token; `device`: whose token it is, "" for any; `maxBody`:
-    /// the bytes of the largest body.
-    init(verified device: String, maxBody: Int) {
-        let facts: [String: Any] = ["ok": true, "max_body": min(maxBody, Inflater.limit)]
-        self.init(200, device.isEmpty ? facts : facts.merging(["device_id": device]) { $1 })
-    }
-
-    /// Answers a health check; `more`: additional members.
-    init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
-        let facts: [String: Any] = [
-            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
-        ]
-        self.init(200, facts.merging(more) { $1 })
-    }
-}
-
-/// A refused request, with status and reason.
-package struct HTTPRefusal: Error {
-    package var status: Int
-    package var reason: String
-    /// The supported encodings, if the encoding was wrong.
-    package var acceptEncoding: String?
-    /// Seconds to wait before a retry.
-    package var retryAfter: Int?
-    /// The only stream that it is for.
-    package var stream: String?
-    /// The allowed method, if the method was wrong.
-    package var allow: String?
-    /// The expected kind of authentication, if that was missing or wrong.
-    package var authenticate: String?
-}
-
 /// The next step for a request after its header.
 ///
 /// `isKnown`: the request is authenticated. The server then allows more time, and reads the body to
