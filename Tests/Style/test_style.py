@@ -1,0 +1,49 @@
+"""Rules of the tree that a compiler does not hold: folders without circles, links that lead somewhere, line lengths."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import re
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+loader = importlib.machinery.SourceFileLoader("circles", str(TOP / "Tests/Style/circles"))
+circles = importlib.util.module_from_spec(importlib.util.spec_from_loader("circles", loader))
+loader.exec_module(circles)
+
+ROOTS = ("README.md", "CHANGELOG.md", ".github", "Sources", "Tests", "deploy")
+
+
+def markdown():
+    for root in ROOTS:
+        place = TOP / root
+        yield from [place] if place.is_file() else sorted(place.rglob("*.md"))
+
+
+class StyleTests(unittest.TestCase):
+    def test_folders_of_the_server_have_no_circles(self):
+        self.assertEqual(circles.circles(TOP / "Sources/Receiver"), [])
+
+    def test_a_circle_is_found(self):
+        self.assertIn(("Queue", "Records"), circles.needs(TOP / "Sources"))
+
+    def test_links_lead_to_files(self):
+        broken = []
+        for page in markdown():
+            for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+                if "://" not in link and not link.startswith("mailto:") and not (page.parent / link).exists():
+                    broken.append(f"{page.relative_to(TOP)}: {link}")
+        self.assertEqual(broken, [])
+
+    def test_lines_of_documents_end_at_100_columns(self):
+        long = []
+        for page in markdown():
+            is_block = False
+            for number, line in enumerate(page.read_text().splitlines(), 1):
+                is_block ^= line.lstrip().startswith("```")
+                if len(line) > 100 and not is_block and "|" not in line and "](" not in line and "<" not in line:
+                    long.append(f"{page.relative_to(TOP)}:{number}")
+        self.assertEqual(long, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
