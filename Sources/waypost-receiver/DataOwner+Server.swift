@@ -1,5 +1,6 @@
 // Keeps a server of root out of the data folder of another user's server.
 import Glibc
+import Host
 import Receiver
 
 extension DataOwner {
@@ -12,7 +13,7 @@ extension DataOwner {
             ?? "\(status.st_uid)"
         throw StartFailure(
             "--data \(data) belongs to \(name), and files of root there would stop its server",
-            Trouble(
+            Failure(
                 "run the server as that user: sudo -u \(name) waypost-receiver …, or as its service"
             )
         )

@@ -1,5 +1,6 @@
 // The address that the receiver listens on.
 import Glibc
+import Host
 import Receiver
 
 /// An IPv4 address and a port.
@@ -44,14 +45,14 @@ struct ListenAddress {
     func listen(_ key: String) throws -> Int32 {
         let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
         let number = socket(AF_INET, Int32(kind), 0)
-        guard number >= 0 else { throw Trouble("socket", written) }
+        guard number >= 0 else { throw SystemError.last("socket", on: written) }
         var yes: Int32 = 1
         setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         let isBound = withAddress { bind(number, $0, $1) == 0 }
         guard isBound, Glibc.listen(number, Self.backlog) == 0 else {
             defer { close(number) }
             let isTaken = errno == EADDRINUSE
-            throw Trouble(
+            throw Failure(
                 "cannot listen on \(written): \(String(cString: strerror(errno)))"
                     + (isTaken
                         ? "; `sudo ss -ltnp` shows by which program (the service "
@@ -68,7 +69,7 @@ struct ListenAddress {
         let code = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
         }
-        guard code == 0 else { throw Trouble("getsockname", "the listening socket") }
+        guard code == 0 else { throw SystemError.last("getsockname", on: "the listening socket") }
         return "\(host):\(UInt16(bigEndian: address.sin_port))"
     }
 }

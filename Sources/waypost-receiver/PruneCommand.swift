@@ -30,7 +30,7 @@ struct PruneCommand: ParsableCommand {
         var failed = false
         let streams = try place.orFail {
             let pruning = try Pruning(place.data, retention: retention, device: device)
-            if let message = try pruning.unknownStreams() { throw Trouble(message) }
+            if let message = try pruning.unknownStreams() { throw Failure(message) }
             return try pruning.run(isDryRun: dryRun) {
                 complain($0)
                 failed = true

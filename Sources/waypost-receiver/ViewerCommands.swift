@@ -63,10 +63,10 @@ struct ViewerCommands: ParsableCommand {
         }
     }
 
-    /// Makes and prints a link; throws a Trouble if there is no such viewer.
+    /// Makes and prints a link; throws a `Failure` if there is no such viewer.
     static func printLink(_ address: String, for name: String, _ viewers: Viewers) throws {
         guard let secret = try viewers.addLink(for: name, at: Date()) else {
-            throw Trouble("there is no viewer \(printable(name, limit: 80)); see `viewers list`")
+            throw Failure("there is no viewer \(printable(name, limit: 80)); see `viewers list`")
         }
         print("\(address)/login?once=\(secret.text)")
         tell(

@@ -243,7 +243,7 @@ private let start: Int64 = 1_800_000_000_000
         let now = Locked(state(heard: 0))
         _ = try look(try desk { _ in [now.value] })
         now.update { $0 = state(heard: 0, late: true) }
-        let channel = AlertChannel(name: "test") { _, _, _ in throw Trouble("no") }
+        let channel = AlertChannel(name: "test") { _, _, _ in throw Failure("no") }
         let failing = try desk(channel: channel) { _ in [now.value] }
         #expect(try look(failing, times: 3).isEmpty)
         #expect(try look(try desk { _ in [now.value] }) == ["late d1"])
@@ -255,7 +255,7 @@ private let start: Int64 = 1_800_000_000_000
         let tries = Locked([Int64]())
         let channel = AlertChannel(name: "test") { [clock] _, _, _ in
             tries.update { $0.append(clock.now().milliseconds / 1000) }
-            throw Trouble("no")
+            throw Failure("no")
         }
         let desk = try self.desk(channel: channel) { _ in [now.value] }
         _ = try look(desk)
@@ -351,7 +351,7 @@ private let start: Int64 = 1_800_000_000_000
     /// An unsent alert is stored in the book once that works again.
     @Test func whatWaitsInMemory_isWrittenOnceItCanBe() throws {
         let now = Locked(state(heard: 0))
-        let channel = AlertChannel(name: "test") { _, _, _ in throw Trouble("no") }
+        let channel = AlertChannel(name: "test") { _, _, _ in throw Failure("no") }
         let failing = try self.desk(channel: channel) { _ in [now.value] }
         _ = try look(failing)
         try fail("INSERT")

@@ -1,5 +1,6 @@
 // Which files a follower reads, and up to where.
 import Foundation
+import Host
 import Support
 import Testing
 
@@ -30,7 +31,7 @@ import Testing
                         let isGood = isReadable.value
                         for file in files {
                             (isGood ? read : tried).update { $0.append(file.length) }
-                            follower.note(file, isGood ? nil : Trouble("a test"))
+                            follower.note(file, isGood ? nil : Failure("a test"))
                         }
                         return []
                     },
@@ -70,7 +71,7 @@ import Testing
                         read.update { $0 += files.map(\.device) }
                         guard hasFailed.value || files.first?.device != "c" else {
                             hasFailed.update { $0 = true }
-                            throw Trouble("a test")
+                            throw Failure("a test")
                         }
                         if read.value.count == 1 { follower.note([Self.file("c").path: 1]) }
                         return []

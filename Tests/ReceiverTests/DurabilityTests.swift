@@ -272,7 +272,7 @@ import Testing
         try body.withView { body in
             let batch = try IncomingBatch(checking: body)
             let files = BatchFiles(in: DurableFolders(folder.path), lengths: [place: 100])
-            #expect(throws: Trouble.self) {
+            #expect(throws: Failure.self) {
                 try batch.forEachRecord(of: body) {
                     try files.append($0, of: batch, body, isAhead: false)
                 }

@@ -238,7 +238,7 @@ import Testing
         try folder.write("new", to: "token")
         #expect(try target.authorization() == "Authorization: Token new")
         try folder.write("a\r\nX: b", to: "token")
-        #expect(throws: Trouble.self) { try target.authorization() }
+        #expect(throws: Failure.self) { try target.authorization() }
     }
 
     @Test func wrongAddresses_areNamed() throws {
@@ -248,9 +248,9 @@ import Testing
             "http://u:p@h/write?db=w", "http://h/write?db=w&p=secret",
             "http://h/write?db=w&precision=s",
         ] {
-            #expect(throws: Trouble.self, "\(url)") { try InfluxTarget(url: url) }
+            #expect(throws: Failure.self, "\(url)") { try InfluxTarget(url: url) }
         }
-        #expect(throws: Trouble.self) {
+        #expect(throws: Failure.self) {
             try InfluxTarget(url: "http://h/write?db=w", tokenFile: "/none")
         }
     }

@@ -61,7 +61,7 @@ package struct TokenList: Sendable {
             guard error.code == ENOENT, let copy,
                 let bytes = try? SmallFile.read(copy, limit: 1 << 25).bytes,
                 lines(of: bytes).first == head
-            else { throw Trouble(error.reason) }
+            else { throw Failure(error.reason) }
             return (
                 Array(lines(of: bytes).dropFirst()),
                 "\(file) is gone; its tokens stay valid by the copy in \(copy): delete that, too, to end them"

@@ -11,7 +11,7 @@ struct AlertCommand: Sendable {
 
     /// Runs the program to its end.
     ///
-    /// Throws Trouble if its exit status is not 0, it took too long, or `stop` was raised.
+    /// Throws a `Failure` if its exit status is not 0, it took too long, or `stop` was raised.
     func run(_ alert: Alert, _ json: String, until stop: StopSignal) throws {
         let program = Program(
             path: path,

@@ -18,7 +18,7 @@ struct Program {
 
     /// Runs it to its end; kills its process group after `limit`, or when `stop` is raised.
     ///
-    /// Throws Trouble if its exit status is not 0, or it was killed.
+    /// Throws a `Failure` if its exit status is not 0, or it was killed.
     func run(limit: Duration, until stop: StopSignal) throws {
         let child = try start()
         let end = SystemClock().now() + limit
@@ -27,12 +27,12 @@ struct Program {
             guard SystemClock().now() < end, !stop.sleep(for: Self.step) else {
                 kill(-child, SIGKILL)
                 waitpid(child, &status, 0)
-                throw Trouble("\(path): killed after \(limit)")
+                throw Failure("\(path): killed after \(limit)")
             }
         }
         guard status != 0 else { return }
         let signal = status & 0x7F
-        throw Trouble(
+        throw Failure(
             "\(path): " + (signal == 0 ? "exit status \(status >> 8 & 0xFF)" : "signal \(signal)")
         )
     }
@@ -40,7 +40,7 @@ struct Program {
     private func start() throws -> pid_t {
         var ends = [Int32](repeating: -1, count: 2)
         // Closed on exec in programs that other threads start at the same time.
-        guard waypost_pipe(&ends) == 0 else { throw Trouble("pipe", path) }
+        guard waypost_pipe(&ends) == 0 else { throw SystemError.last("pipe", on: path) }
         defer { ends.forEach { close($0) } }
         // A pipe holds 64 kB (pipe(7)), so nobody has to read it yet.
         writeAll(input, to: ends[1])
@@ -54,7 +54,7 @@ struct Program {
                 defaults: [SIGPIPE]
             )
         } catch let error as SystemError {
-            throw Trouble("\(path): \(String(cString: strerror(error.code)))")
+            throw Failure("\(path): \(String(cString: strerror(error.code)))")
         }
     }
 

@@ -57,7 +57,7 @@ package final class Archive: @unchecked Sendable {
         reserve = DiskReserve(releasedIn: directory)
         let database = ArchiveFiles.index(in: directory)
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
-            throw Trouble(
+            throw Failure(
                 "\(directory) has records but no \(database): restore it, or choose another --data. "
                     + "A start with an older copy moves records that it does not have to \(TruncatedFiles.name)"
             )
@@ -70,7 +70,7 @@ package final class Archive: @unchecked Sendable {
             try KnownRecords.check(index, of: directory)
             try index.execute(Self.schema)
         } catch let error as SQLiteError where error.isFull {
-            throw Trouble("\(directory) is on a full disk: make room and start again")
+            throw Failure("\(directory) is on a full disk: make room and start again")
         }
         total = Mutex(try ArchiveFiles.totals(index))
         try Recovery.run(index, directory, tell: tell)

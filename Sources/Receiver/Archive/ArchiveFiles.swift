@@ -48,10 +48,10 @@ struct ArchiveFile: Sendable, Equatable {
         }
     }
 
-    /// Parses a row of a database's table `files`; throws a Trouble if no archive can have it.
+    /// Parses a row of a database's table `files`; throws a `Failure` if no archive can have it.
     init(path: String, length: Int64, in database: String) throws {
         guard let file = Self(path: path, length: length) else {
-            throw Trouble(
+            throw Failure(
                 "\(database) names \(printable(path)), which is not a record file of waypost-receiver: "
                     + "use another backup"
             )

@@ -1,4 +1,5 @@
 // The ids of the stored records, unique per device.
+import Host
 import SQLite
 
 /// The tables of ids in the archive's index; used inside its transactions.
@@ -15,11 +16,11 @@ enum KnownRecords {
         CREATE TABLE IF NOT EXISTS other_ids(device INTEGER, id TEXT, PRIMARY KEY (device, id)) WITHOUT ROWID;
         """
 
-    /// Throws a Trouble for an index of a development version, which had a row for each id.
+    /// Throws a `Failure` for an index of a development version, which had a row for each id.
     static func check(_ index: borrowing Connection, of directory: String) throws {
         let table = "SELECT 1 FROM sqlite_schema WHERE name='records'"
         guard try index.integer(table) != nil else { return }
-        throw Trouble(
+        throw Failure(
             "\(directory) is of a development version, whose list of record ids this version does not "
                 + "read: choose another --data; the files in it stay readable as they are"
         )

@@ -30,7 +30,9 @@ enum Recovery {
         if !tails.isEmpty { tell(TruncatedFiles.keep(tails, in: directory)) }
         for tail in tails {
             let path = "\(directory)/\(tail.file)"
-            guard truncate(path, Int(tail.start)) == 0 else { throw Trouble("truncate", path) }
+            guard truncate(path, Int(tail.start)) == 0 else {
+                throw SystemError.last("truncate", on: path)
+            }
         }
         dropBodies(directory)
     }
@@ -60,7 +62,7 @@ enum Recovery {
         let path = "\(directory)/\(file)"
         guard let size = fileSize(path) else { return }
         guard (0...size).contains(length) else {
-            throw Trouble(
+            throw Failure(
                 "\(path) holds \(size) bytes, \(length) were committed: restore it from a copy, or move it "
                     + "away to go on without it"
             )

@@ -5,11 +5,11 @@ import Host
 enum RestoreMarker {
     static let name = ".receiver-restore"
 
-    /// Throws a Trouble if a restore into a folder has not ended.
+    /// Throws a `Failure` if a restore into a folder has not ended.
     static func expectEnded(in directory: String) throws {
         let path = "\(directory)/\(name)"
         guard fileKind(path) != 0 else { return }
-        throw Trouble(
+        throw Failure(
             "a restore into \(directory) was refused or interrupted: run it again, or delete \(path) to start "
                 + "with what is there"
         )

@@ -45,7 +45,7 @@ enum TruncatedFiles {
 
     private static func write(_ tail: Tail, of directory: String, to copy: String) throws {
         let source = FileHandle(forReadingAtPath: "\(directory)/\(tail.file)")
-        guard let source else { throw Trouble("open", tail.file) }
+        guard let source else { throw SystemError.last("open", on: tail.file) }
         let written = try WrittenFile(copy)
         try source.seek(toOffset: UInt64(tail.start))
         var done: Int64 = 0

@@ -30,7 +30,7 @@ package final class Backup {
     /// Opens a data folder and the backup's folder, which is created if needed.
     package init(of data: String, in path: String) throws {
         guard fileSize(ArchiveFiles.index(in: data)) != nil else {
-            throw Trouble("no receiver has run on \(data); set --data to the receiver's folder")
+            throw Failure("no receiver has run on \(data); set --data to the receiver's folder")
         }
         self.data = data
         folder = try BackupFolder(path, of: data)
@@ -66,15 +66,15 @@ package final class Backup {
         }
     }
 
-    /// Throws a Trouble if the backup before is of another server, or of a later time.
+    /// Throws a `Failure` if the backup before is of another server, or of a later time.
     private func expectLater(_ database: borrowing Connection) throws {
         guard try Archive.isSameServer("former", "main", database) else {
-            throw Trouble("\(folder.path) is of another server than \(data); name a new folder")
+            throw Failure("\(folder.path) is of another server than \(data); name a new folder")
         }
         let now = try ArchiveFiles.records(database)
         let before = try ArchiveFiles.totals(database, of: "former").records
         guard before > now else { return }
-        throw Trouble(
+        throw Failure(
             "\(folder.path) has more records (\(before)) than \(data) (\(now)): it is of another server, "
                 + "or of a later time; name a new folder"
         )

@@ -15,13 +15,13 @@ struct BackupFolder {
     let path: String
     private let lock: DirectoryLock
 
-    /// Creates or opens the folder, and locks it; throws a Trouble if it is something else.
+    /// Creates or opens the folder, and locks it; throws a `Failure` if it is something else.
     init(_ path: String, of data: String) throws {
         try Self.expectApart(path, data)
         self.path = path
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
         guard names.contains(Self.marker) || Self.harmless.isSuperset(of: names) else {
-            throw Trouble(
+            throw Failure(
                 "\(path) is not empty and not a backup of waypost-receiver; name a new or an empty folder"
             )
         }
@@ -29,7 +29,7 @@ struct BackupFolder {
             let inUse = "another backup is being written there"
             lock = try DirectoryLock(path, option: "", inUse: inUse)
         } catch let error as StartFailure {
-            throw Trouble("\(error); give it to the user that owns \(data)")
+            throw Failure("\(error); give it to the user that owns \(data)")
         }
         // An early time is safe: devices are asked to send more than is missing.
         if !names.contains(Self.marker) { try mark(SystemClock().wall().rfc3339) }
@@ -40,7 +40,7 @@ struct BackupFolder {
         try SmallFile.replace("\(path)/\(Self.marker)", Array("\(time)\n".utf8), mode: 0o640)
     }
 
-    /// Returns the time of the last complete backup; throws a Trouble without one.
+    /// Returns the time of the last complete backup; throws a `Failure` without one.
     ///
     /// The folder may come from elsewhere: no link is followed, and nothing of it is shown unparsed.
     static func time(of path: String) throws -> String {
@@ -48,26 +48,26 @@ struct BackupFolder {
         if access("\(path)/\(marker)", R_OK) != 0, errno == EACCES {
             let user =
                 getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
-            throw Trouble(
+            throw Failure(
                 "\(path) cannot be read by \(user), the owner of the data; run: sudo chown -R \(user): \(path)"
             )
         }
         guard let text = marked.map({ trimmed(String(decoding: $0.bytes, as: UTF8.self)) }),
             let time = WallTime(rfc3339: text)
         else {
-            throw Trouble("\(path) is not a backup of waypost-receiver; name the folder of one")
+            throw Failure("\(path) is not a backup of waypost-receiver; name the folder of one")
         }
         guard fileKind(ArchiveFiles.index(in: path)) == S_IFREG else {
-            throw Trouble("\(path) has no complete backup: the first one was interrupted")
+            throw Failure("\(path) has no complete backup: the first one was interrupted")
         }
         return time.rfc3339
     }
 
-    /// Throws a Trouble if one of two folders is the other one or in it.
+    /// Throws a `Failure` if one of two folders is the other one or in it.
     static func expectApart(_ backup: String, _ data: String) throws {
         let (one, other) = (real(backup), real(data))
         guard !"\(one)/".hasPrefix("\(other)/"), !"\(other)/".hasPrefix("\(one)/") else {
-            throw Trouble(
+            throw Failure(
                 "\(backup) and \(data) lie in each other; a backup needs a folder of its own"
             )
         }

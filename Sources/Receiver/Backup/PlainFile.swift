@@ -67,7 +67,7 @@ struct PlainFile: ~Copyable {
         var number = folder.number
         defer { if number != folder.number { close(number) } }
         for (index, name) in names.enumerated() {
-            guard name != ".." else { throw Trouble("\(printable(path)) leads out of its folder") }
+            guard name != ".." else { throw Failure("\(printable(path)) leads out of its folder") }
             let isLast = index == names.count - 1
             // A pipe of that name must not block the caller, and a link is opened itself.
             let kind = isLast ? flags | O_NONBLOCK : Self.pathOnly
@@ -80,7 +80,7 @@ struct PlainFile: ~Copyable {
                     throw LinkedPath(path: path)
                 }
                 errno = error
-                throw Trouble("open", path)
+                throw SystemError.last("open", on: path)
             }
             if isLast { return next }
             if number != folder.number { close(number) }
@@ -110,12 +110,14 @@ struct PlainFile: ~Copyable {
         while place < range.upperBound {
             let count = Int(min(Int64(Self.block), range.upperBound - place))
             let block = try readBytes(count, of: other.number, at: place, other.path)
-            guard !block.isEmpty else { throw Trouble("\(other.path) has become shorter") }
+            guard !block.isEmpty else { throw Failure("\(other.path) has become shorter") }
             try writeBytes(block, to: number, at: place, path)
             place += Int64(block.count)
         }
-        guard ftruncate(number, Int(range.upperBound)) == 0 else { throw Trouble("truncate", path) }
+        guard ftruncate(number, Int(range.upperBound)) == 0 else {
+            throw SystemError.last("truncate", on: path)
+        }
         var times = [other.modified, other.modified]
-        guard futimens(number, &times) == 0 else { throw Trouble("utimens", path) }
+        guard futimens(number, &times) == 0 else { throw SystemError.last("utimens", on: path) }
     }
 }

@@ -77,7 +77,7 @@ package final class Restore {
         }
     }
 
-    /// Throws a Trouble if the data folder has records that the backup does not have.
+    /// Throws a `Failure` if the data folder has records that the backup does not have.
     private func expectNothingNewer() throws {
         var newer: [String] = []
         try TreeCopy.forEachFile(in: data) { path, kind in
@@ -92,7 +92,7 @@ package final class Restore {
         }
         guard !newer.isEmpty else { return }
         let more = newer.count - Self.mostNamed
-        throw Trouble(
+        throw Failure(
             "\(data) is newer than the backup of \(time), nothing was changed. Newer: "
                 + newer.prefix(Self.mostNamed).joined(separator: ", ")
                 + (more > 0 ? " and \(more) more" : "")
@@ -107,7 +107,7 @@ package final class Restore {
         return try ArchiveFiles.records(Connection(path: path, access: .readOnly))
     }
 
-    /// Throws a Trouble if a database that people changed has rows that the backup does not have.
+    /// Throws a `Failure` if a database that people changed has rows that the backup does not have.
     private func expectNoOtherRows() throws {
         let names = try TreeCopy.databases(in: backup).dropLast().filter { name in
             // The server makes these rows again.
@@ -116,7 +116,7 @@ package final class Restore {
         }
         let different = try names.filter(hasOtherRows)
         guard !different.isEmpty else { return }
-        throw Trouble(
+        throw Failure(
             "\(data) has codes, tokens, viewers or names that the backup of \(time) does not have, nothing was "
                 + "changed. To take the backup's, move away: \(different.joined(separator: ", "))"
         )
@@ -138,7 +138,7 @@ package final class Restore {
             }
             return false
         } catch let error as SQLiteError {
-            throw Trouble("\(path) cannot be compared with the backup; move it away (\(error))")
+            throw Failure("\(path) cannot be compared with the backup; move it away (\(error))")
         }
     }
 
@@ -151,7 +151,7 @@ package final class Restore {
         guard fileSize(path) != nil else { return }
         // A damaged one is replaced, too.
         try? Connection(path: path, access: .readWrite).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        guard rename(path, aside) == 0 else { throw Trouble("rename", path) }
+        guard rename(path, aside) == 0 else { throw SystemError.last("rename", on: path) }
         removeDatabase(path)
         try copy.sync()
     }
@@ -164,11 +164,11 @@ package final class Restore {
         return try ArchiveFiles.length(ArchiveFile.path(in: records), database) != nil
     }
 
-    /// Throws a Trouble if a file of the backup is shorter than its database says.
+    /// Throws a `Failure` if a file of the backup is shorter than its database says.
     private func expectWhole() throws {
         try forEachRow { path, length in
             guard let size = try copy.size(path), size < length else { return }
-            throw Trouble(
+            throw Failure(
                 "\(backup)/\(path) holds \(size) bytes, \(length) were backed up: use another backup, or "
                     + "move this file away to go on without it"
             )

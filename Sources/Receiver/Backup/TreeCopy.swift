@@ -64,7 +64,7 @@ final class TreeCopy {
         try folders.make(folder(ofPath: name))
         let flags = O_RDWR | O_CREAT
         guard let copy = try PlainFile.open(name, in: to, flags, mode: file.mode) else {
-            throw Trouble("\(target)/\(name) is not a regular file; move it away")
+            throw Failure("\(target)/\(name) is not a regular file; move it away")
         }
         try copy.take(range, of: file)
         written.insert(folder(ofPath: "\(target)/\(name)"))
@@ -92,7 +92,7 @@ final class TreeCopy {
     func rename(_ name: String, to path: String) throws {
         try folders.make(folder(ofPath: path))
         guard renameat(to.number, name, to.number, path) == 0 else {
-            throw Trouble("rename", "\(target)/\(name)")
+            throw SystemError.last("rename", on: "\(target)/\(name)")
         }
     }
 
@@ -102,7 +102,7 @@ final class TreeCopy {
         removeDatabase(new)
         // Made before SQLite does: digests of tokens are readable by their owner only.
         var status = stat()
-        guard stat(old, &status) == 0 else { throw Trouble("stat", old) }
+        guard stat(old, &status) == 0 else { throw SystemError.last("stat", on: old) }
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
         _ = try Descriptor(opening: new, flags, mode: status.st_mode & 0o777)
         let database = try Connection(path: old, access: .readOnly)

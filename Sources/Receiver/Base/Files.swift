@@ -2,6 +2,7 @@
 import CLinux
 import Foundation
 import Glibc
+import Host
 
 /// A file that is open for writing; closed by deinit.
 struct WrittenFile: ~Copyable {
@@ -10,7 +11,7 @@ struct WrittenFile: ~Copyable {
 
     init(_ path: String) throws {
         let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw Trouble("open", path) }
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
         self.number = number
         self.path = path
     }
@@ -24,15 +25,17 @@ struct WrittenFile: ~Copyable {
     /// Throws if the file is shorter than this: data after a hole would be unreadable.
     func expectBytes(before place: Int64) throws {
         var status = stat()
-        guard fstat(number, &status) == 0 else { throw Trouble("stat", path) }
+        guard fstat(number, &status) == 0 else { throw SystemError.last("stat", on: path) }
         guard status.st_size >= place else {
-            throw Trouble("\(path) was moved away or emptied while a batch was written to it")
+            throw Failure("\(path) was moved away or emptied while a batch was written to it")
         }
     }
 
     /// Cuts off everything after `length`.
     func cut(at length: Int64) throws {
-        guard ftruncate(number, Int(length)) == 0 else { throw Trouble("truncate", path) }
+        guard ftruncate(number, Int(length)) == 0 else {
+            throw SystemError.last("truncate", on: path)
+        }
     }
 }
 
@@ -55,12 +58,12 @@ final class DurableFolders {
         var path = directory
         var part = ""
         for name in folder.split(separator: "/") {
-            guard name != ".." else { throw Trouble("\(folder) leads out of \(directory)") }
+            guard name != ".." else { throw Failure("\(folder) leads out of \(directory)") }
             let parent = path
             path += "/" + name
             part += "/" + name
             let isNew = mkdir(path, 0o750) == 0
-            guard isNew || errno == EEXIST else { throw Trouble("mkdir", path) }
+            guard isNew || errno == EEXIST else { throw SystemError.last("mkdir", on: path) }
             // Nothing is known after a start: an existing folder may have been made just before a
             // crash.
             if isNew || !known.contains(part) { changed.insert(parent) }
@@ -100,7 +103,7 @@ func onePathPerFileSystem(_ paths: [String]) throws -> [String] {
     var found: [dev_t: String] = [:]
     for path in paths {
         var status = stat()
-        guard stat(path, &status) == 0 else { throw Trouble("stat", path) }
+        guard stat(path, &status) == 0 else { throw SystemError.last("stat", on: path) }
         found[status.st_dev] = path
     }
     return Array(found.values)
@@ -113,9 +116,9 @@ func syncFileSystem(of path: String) throws {
 
 private func sync(_ path: String, _ call: (Int32) -> Int32) throws {
     let number = open(path, O_RDONLY | O_CLOEXEC)
-    guard number >= 0 else { throw Trouble("open", path) }
+    guard number >= 0 else { throw SystemError.last("open", on: path) }
     defer { close(number) }
-    guard call(number) == 0 else { throw Trouble("fsync", path) }
+    guard call(number) == 0 else { throw SystemError.last("fsync", on: path) }
 }
 
 /// Returns the size of a file in bytes; nil if there is none.
@@ -156,31 +159,17 @@ final class DirectoryLock: Sendable {
             throw StartFailure("\(option)\(directory) cannot be created", error)
         }
         guard access(directory, W_OK | X_OK) == 0 else {
-            let cause = Trouble("access", directory)
+            let cause = SystemError.last("access", on: directory)
             throw StartFailure("\(option)\(directory) cannot be written", cause)
         }
         let path = "\(directory)/.receiver.lock"
         number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw Trouble("open", path) }
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
         guard flock(number, LOCK_EX | LOCK_NB) == 0 else {
             close(number)
-            throw Trouble("\(directory): \(inUse)")
+            throw Failure("\(directory): \(inUse)")
         }
     }
 
     deinit { close(number) }
-}
-
-/// A failed system call, or another failure with a message.
-package struct Trouble: Error, CustomStringConvertible {
-    package var description: String
-
-    package init(_ description: String) {
-        self.description = description
-    }
-
-    /// Adds the reason in `errno`.
-    package init(_ call: String, _ path: String) {
-        description = "\(call) \(path): \(String(cString: strerror(errno)))"
-    }
 }

@@ -1,6 +1,7 @@
 // Reads the lines of a record file in bounded memory.
 import CLinux
 import Glibc
+import Host
 
 /// A record file that is open for reading; closed by deinit.
 struct LineFile: ~Copyable {
@@ -22,7 +23,9 @@ struct LineFile: ~Copyable {
     static func open(_ path: String) throws -> LineFile? {
         let number = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else {
-            guard errno == ENOENT || errno == ENOTDIR else { throw Trouble("open", path) }
+            guard errno == ENOENT || errno == ENOTDIR else {
+                throw SystemError.last("open", on: path)
+            }
             return nil
         }
         return LineFile(number: number, path: path)
@@ -38,7 +41,7 @@ struct LineFile: ~Copyable {
     /// Returns the current size in bytes.
     func size() throws -> Int64 {
         var status = stat()
-        guard fstat(number, &status) == 0 else { throw Trouble("stat", path) }
+        guard fstat(number, &status) == 0 else { throw SystemError.last("stat", on: path) }
         return Int64(status.st_size)
     }
 
@@ -76,7 +79,7 @@ struct LineFile: ~Copyable {
         while position < end, position - start < Int64(budget) || isPassing {
             let next = position + Int64(bytes.count)
             let block = try read(min(Self.block, max(budget, 4096), Int(end - next)), at: next)
-            guard !block.isEmpty else { throw Trouble("\(path) has become shorter") }
+            guard !block.isEmpty else { throw Failure("\(path) has become shorter") }
             bytes += block
             let used = try giveLines(of: bytes, at: position, &isPassing, take)
             bytes.removeFirst(used)

@@ -41,7 +41,7 @@ package final class Spool {
             return try memory.withUnsafeBytes { try body(ByteView($0, isMapped: false)) }
         }
         let start = mmap(nil, count, PROT_READ, MAP_PRIVATE, file, 0)
-        guard let start, start != MAP_FAILED else { throw Trouble("mmap", "a body") }
+        guard let start, start != MAP_FAILED else { throw SystemError.last("mmap", on: "a body") }
         defer { munmap(start, count) }
         let bytes = UnsafeRawBufferPointer(start: start, count: count)
         return try body(ByteView(bytes, isMapped: true))
@@ -52,7 +52,7 @@ package final class Spool {
         guard file >= 0 else { return Array(memory.dropFirst(place).prefix(limit)) }
         var bytes = [UInt8](repeating: 0, count: max(0, min(limit, count - place)))
         guard pread(file, &bytes, bytes.count, place) == bytes.count else {
-            throw Trouble("read", "a body in \(folder)")
+            throw SystemError.last("read", on: "a body in \(folder)")
         }
         return bytes
     }
@@ -61,7 +61,7 @@ package final class Spool {
         var name = Array("\(folder)/\(Self.prefix)XXXXXX".utf8CString)
         file = mkstemp(&name)
         guard file >= 0, fcntl(file, F_SETFD, FD_CLOEXEC) == 0 else {
-            throw Trouble("open", "\(folder)/\(Self.prefix)")
+            throw SystemError.last("open", on: "\(folder)/\(Self.prefix)")
         }
         unlink(name)
         try memory.withUnsafeBytes(write)
@@ -70,7 +70,7 @@ package final class Spool {
 
     private func write(_ bytes: UnsafeRawBufferPointer) throws {
         guard writeAll(Array(bytes), to: file) == nil else {
-            throw Trouble("write", "a body in \(folder)")
+            throw SystemError.last("write", on: "a body in \(folder)")
         }
     }
 }

@@ -2,6 +2,7 @@
 import CLinux
 import FoundationEssentials
 import Glibc
+import Host
 import SQLite
 import Synchronization
 
@@ -47,7 +48,7 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
             withIntermediateDirectories: true
         )
         let number = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard number >= 0 else { throw Trouble("open", path) }
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
         defer { close(number) }
         var folder = stat()
         if geteuid() == 0, stat(directory, &folder) == 0 {

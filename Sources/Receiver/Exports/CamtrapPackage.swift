@@ -50,7 +50,7 @@ package final class CamtrapPackage {
 
     /// Finds the deployments and creates the output folder.
     ///
-    /// Throws a Trouble if the folder has files, or the position of a device is not known.
+    /// Throws a `Failure` if the folder has files, or the position of a device is not known.
     /// `progress` is called with a line for each day of a device.
     package init(
         of directory: String,
@@ -60,7 +60,7 @@ package final class CamtrapPackage {
         progress: @escaping (String) -> Void = { _ in }
     ) throws {
         guard fileSize(ArchiveFiles.index(in: directory)) != nil else {
-            throw Trouble("no receiver has run on \(directory); set --data to its folder")
+            throw Failure("no receiver has run on \(directory); set --data to its folder")
         }
         (self.directory, self.scope, self.request) = (directory, scope, request)
         self.progress = progress
@@ -94,13 +94,13 @@ package final class CamtrapPackage {
         }
         guard unplaced.isEmpty else {
             let options = unplaced.map { "--position \($0)=LAT,LON" }.joined(separator: " ")
-            throw Trouble(
+            throw Failure(
                 "no position of \(unplaced.joined(separator: ", ")) is stored for that time, and a "
                     + "deployment needs one; add \(options)"
             )
         }
         guard !devices.isEmpty else {
-            throw Trouble("no device has audio or effort in that time; nothing was written")
+            throw Failure("no device has audio or effort in that time; nothing was written")
         }
         return devices
     }

@@ -26,7 +26,7 @@ struct DeviceRecords {
         return Set(contents.flatMap { files[$0] ?? [] }.map(\.date)).sorted()
     }
 
-    /// Returns the devices of an archive in order; throws a Trouble for one that it does not have.
+    /// Returns the devices of an archive in order; throws a `Failure` for one that it does not have.
     ///
     /// `skipped` counts what is left out whenever records are read.
     static func all(
@@ -36,7 +36,7 @@ struct DeviceRecords {
     ) throws -> [Self] {
         let files = Dictionary(grouping: try ArchiveFiles.all(in: directory), by: \.device)
         for device in scope.devices.union(scope.positions.keys) where files[device] == nil {
-            throw Trouble(
+            throw Failure(
                 "this server has no records of the device \(printable(device)); "
                     + "waypost-receiver devices shows those that it knows"
             )

@@ -14,27 +14,27 @@ final class ExportFolder {
     let path: String
     private let folder: Descriptor
 
-    /// Creates the folder if needed; throws a Trouble if it has files, or is part of the archive.
+    /// Creates the folder if needed; throws a `Failure` if it has files, or is part of the archive.
     init(_ path: String, data: String) throws {
         try BackupFolder.expectApart(path, data)
-        if mkdir(path, 0o750) != 0, errno != EEXIST { throw Trouble("mkdir", path) }
+        if mkdir(path, 0o750) != 0, errno != EEXIST { throw SystemError.last("mkdir", on: path) }
         folder = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
         let names = try FileManager.default.contentsOfDirectory(atPath: path)
         guard Set(names).isSubset(of: ["lost+found"]) else {
-            throw Trouble("\(path) is not empty; name a new or an empty folder with --out")
+            throw Failure("\(path) is not empty; name a new or an empty folder with --out")
         }
-        guard access(path, W_OK | X_OK) == 0 else { throw Trouble("write to", path) }
+        guard access(path, W_OK | X_OK) == 0 else { throw SystemError.last("write to", on: path) }
         self.path = path
     }
 
     /// Creates a folder in it.
     func makeFolder(_ name: String) throws {
         guard mkdirat(folder.number, name, 0o750) == 0 else {
-            throw Trouble("mkdir", "\(path)/\(name)")
+            throw SystemError.last("mkdir", on: "\(path)/\(name)")
         }
     }
 
-    /// Writes a whole file; throws a Trouble if one of that name exists.
+    /// Writes a whole file; throws a `Failure` if one of that name exists.
     ///
     /// `modified`: its modification time; nil for now.
     func write(_ bytes: [UInt8], to name: String, modified: WallTime? = nil) throws {
@@ -49,16 +49,16 @@ final class ExportFolder {
     fileprivate func open(_ name: String) throws -> Int32 {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let number = openat(folder.number, name + Self.unfinished, flags, Self.mode)
-        guard number >= 0 else { throw Trouble("open", "\(path)/\(name)") }
+        guard number >= 0 else { throw SystemError.last("open", on: "\(path)/\(name)") }
         return number
     }
 
     fileprivate func name(_ name: String) throws {
         guard faccessat(folder.number, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 else {
-            throw Trouble("\(path)/\(name) was written twice; export fewer devices or days")
+            throw Failure("\(path)/\(name) was written twice; export fewer devices or days")
         }
         guard renameat(folder.number, name + Self.unfinished, folder.number, name) == 0 else {
-            throw Trouble("rename", "\(path)/\(name)")
+            throw SystemError.last("rename", on: "\(path)/\(name)")
         }
     }
 

@@ -10,7 +10,7 @@ package struct SoundExport {
     private let folder: ExportFolder
     private let progress: (String) -> Void
 
-    /// Creates the output folder; throws a Trouble if it has files.
+    /// Creates the output folder; throws a `Failure` if it has files.
     ///
     /// `progress` is called with a line for each day of a device.
     package init(
@@ -20,7 +20,7 @@ package struct SoundExport {
         progress: @escaping (String) -> Void = { _ in }
     ) throws {
         guard fileSize(ArchiveFiles.index(in: directory)) != nil else {
-            throw Trouble("no receiver has run on \(directory); set --data to its folder")
+            throw Failure("no receiver has run on \(directory); set --data to its folder")
         }
         (self.directory, self.scope, self.progress) = (directory, scope, progress)
         folder = try ExportFolder(output, data: directory)
@@ -140,7 +140,7 @@ struct SoundCopy {
             return file.isRegular && file.bytes.count <= limit ? file.bytes : nil
         } catch {
             guard error.code != ENOENT, error.code != ELOOP else { return nil }
-            throw Trouble("\(error)")
+            throw Failure("\(error)")
         }
     }
 }

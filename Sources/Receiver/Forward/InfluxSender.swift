@@ -34,7 +34,7 @@ struct InfluxSender: Sendable {
     /// which. Refused requests are therefore halved until a refused point is alone. If an answer
     /// does not mention points, the refusal counts only if it repeats and `witness`, a point
     /// accepted before, is accepted after it. Throws `InfluxRefusesAll` if the witness is refused,
-    /// and Trouble if the points may not have arrived.
+    /// and a `Failure` if the points may not have arrived.
     func send(_ lines: [String], witness: String?, until stop: StopSignal) throws -> InfluxVerdict {
         var verdict = InfluxVerdict(witness: witness)
         guard !lines.isEmpty else { return verdict }
@@ -85,7 +85,7 @@ struct InfluxSender: Sendable {
 
     /// Sends points once; returns the answer if it refuses them, nil if they are accepted.
     ///
-    /// Throws Trouble for any other answer.
+    /// Throws a `Failure` for any other answer.
     private func refusal(_ lines: ArraySlice<String>, until stop: StopSignal) throws -> Answer? {
         let answer = try WebPost.exchange(
             lines.joined(separator: "\n"),
@@ -102,7 +102,7 @@ struct InfluxSender: Sendable {
         // portal.
         case 200...299 where answer.text.allSatisfy(\.isWhitespace): return nil
         case 400, 413, 422: return answer
-        default: throw Trouble("InfluxDB answered \(Self.words(answer))")
+        default: throw Failure("InfluxDB answered \(Self.words(answer))")
         }
     }
 

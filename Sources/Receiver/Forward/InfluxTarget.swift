@@ -15,20 +15,20 @@ package struct InfluxTarget: Sendable {
 
     /// Checks a URL with `/write?db=…` or `/api/v2/write?org=…&bucket=…`.
     ///
-    /// Throws Trouble for any other URL, and if the file cannot be read.
+    /// Throws a `Failure` for any other URL, and if the file cannot be read.
     package init(url: String, tokenFile: String? = nil) throws {
         guard let parts = URLComponents(string: url), parts.host?.isEmpty == false,
             ["http", "https"].contains(parts.scheme?.lowercased() ?? "")
-        else { throw Trouble("http://… or https://…") }
+        else { throw Failure("http://… or https://…") }
         let names = Set((parts.queryItems ?? []).map(\.name))
         isSecond = parts.path.hasSuffix("/api/v2/write")
         guard parts.path.hasSuffix("/write"), names.contains(isSecond ? "bucket" : "db") else {
-            throw Trouble("an address of /write?db=NAME or /api/v2/write?org=NAME&bucket=NAME")
+            throw Failure("an address of /write?db=NAME or /api/v2/write?org=NAME&bucket=NAME")
         }
         guard parts.user == nil, parts.password == nil, names.isDisjoint(with: ["u", "p"]) else {
-            throw Trouble("an address without a password: others see it in the list of processes")
+            throw Failure("an address without a password: others see it in the list of processes")
         }
-        guard !names.contains("precision") else { throw Trouble("an address without precision=") }
+        guard !names.contains("precision") else { throw Failure("an address without precision=") }
         self.url = url
         self.tokenFile = tokenFile
         _ = try authorization()
@@ -36,7 +36,7 @@ package struct InfluxTarget: Sendable {
 
     /// Returns the Authorization header; nil if there is no token.
     ///
-    /// `user:password` for InfluxDB 1, a token for InfluxDB 2. Throws Trouble if the file cannot be
+    /// `user:password` for InfluxDB 1, a token for InfluxDB 2. Throws a `Failure` if the file cannot be
     /// read.
     func authorization() throws -> String? {
         guard let token = try token(), !token.isEmpty else { return nil }
@@ -48,7 +48,7 @@ package struct InfluxTarget: Sendable {
         let text: String?
         if let tokenFile {
             guard let data = FileManager.default.contents(atPath: tokenFile) else {
-                throw Trouble("a readable token file; not \(tokenFile)")
+                throw Failure("a readable token file; not \(tokenFile)")
             }
             text = String(decoding: data, as: UTF8.self)
         } else {
@@ -57,7 +57,7 @@ package struct InfluxTarget: Sendable {
         let token = text.map { trimmed($0) }
         // The token becomes a header, where a line end would start another one.
         guard token?.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) != false
-        else { throw Trouble("a token of one line") }
+        else { throw Failure("a token of one line") }
         return token
     }
 }

@@ -33,7 +33,7 @@ final class IndexWriter {
     ///
     /// Calls `look` with the result of each file. An unreadable file does not block the others,
     /// unless `look` throws.
-    func follow(_ files: [ArchiveFile], look: (ArchiveFile, Trouble?) throws -> Void) throws
+    func follow(_ files: [ArchiveFile], look: (ArchiveFile, (any Error)?) throws -> Void) throws
         -> [ArchiveFile]
     {
         try database.transaction { _ in
@@ -52,7 +52,7 @@ final class IndexWriter {
     private func followOrLeave(
         _ file: ArchiveFile,
         budget: Int,
-        _ look: (ArchiveFile, Trouble?) throws -> Void
+        _ look: (ArchiveFile, (any Error)?) throws -> Void
     ) throws -> (Int, Bool) {
         try database.execute("SAVEPOINT file")
         do {
@@ -60,9 +60,9 @@ final class IndexWriter {
             try database.execute("RELEASE file")
             try look(file, nil)
             return done
-        } catch let trouble as Trouble {
+        } catch  where error is Failure || error is SystemError {
             try database.execute("ROLLBACK TO file; RELEASE file")
-            try look(file, trouble)
+            try look(file, error)
             return (0, true)
         }
     }

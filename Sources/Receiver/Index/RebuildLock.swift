@@ -1,6 +1,7 @@
 // Prevents two index rebuilds at a time, and tells the receiver that one is running.
 import CLinux
 import Glibc
+import Host
 
 /// An flock(2) held during `index rebuild`.
 ///
@@ -10,9 +11,9 @@ enum RebuildLock {
     static func hold<Value>(in directory: String, _ body: () throws -> Value) throws -> Value {
         let path = path(in: directory)
         let number = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw Trouble("open", path) }
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
         defer { close(number) }
-        guard flock(number, LOCK_EX) == 0 else { throw Trouble("flock", path) }
+        guard flock(number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
         return try body()
     }
 

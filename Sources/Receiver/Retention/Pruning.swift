@@ -51,12 +51,12 @@ package struct Pruning {
         at now: WallTime = SystemClock().wall()
     ) throws {
         guard fileSize(ArchiveFiles.index(in: directory)) != nil else {
-            throw Trouble(
+            throw Failure(
                 "no receiver has run on \(directory); set --data to the receiver's folder"
             )
         }
         guard device.map(isName) ?? true else {
-            throw Trouble("\(device ?? "") is not a device id")
+            throw Failure("\(device ?? "") is not a device id")
         }
         (self.directory, self.retention, self.device, self.now) = (
             directory, retention, device, now
@@ -232,7 +232,7 @@ package struct Pruning {
             if Glibc.rename("\(directory)/\(name)", "\(directory)/\(new)") == 0 { return new }
             guard errno == EXDEV else { break }
         }
-        throw Trouble("rename", "\(directory)/\(name)")
+        throw SystemError.last("rename", on: "\(directory)/\(name)")
     }
 
     /// Returns the folders that a day's folder may be renamed into, the directory first.

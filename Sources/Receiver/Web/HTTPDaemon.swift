@@ -1,5 +1,6 @@
 // The owner of libmicrohttpd's daemon.
 import CMicrohttpd
+import Host
 
 /// The limits of a server (waypost-receiver(1), LIMITS).
 package struct HTTPBounds: Sendable {
@@ -53,7 +54,7 @@ package struct HTTPDaemon: ~Copyable {
             )
         else {
             side.release()
-            throw Trouble("MHD_start_daemon", "the listening socket")
+            throw SystemError.last("MHD_start_daemon", on: "the listening socket")
         }
         self.daemon = daemon
         self.side = side

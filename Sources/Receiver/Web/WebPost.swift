@@ -5,7 +5,7 @@ import HTTP
 enum WebPost {
     /// Posts an alert; returns when the server has answered with 2xx.
     ///
-    /// Throws Trouble for any other answer, and like `exchange`.
+    /// Throws a `Failure` for any other answer, and like `exchange`.
     static func send(
         _ json: String,
         to url: String,
@@ -23,12 +23,12 @@ enum WebPost {
             name: "the alert server"
         )
         guard !(200...299).contains(answer.status) else { return }
-        throw Trouble("the alert server answered \(answer.status)")
+        throw Failure("the alert server answered \(answer.status)")
     }
 
     /// Posts a body; returns when the server has answered.
     ///
-    /// `limit`: for the whole request; `name`: the server's name in messages. Throws Trouble for a
+    /// `limit`: for the whole request; `name`: the server's name in messages. Throws a `Failure` for a
     /// network failure or a stop. Does not follow redirects. Errors never contain the URL, which
     /// may hold a secret.
     static func exchange(
@@ -52,8 +52,8 @@ enum WebPost {
         (request.limit, request.isStatusEnough) = (limit, true)
         switch transport.send(request, until: stop) {
         case .answered(let answer): return answer
-        case .failed(let failure): throw Trouble(failure.message)
-        case .stopped: throw Trouble("stopped")
+        case .failed(let failure): throw Failure(failure.message)
+        case .stopped: throw Failure("stopped")
         }
     }
 }

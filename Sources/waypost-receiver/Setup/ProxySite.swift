@@ -9,14 +9,14 @@ enum ProxyKind: String, CaseIterable, ExpressibleByArgument {
     case caddy
     case nginx
 
-    /// Returns the proxy that is installed; throws Trouble if there is not exactly one.
+    /// Returns the proxy that is installed; throws a `Failure` if there is not exactly one.
     static func installed() throws -> Self {
         let found = allCases.filter { Tool($0.rawValue) != nil }
         guard let first = found.first else {
-            throw Trouble("no proxy for TLS is installed; run: sudo apt install caddy")
+            throw Failure("no proxy for TLS is installed; run: sudo apt install caddy")
         }
         guard found.count == 1 else {
-            throw Trouble("caddy and nginx are installed; choose one with --proxy caddy or nginx")
+            throw Failure("caddy and nginx are installed; choose one with --proxy caddy or nginx")
         }
         return first
     }
@@ -43,15 +43,15 @@ struct ProxySite {
     private let etc: String
     private let text: String
 
-    /// Throws Trouble with the next step if the proxy or its certificate is missing.
+    /// Throws a `Failure` with the next step if the proxy or its certificate is missing.
     init(_ kind: ProxyKind, _ values: SiteValues, etc: String, templates: String) throws {
         guard let tool = Tool(kind.rawValue) else {
-            throw Trouble("\(kind) is not installed; run: sudo apt install \(kind)")
+            throw Failure("\(kind) is not installed; run: sudo apt install \(kind)")
         }
         (self.kind, self.tool, self.etc) = (kind, tool, etc)
         let example = "\(templates)/\(kind == .caddy ? "Caddyfile" : "nginx.conf")"
         guard let lines = try Self.read(example) else {
-            throw Trouble(
+            throw Failure(
                 "there is no \(example): setup needs the files of the package waypost-receiver; "
                     + "install it, or configure a proxy by hand (waypost-receiver(1), TLS)"
             )
@@ -60,7 +60,7 @@ struct ProxySite {
         text = "\(Self.mark)\n" + site
         let certificate = "\(etc)/letsencrypt/live/\(values.host.text)/fullchain.pem"
         guard kind == .caddy || access(certificate, F_OK) == 0 else {
-            throw Trouble(
+            throw Failure(
                 "nginx needs a certificate, and there is no \(certificate); get one, then run setup "
                     + "again: sudo certbot certonly --webroot -w /var/www/html -d \(values.host.text) "
                     + "-m \(values.email ?? "ADDRESS") --deploy-hook 'systemctl reload nginx'"
@@ -97,11 +97,11 @@ struct ProxySite {
 
     /// Writes the site, and checks all of the proxy's configuration; returns what it changed.
     ///
-    /// Throws Trouble; then all files are as before.
+    /// Throws a `Failure`; then all files are as before.
     func install() throws -> [String] {
         let before = try Self.read(file)
         if let before, !before.hasPrefix(Self.mark) {
-            throw Trouble("\(file) is not from setup; move it away, then run setup again")
+            throw Failure("\(file) is not from setup; move it away, then run setup again")
         }
         let mainBefore = try Self.read(main)
         var notes: [String] = []
@@ -155,7 +155,7 @@ struct ProxySite {
         }
         guard done.status != 0 else { return }
         let reason = done.output.split(whereSeparator: \.isNewline).last ?? ""
-        throw Trouble(
+        throw Failure(
             "\(kind) refuses its configuration with this site, so nothing was changed; correct "
                 + "\(main), then run setup again: \(reason)"
         )
@@ -172,7 +172,7 @@ struct ProxySite {
             let file = try SmallFile.read(path, limit: 1 << 20)
             return String(decoding: file.bytes, as: UTF8.self)
         } catch {
-            guard error.code == ENOENT else { throw Trouble("\(path): \(error.reason)") }
+            guard error.code == ENOENT else { throw Failure("\(path): \(error.reason)") }
             return nil
         }
     }

@@ -11,12 +11,12 @@ struct ServiceSetup {
 
     var settings: ReceiverSettings { loaded.values }
 
-    /// Throws ConfigurationErrors, or Trouble for a configuration without a page.
+    /// Throws ConfigurationErrors, or a `Failure` for a configuration without a page.
     init(config path: String) throws {
         self.path = path
         loaded = try ReceiverSettings.load(path)
         guard !BucketOptions.isBucket(loaded.values.data) else {
-            throw Trouble("\(path): data is a bucket, and such a server has no page and no codes")
+            throw Failure("\(path): data is a bucket, and such a server has no page and no codes")
         }
     }
 
@@ -58,7 +58,7 @@ struct ServiceSetup {
         let read = try? ReceiverSettings.table.read(new, file: path, environment: [:]) { _ in nil }
         let values = read.map { ReceiverSettings.table.shown($0) } ?? ""
         guard values.contains("\(line)  #") else {
-            throw Trouble("\(path): set \(line) there, then run setup again")
+            throw Failure("\(path): set \(line) there, then run setup again")
         }
         try SmallFile.replace(path, new, mode: 0o640, keepsOwner: true)
         print("\(path): \(line)")
@@ -68,7 +68,7 @@ struct ServiceSetup {
         let deadline = Date(timeIntervalSinceNow: 15)
         while ListenAddress(upstream)?.isAnswered != true {
             guard Date() < deadline, SystemManager() != nil else {
-                throw Trouble(
+                throw Failure(
                     "the server does not answer on \(upstream); start it, then run setup again: "
                         + "sudo systemctl restart waypost-receiver (its log: journalctl -u "
                         + "waypost-receiver), or waypost-receiver serve --config \(path)"
@@ -77,7 +77,7 @@ struct ServiceSetup {
             usleep(100_000)
         }
         guard access("\(settings.data)/.receiver.sqlite", F_OK) == 0 else {
-            throw Trouble(
+            throw Failure(
                 "another program listens on \(upstream), or \(path) is not the configuration of the "
                     + "server there: \(settings.data) has no data of a server"
             )

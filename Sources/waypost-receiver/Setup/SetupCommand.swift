@@ -105,7 +105,7 @@ struct SetupCommand: ParsableCommand {
             if let name = SiteName(answer) { return name }
             tell("That is not \(SiteName.allowed).")
         }
-        throw Trouble("no name was given; add --host NAME")
+        throw Failure("no name was given; add --host NAME")
     }
 
     private func givenEmail() throws -> String? {
@@ -121,10 +121,10 @@ struct SetupCommand: ParsableCommand {
 
     /// Asks on the terminal; nil at the end of the input.
     ///
-    /// Throws Trouble without a terminal.
+    /// Throws a `Failure` without a terminal.
     private func ask(_ question: String, _ option: String) throws -> String? {
         guard isatty(STDIN_FILENO) != 0 else {
-            throw Trouble("there is no terminal to ask on; add \(option)")
+            throw Failure("there is no terminal to ask on; add \(option)")
         }
         writeAll(Array("\(question): ".utf8), to: STDERR_FILENO)
         return readLine().map { trimmed($0) }

@@ -1,5 +1,6 @@
 // Runs the programs that `setup` needs: systemctl, caddy, nginx.
 import Foundation
+import Host
 import Receiver
 
 /// A program in one of the system's folders.
@@ -43,11 +44,11 @@ struct SystemManager {
         self.tool = tool
     }
 
-    /// Throws Trouble with the command and what it printed.
+    /// Throws a `Failure` with the command and what it printed.
     func run(_ verb: String, _ unit: String) throws {
         let done = try tool.run([verb, unit])
         guard done.status != 0 else { return }
-        throw Trouble(
+        throw Failure(
             "systemctl \(verb) \(unit): \(done.output.trimmingCharacters(in: .whitespacesAndNewlines)); "
                 + "see: sudo journalctl -u \(unit) -n 20"
         )
