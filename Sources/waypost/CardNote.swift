@@ -37,7 +37,6 @@ struct CardNote: ParsableCommand {
             // It may have been taken out, or become read-only, since.
             guard note.isPossible else { return }
             try note.write(report, at: SystemClock().wall())
-            if report == nil { try StartErrorFile.read(in: "/run/waypost").map(note.add) }
         }
     }
 

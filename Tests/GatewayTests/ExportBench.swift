@@ -64,12 +64,12 @@ final class ExportBench {
     }
 
     /// Records chunks of three segments, none of them shared.
-    func record(chunks: Int) throws {
+    func record(chunks: Int, device: String = "mic") throws {
         let run = AudioRun(
             id: queue.newRunID(),
             codec: .wav,
             rate: 8000,
-            device: "mic",
+            device: device,
             chunkSegments: 3,
             overlapSegments: 0
         )

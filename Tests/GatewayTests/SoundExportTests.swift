@@ -4,6 +4,7 @@ import Foundation
 import Host
 import Queue
 import QueueSupport
+import Records
 import Schedule
 import SQLite
 import Support
@@ -106,7 +107,7 @@ import Setup
         bench.configuration.schedules.offset = 630
         bench.configuration.site.name = "Lake meadow"
         bench.configuration.site.fields = ["NABat|Grid Cell": "1234"]
-        try bench.record(chunks: 1)
+        try bench.record(chunks: 1, device: CaptureDevice(name: "mic", rate: 4000).stored)
         let starts = try objects(try bench.export("audio", .ndjson).text).map {
             try #require(WallTime(rfc3339: $0["timestamp_start"] as? String ?? ""))
         }
@@ -123,6 +124,7 @@ import Setup
         let text = String(decoding: file, as: UTF8.self)
         #expect(text.contains("\nNABat|Grid Cell: 1234\n"))
         #expect(text.contains("\nWaypost|Site: Lake meadow\n"))
+        #expect(text.contains("\nWaypost|Microphone: mic\nWaypost|Device Rate: 4000\n"))
     }
 
     @Test(arguments: [("sound", true), ("sound.ndjson", false), ("sound.json", false)])

@@ -106,6 +106,17 @@ import Testing
         #expect(!words.contains("…"))
     }
 
+    /// Also while nothing is pending: a resend goes on over several syncs.
+    @Test func recordsToBeSentAgain_areCountedOverAllStreams() {
+        #expect(!text(report()).contains("resending"))
+        let report = report { report in
+            report.streams["a"] = report.streams["beacons"]
+            report.streams["a"]?.resending = 90
+            report.streams["beacons"]?.resending = 5
+        }
+        #expect(text(report).contains(" today, resending: 95 left\n"), "\(text(report))")
+    }
+
     /// A record was refused and dropped: nothing is pending, and nothing can be done.
     @Test func errorOfAStream_thatNothingWaitsIn_isNoFailure() {
         let refused = StatusReport.ErrorAt(

@@ -99,6 +99,24 @@ import Testing
         queue.close()
     }
 
+    /// What is lost with a damaged page is nowhere either.
+    @Test func chunkAfterADamagedOne_sharesNothing() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<10 { queue.accept(segment(run, number)) }
+        try queue.flushed()
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(.audio))
+            let batch = try #require(try writer.freeze(range, through: 1))
+            try writer.lose(1, of: batch)
+        }
+        #expect(try chunks(queue) == [[4, 4, 0], [7, 4, 32_000]])
+        try checkSum(queue)
+        queue.close()
+    }
+
     @Test func tailAfterAnEvictedChunk_sharesNothing_afterACrash() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()

@@ -20,6 +20,7 @@ import Testing
         let members = [
             #""audio_data":"\#(Sound.wav(seconds: 1).base64EncodedString())""#,
             #""audio_format":"wav","sample_rate":8000,"duration":1,"clock":"\#(clock)""#,
+            #""capture_device":"mic","device_rate":4000"#,
         ]
         let records = seconds.map { (second: $0, members: members.joined(separator: ",")) }
         try receiver.send("sound", on: day, records)
@@ -58,6 +59,7 @@ import Testing
         #expect(modified == start)
         let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
         #expect(text.contains("\nTimestamp: 2026-10-03T00:30:00.000+10:30\n"))
+        #expect(text.contains("\nWaypost|Device Rate: 4000\n"))
         #expect(
             try receiver.command(["export", "audio", "--offset", "1", "--out", out]).status == 64
         )

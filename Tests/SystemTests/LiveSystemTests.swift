@@ -110,13 +110,20 @@ struct LiveSystemTests {
             replay_speed = 0
             """
         )
-        try device.start()
+        try device.write("", "log")
+        try device.launch(
+            log: try #require(FileHandle(forWritingAtPath: device.folder + "/log"))
+        )
         try waitUntil("5 records") { try device.source("beacons")["records"] as? Int == 5 }
         try waitUntil("an error") {
             let outputs = try device.status()["outputs"] as? [String: [String: Any]]
             let error = outputs?["mqtt"]?["last_error"] as? [String: Any]
             return (error?["message"] as? String)?.contains("mqtt.url") == true
         }
+        // Once per outage, whole.
+        let log = try String(contentsOfFile: device.folder + "/log", encoding: .utf8)
+        let lines = log.split(separator: "\n").filter { $0.contains("mqtt, why: ") }
+        #expect(lines.count == 1 && lines.allSatisfy { $0.contains("mqtt.url") }, "\(log)")
         // A broker that is away loses no record.
         let reasons = try device.status()["reasons"] as? [String] ?? []
         #expect(!reasons.contains { $0.contains("mqtt") })

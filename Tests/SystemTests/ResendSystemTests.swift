@@ -10,7 +10,7 @@ import Testing
     init() throws { device = try Device() }
 
     /// Starts the server over the data in its folder, and the gateway with its address.
-    private func start() throws {
+    private func start(_ more: String = "[stream.weather]") throws {
         let endpoint = try device.startReceiver()
         try device.write("demo-token", "token", mode: 0o600)
         try device.configure(
@@ -20,7 +20,7 @@ import Testing
             endpoint = "\(endpoint)"
             token_file = "\(device.folder)/token"
             interval = "1h"
-            [stream.weather]
+            \(more)
             """
         )
         try device.start()
@@ -72,6 +72,45 @@ import Testing
         #expect(stream["uploaded"] as? Int == 5)
         #expect(stream["pending"] as? Int == 0)
         #expect(try device.stop() == 0)
+    }
+
+    /// A sync sends 40 batches again.
+    ///
+    /// `status` shows what is left, and a person's sync goes on with the next ones.
+    @Test func portions_areShown_andAllOfThemWaitedFor() throws {
+        let names = (0..<21).map { "s\($0)" }
+        try start(names.map { "[stream.\($0)]" }.joined(separator: "\n"))
+        defer { try? stop() }
+        for _ in 0..<2 {
+            for name in names {
+                #expect(try device.run("put", name, input: "{\"n\": 1}\n").status == 0)
+            }
+            #expect(try device.run("sync").status == 0)
+        }
+        #expect(try device.run("resend", "--since", "1h").status == 0)
+        func left() throws -> [Int] {
+            let streams = try device.status()["streams"] as? [String: [String: Any]] ?? [:]
+            return streams.values.compactMap { $0["resending"] as? Int }
+        }
+        let marked = try left()
+        #expect(marked.reduce(0, +) >= 42)
+        let screen = try device.run("status").output
+        #expect(screen.contains(", resending: \(marked.reduce(0, +)) left"), "\(screen)")
+        let sync = try device.run("sync", "--wait", "100")
+        #expect(sync.status == 0)
+        #expect(!sync.error.contains("to be sent again"), "\(sync.error)")
+        #expect(try left().isEmpty)
+    }
+
+    @Test func whatIsNoLongerHere_isCounted() throws {
+        try start("[stream.weather]\n[storage]\nretention = \"0s\"")
+        defer { try? stop() }
+        try upload(0..<5)
+        let gone = "up to 5 records uploaded from then on are no longer on this device"
+        try waitUntil("their deletion") {
+            let answer = try device.run("resend", "weather", "--since", "1h")
+            return answer.status == 1 && answer.error.contains(gone)
+        }
     }
 
     @Test func whatCannotBeSentAgain_isSaid() throws {

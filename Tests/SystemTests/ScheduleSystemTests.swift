@@ -178,6 +178,16 @@ import Testing
         #expect((listing["sun"] as? [[String: Any]])?.count == 2)
         try device.configure(
             """
+            schedule_offset = "+10:30"
+            [audio]
+            schedule = ["22:00..23:30"]
+            """
+        )
+        let local = try device.run("schedule", "--days", "2").output
+        #expect(local.contains("times in UTC+10:30 (schedule_offset)"), "\(local)")
+        #expect(local.contains("22:00-23:30"))
+        try device.configure(
+            """
             [location]
             enabled = false
             [audio]

@@ -32,15 +32,17 @@ package struct StartNote: Sendable {
 
     /// Writes the note; `report` is nil if the gateway does not answer.
     ///
-    /// Throws a SystemError. Not renamed into place: on FAT, without a journal, a rename may leave two names for the same
-    /// clusters. After a power cut the next start removes what there is.
+    /// Why it did not start is then added to the file of errors. Throws a SystemError. Not renamed
+    /// into place: on FAT, without a journal, a rename may leave two names for the same clusters.
+    /// After a power cut the next start removes what there is.
     package func write(_ report: StatusReport?, at now: WallTime) throws {
         try files.write(path, Self.text(report, at: now), mode: 0o644)
         try files.sync(folder)
+        if report == nil { try StartErrorFile.read(in: paths.runtime).map(add) }
     }
 
     /// Adds to the file of errors why the gateway did not start.
-    package func add(_ failure: String) throws {
+    private func add(_ failure: String) throws {
         let problem = CardProblem(
             file: "The gateway",
             "it does not start: \(failure)",

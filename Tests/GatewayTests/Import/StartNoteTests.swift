@@ -1,6 +1,7 @@
 // The note waypost-ok.txt: what it says, when it is written, and what it does not touch.
 import Foundation
 import Host
+import Setup
 import Support
 import Testing
 import Upload
@@ -138,7 +139,14 @@ import Upload
         try device.start()
         let before = try #require(device.text("card/waypost-errors.txt"))
         let why = "queue.sqlite: the database has schema version 2; install the newer Waypost again"
-        try StartNote(on: device.card, device.paths).add(why)
+        var configuration = Configuration()
+        configuration.stateDirectory = device.paths.state
+        configuration.runtimeDirectory = device.paths.runtime
+        StartErrorFile.write(why, configuration)
+        let note = StartNote(on: device.card, device.paths)
+        try note.write(report(), at: now)
+        #expect(device.text("card/waypost-errors.txt") == before)
+        try note.write(nil, at: now)
         let errors = try #require(device.text("card/waypost-errors.txt"))
         #expect(errors.hasPrefix(before))
         #expect(errors.contains("The gateway\r\n  what is wrong: it does not start: \(why)\r\n"))
