@@ -264,6 +264,15 @@ import Testing
         #expect(try await ingest(receiver, "x", device: "d1") == 401)
     }
 
+    @Test func goodCodeForADeviceThatIsEnrolled_isNotAGuess() async throws {
+        let receiver = try ReceiverProcess()
+        #expect(try await enrol(receiver, try newCode(receiver)).status == 200)
+        let code = try newCode(receiver)
+        for _ in 0..<12 { #expect(try await enrol(receiver, code).status == 403) }
+        #expect(try await enrol(receiver, code, "d2").status == 200)
+        #expect(try await enrol(receiver, "0000-0000-0000-0000").status == 403)
+    }
+
     @Test func manyDevicesBehindOneAddress_mayEnrolAtOnce() async throws {
         let receiver = try ReceiverProcess()
         for number in 0..<15 {

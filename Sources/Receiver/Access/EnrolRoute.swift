@@ -45,9 +45,10 @@ final class EnrolRoute: Sendable {
             }
             return HTTPAnswer(200, ["token": token.text, "device_id": device])
         } catch let refusal as HTTPRefusal {
-            guard let seconds = attempts.withLock({ $0.refused(address, at: .now) }) else {
-                throw refusal
-            }
+            // A good code that is refused for another reason is not a guess.
+            guard refusal.reason == Enrolments.badCode.reason,
+                let seconds = attempts.withLock({ $0.refused(address, at: .now) })
+            else { throw refusal }
             throw HTTPRefusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
     }

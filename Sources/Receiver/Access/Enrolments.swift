@@ -177,7 +177,7 @@ package final class Enrolments: Sendable {
         }
     }
 
-    private static var badCode: HTTPRefusal {
+    static var badCode: HTTPRefusal {
         refusal("this code is not known, was used, or is too old")
     }
 
