@@ -23,7 +23,6 @@ struct DeviceLimits {
 
     static let tables = """
         CREATE TABLE IF NOT EXISTS device_states(device TEXT, state TEXT, PRIMARY KEY (device, state)) WITHOUT ROWID;
-        DROP TABLE IF EXISTS device_days;
         CREATE TABLE IF NOT EXISTS stream_days(device TEXT, stream TEXT, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
         files INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
         """
