@@ -39,10 +39,7 @@ package final class ProxyServer: Sendable {
         do {
             listener = try TCPListener(listen, waiting: 16)
         } catch {
-            throw Failure(
-                "proxy: cannot listen on \(error); `ss -tlnp` shows which program uses the port; "
-                    + "proxy.listen sets another one"
-            )
+            throw Failure("proxy: cannot listen on \(error); proxy.listen sets another address")
         }
     }
 

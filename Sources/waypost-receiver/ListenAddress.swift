@@ -50,13 +50,11 @@ struct ListenAddress {
         setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         let isBound = withAddress { bind(number, $0, $1) == 0 }
         guard isBound, Glibc.listen(number, Self.backlog) == 0 else {
-            defer { close(number) }
-            let isTaken = errno == EADDRINUSE
+            let error = SystemError.last("bind", on: written)
+            close(number)
+            let reason = error.reason(atPort: UInt16(bigEndian: address.sin_port))
             throw Failure(
-                "cannot listen on \(written): \(String(cString: strerror(errno)))"
-                    + (isTaken
-                        ? "; `sudo ss -ltnp` shows by which program (the service "
-                            + "waypost-receiver?); --\(key) or the key \(key) sets another" : "")
+                "cannot listen on \(written): \(reason); --\(key) or the key \(key) sets another"
             )
         }
         return number

@@ -25,10 +25,10 @@ package struct TCPListener: ~Copyable, Sendable {
             do {
                 return try attempt(HostPort(host: "0.0.0.0", port: address.port), waiting)
             } catch {
-                throw ConnectError(place: "\(address)", reason: error.reason)
+                throw ConnectError(place: "\(address)", reason: error.reason(atPort: address.port))
             }
         } catch {
-            throw ConnectError(place: "\(address)", reason: error.reason)
+            throw ConnectError(place: "\(address)", reason: error.reason(atPort: address.port))
         }
     }
 
