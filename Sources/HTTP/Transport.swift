@@ -17,6 +17,8 @@ package final class Transport {
     private let easy: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
+    /// The address to connect to in place of the endpoint's (CURLOPT_CONNECT_TO).
+    private let route: UnsafeMutablePointer<curl_slist>?
     private let clock = SystemClock()
     private var way = AddressFamilyFallback()
     private var rate: RateLimit
@@ -38,6 +40,7 @@ package final class Transport {
         self.multi = multi
         self.easy = easy
         self.settings = settings
+        route = settings.connectsToLoopback ? curl_slist_append(nil, "::127.0.0.1:") : nil
         rate = RateLimit(bytesPerSecond: settings.maxRate)
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -47,6 +50,7 @@ package final class Transport {
         curl_easy_cleanup(easy)
         curl_multi_cleanup(multi)
         errorText.deallocate()
+        curl_slist_free_all(route)
     }
 
     /// Makes the next request open a new connection, after a new DNS query.
@@ -191,8 +195,11 @@ package final class Transport {
             // A full buffer is sent as a burst, so this is the smallest that libcurl allows.
             waypost_curl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16 << 10)
         }
+        waypost_curl_set_pointer(easy, CURLOPT_CONNECT_TO, route)
         // An unencrypted request stays on this machine, even if `http_proxy` is set.
-        if settings.staysOnThisMachine { waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*") }
+        if settings.staysOnThisMachine || settings.connectsToLoopback {
+            waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*")
+        }
     }
 
     /// Drives the request to its end; returns nil when stopped.

@@ -16,6 +16,8 @@ package struct TransportSettings: Sendable {
     /// Bytes per second; nil: no limit.
     package var maxRate: Int?
     package var names = SettingNames()
+    /// Connects to 127.0.0.1 in place of the endpoint's address, and checks the certificate as usual.
+    package var connectsToLoopback = false
 
     package init(
         endpoint: String,

@@ -1,5 +1,6 @@
 // The check that `setup` makes of its own site, and a server whose port is in use.
 import Foundation
+import Host
 import Receiver
 import ReceiverSupport
 import Support
@@ -43,6 +44,23 @@ import Testing
         let server = try Process.started("/usr/bin/python3", arguments)
         defer { server.killAndWait() }
         #expect(try SiteProbe.trouble(at: url, within: .seconds(60)) == nil)
+    }
+
+    /// 127.0.0.2 stands for the public address behind a router.
+    @Test func siteThatAnswersOnlyHere_isFound() throws {
+        let port = freePort()
+        let (url, address) = ("http://127.0.0.2:\(port)/", HostPort(host: "127.0.0.2", port: port))
+        #expect(try !SiteProbe.answersOnlyHere(url, address))
+        let arguments = ["-m", "http.server", "\(port)", "--bind", "127.0.0.1"]
+        let server = try Process.started("/usr/bin/python3", arguments)
+        defer { server.killAndWait() }
+        try waitUntil("the server") { try SiteProbe.answersOnlyHere(url, address) }
+        #expect(try SiteProbe.trouble(at: url, within: .zero) != nil)
+        // It has no certificate; it is reached; the name is not known.
+        let tls = "https://127.0.0.2:\(port)/"
+        #expect(try !SiteProbe.answersOnlyHere(tls, address))
+        #expect(try !SiteProbe.answersOnlyHere(url, HostPort(host: "127.0.0.1", port: port)))
+        #expect(try !SiteProbe.answersOnlyHere(url, HostPort(host: "none.invalid", port: port)))
     }
 
     /// Names the program that has the port, and the key that sets another.

@@ -38,10 +38,11 @@ enum WebPost {
         as userAgent: String,
         limit: Duration,
         until stop: StopSignal,
-        name: String
+        name: String,
+        onLoopback: Bool = false
     ) throws -> Answer {
         var settings = TransportSettings(endpoint: url, timeout: limit, userAgent: userAgent)
-        settings.alias = name
+        (settings.alias, settings.connectsToLoopback) = (name, onLoopback)
         settings.names = SettingNames(
             endpoint: "its URL",
             certificates: "this machine's CA certificates"

@@ -86,6 +86,17 @@ struct SetupCommand: ParsableCommand {
     private func checkSite(_ host: SiteName, _ kind: ProxyKind) throws {
         let url = "https://\(host.text)/healthz"
         guard let why = try SiteProbe.trouble(at: url, within: .seconds(20)) else { return }
+        if try SiteProbe.answersOnlyHere(url, HostPort(host: host.text, port: 443)) {
+            print(
+                """
+
+                \(host.text) has its certificate. This machine cannot reach its own public address, as is usual
+                behind a router. Open \(url) elsewhere, such as on a phone without Wi-Fi.
+                If nothing answers there, let the router forward its ports 80 and 443 to this machine.
+                """
+            )
+            return
+        }
         tell(
             """
 
