@@ -92,6 +92,23 @@ import Testing
         #expect(source.sink.settled == 0)
     }
 
+    /// The time does not go back then: the loss was longer than the correction.
+    @Test(arguments: [12, 40, 600], [false, true])
+    func coldReceiverThatLosesItsFix_isBelievedWhenItIsBack(seconds: Int, hasTime: Bool) {
+        let source = Source()
+        source.fixes(25, every: .seconds(1), ahead: .seconds(18))
+        for _ in 0..<seconds {
+            var position = GPSReport.Position(mode: 1)
+            position.time = hasTime ? source.clock.wall() + .seconds(18) : nil
+            source.report(.position(position))
+            source.clock.advance(by: .seconds(1))
+        }
+        source.fixes(40, every: .seconds(1))
+        source.finish()
+        #expect(source.sink.fixes.count == 65)
+        #expect(source.board.state.value?.dropped == 0)
+    }
+
     @Test func receiver_knowsTheLeapSecondsAfterThirteenMinutes_sinceItWasPluggedIn() {
         let source = Source()
         source.fixes(77, every: .seconds(10))

@@ -71,6 +71,21 @@ import Testing
         }
     }
 
+    /// `live`: seconds of the loss before this program, or gpsd, stood still until second 80.
+    @Test(arguments: [0, 5, 15])
+    func fixThatWaited_isTooOld_alsoAfterALossOfTheFix(live: Int) {
+        var judge = FixEvaluator()
+        #expect(judge.judge(fix(0), now: Self.start.boot) == nil)
+        for second in 1..<21 {
+            let heard = second <= live ? Double(second) : 80
+            judge.lostFix(at: Self.start.boot + .seconds(heard))
+        }
+        for second in 21..<65 {
+            let late = fix(80 + Double(second) / 1000, said: Double(second))
+            #expect(judge.judge(late, now: late.stamp.boot) != nil, "\(second)")
+        }
+    }
+
     @Test func receiverThatStandsStill_isTooOldAfterTenSeconds_forGood() {
         let found = refusals((0...100).map { fix(Double($0), said: 0) })
         #expect(found.prefix(11).allSatisfy { $0 == nil })

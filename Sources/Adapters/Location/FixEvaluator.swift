@@ -61,9 +61,24 @@ struct FixEvaluator {
     private var last: Fix?
     private var lastTime: WallTime?
     private var elsewhere: [Fix] = []
+    /// The first and the newest report of a loss of the fix, without a silence between them.
+    private var loss: (first: BootInstant, newest: BootInstant)?
+
+    /// Handles a report without a fix, which arrived at `now`.
+    mutating func lostFix(at now: BootInstant) {
+        let isOn = loss.map { now - $0.newest <= Self.lateLimit } ?? false
+        loss = (isOn ? loss?.first ?? now : now, now)
+    }
 
     /// Evaluates a fix; returns why it is rejected, or nil if it is good.
     mutating func judge(_ fix: Fix, now: BootInstant) -> FixRefusal? {
+        // While it had no fix it may have learned the leap seconds. The loss must have been heard as
+        // it happened: reports that waited come in one batch, after a silence.
+        if let loss = loss.take(), loss.newest - loss.first >= Self.lateLimit,
+            fix.stamp.boot - loss.newest <= Self.lateLimit
+        {
+            largest = nil
+        }
         if let time = fix.receiverTime {
             defer { lastTime = time }
             let age = age(of: Stamp(boot: fix.stamp.boot, wall: time))

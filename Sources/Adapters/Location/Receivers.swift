@@ -78,6 +78,7 @@ struct Receivers {
         var receiver = all[device] ?? new(at: stamp.boot)
         receiver.heardAt = stamp.boot
         if position.mode >= 2 { receiver.heardSince = receiver.heardSince ?? stamp.boot }
+        if position.mode < 2 { receiver.judge.lostFix(at: stamp.boot) }
         if position.mode < 2, position.time == nil { receiver.time.forget() }
         let merged = receiver.merger.add(position, at: stamp)
         if position.mode < 2, let good = receiver.good, stamp.boot - good.stamp.boot > Self.shadow {
