@@ -13,11 +13,10 @@ import Testing
 
 extension CaptureFaultTests {
     /// Returns the stored segments that end after the present time.
-    private func future(_ source: Source) -> [Segment] {
-        let now = SystemClock().now()
-        return source.recorder.all.segments.filter {
-            $0.start.boot + .seconds(Double($0.frames) / 16_000) > now
-        }
+    func future(_ source: Source, by clock: any HostClock = SystemClock()) -> [Segment] {
+        let segments = source.recorder.all.segments
+        let now = clock.now()
+        return segments.filter { $0.start.boot + .seconds(Double($0.frames) / 16_000) > now }
     }
 
     /// A container's or a headless machine's `default`, and the one of a public report.
@@ -58,6 +57,14 @@ extension CaptureFaultTests {
         }
         let gaps = source.recorder.all.events.filter { $0.kind == .gap }
         #expect(gaps.allSatisfy { lostFrames($0) >= 0 })
+    }
+
+    @Test func doctor_hearsThroughTheBacklogOfASoundServer() throws {
+        let microphone = try Microphone()
+        microphone.delay(-2000)
+        let device = microphone.device(tone: 440)
+        let heard = try SoundProbe.listen(to: [device], rate: 16_000, for: .seconds(1)) { _ in }
+        #expect(heard.hasSignal && abs(heard.average - -9) < 0.5)
     }
 
     @Test func doctor_hearsADeviceThatIsTooFast() throws {

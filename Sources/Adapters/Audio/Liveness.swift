@@ -5,6 +5,8 @@ import Host
 struct Liveness {
     /// A device without a frame for this long is stalled.
     static let stallSeconds = 3
+    /// Seconds of sound that a device may have when it starts, as a sound server does.
+    static let backlog = 2.5
     /// Allowed relative error of the frame rate; no quartz is this far off.
     private static let tolerance = 0.01
 
@@ -71,12 +73,12 @@ struct Liveness {
 
     /// Returns the ratio of frames since the start to those expected if more came than time passed.
     ///
-    /// A sound server may begin with a backlog of up to two seconds, so the frames since the first
-    /// position must be too many, too.
+    /// A sound server may begin with a backlog, so the frames since the first position must be too
+    /// many, too.
     private func excessRatio(of position: Mark) -> Double? {
         let (excess, since) = (excess(position, started), first ?? position)
         guard excess > allowed(position, started),
-            excess > 2.5 * rate || self.excess(position, since) > allowed(position, since)
+            excess > Self.backlog * rate || self.excess(position, since) > allowed(position, since)
         else { return nil }
         return 1 + excess / (max(0.1, (position.at - started.at).inSeconds) * rate)
     }

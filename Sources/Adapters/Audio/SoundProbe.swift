@@ -58,29 +58,7 @@ package enum SoundProbe {
                 wake: .milliseconds(100)
             )
         }
-        let wanted = Int(length.milliseconds) * rate / 1000
-        let clock = SystemClock()
-        let started = clock.now()
-        let deadline = started + length + .seconds(2)
-        var heard: [Int16] = []
-        var shown = 0
-        while heard.count < wanted {
-            guard clock.now() < deadline else {
-                throw Failure(
-                    "\(pcm.device): no sound comes; unplug the microphone and plug it in again"
-                )
-            }
-            if pcm.wait(milliseconds: 100) { _ = try pcm.read(into: &heard, limit: rate / 10) }
-            while heard.count - shown >= rate / 10 {
-                onLevel(level(heard[shown..<(shown + rate / 10)]))
-                shown += rate / 10
-            }
-        }
-        let ratio = length / max(.milliseconds(1), clock.now() - started)
-        // A sound server may begin with a backlog.
-        guard ratio < 1.7 else {
-            throw Failure("\(pcm.device): \(CaptureFault.offClock(ratio).message)")
-        }
+        let heard = try record(&pcm, rate: rate, for: length, onLevel: onLevel)
         let given = pcm.takeHeard()
         let peak = heard.lazy.map { abs(Double($0)) / 32_768 }.max() ?? 0
         return Level(
@@ -93,6 +71,54 @@ package enum SoundProbe {
             clipped: Double(given.clipped) / Double(given.frames),
             deviceRate: pcm.shape.rate
         )
+    }
+
+    /// Records for `length`, and longer until that much sound has come.
+    private static func record(
+        _ pcm: inout PCM,
+        rate: Int,
+        for length: Duration,
+        onLevel: (Double) -> Void
+    ) throws -> [Int16] {
+        let wanted = Int(length.milliseconds) * rate / 1000
+        let clock = SystemClock()
+        let started = clock.now()
+        // A sound server may begin with a backlog, so the pace is that of the second half.
+        var half = (frames: Int64(0), at: started)
+        var (heard, now, shown) = ([Int16](), started, 0)
+        while heard.count < wanted || now - started < length {
+            guard now - started < length + .seconds(2) else {
+                throw Failure(
+                    "\(pcm.device): no sound comes; unplug the microphone and plug it in again"
+                )
+            }
+            if pcm.wait(milliseconds: 100) { _ = try pcm.read(into: &heard, limit: rate * 4) }
+            while heard.count - shown >= rate / 10 {
+                onLevel(level(heard[shown..<(shown + rate / 10)]))
+                shown += rate / 10
+            }
+            now = clock.now()
+            try check(pcm, 0, since: started, now, slack: Liveness.backlog)
+            if now - started < length / 2 { half = (pcm.framesRead, now) }
+        }
+        // Finds gross errors only: half a second is too short for more.
+        try check(pcm, half.frames, since: half.at, now, slack: 0.35 * length.inSeconds)
+        return heard
+    }
+
+    /// Throws a `Failure` if more frames came since `start` than time passed and `slack` seconds.
+    private static func check(
+        _ pcm: borrowing PCM,
+        _ frames: Int64,
+        since start: BootInstant,
+        _ now: BootInstant,
+        slack: Double
+    ) throws {
+        let given = Double(pcm.framesRead - frames) / Double(pcm.shape.rate)
+        let passed = (now - start).inSeconds
+        guard given > passed + slack else { return }
+        let fault = CaptureFault.offClock(given / max(0.001, passed))
+        throw Failure("\(pcm.device): \(fault.message)")
     }
 
     private static func level(_ samples: ArraySlice<Int16>) -> Double {
