@@ -84,10 +84,14 @@ package protocol HostClock: Sendable {
     func wall() -> WallTime
     /// The time since boot in which the machine was suspended.
     func suspended() -> Duration
+    /// The time to add to `now()` for a clock that is not slewed, as an NTP client does by up to 10 %.
+    func slewed() -> Duration
 }
 
 extension HostClock {
     package func suspended() -> Duration { .zero }
+
+    package func slewed() -> Duration { .zero }
 
     package func stamp() -> Stamp {
         Stamp(boot: now(), wall: wall())
@@ -98,25 +102,31 @@ extension HostClock {
 package struct SystemClock: HostClock {
     package init() {}
 
-    package func now() -> BootInstant {
-        let time = read(CLOCK_BOOTTIME)
-        return BootInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
-    }
+    package func now() -> BootInstant { BootInstant(nanoseconds: read(CLOCK_BOOTTIME)) }
 
     package func suspended() -> Duration {
-        let (awake, all) = (read(CLOCK_MONOTONIC), read(CLOCK_BOOTTIME))
-        return .seconds(all.tv_sec - awake.tv_sec) + .nanoseconds(all.tv_nsec - awake.tv_nsec)
+        let awake = read(CLOCK_MONOTONIC)
+        return .nanoseconds(read(CLOCK_BOOTTIME) - awake)
     }
 
-    package func wall() -> WallTime {
-        let time = read(CLOCK_REALTIME)
-        return WallTime(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    package func slewed() -> Duration {
+        var slewed: Int64 = 0
+        // Reads again if this thread was interrupted between the clocks.
+        for _ in 0..<4 {
+            let before = read(CLOCK_MONOTONIC)
+            slewed = read(CLOCK_MONOTONIC_RAW) - before
+            if read(CLOCK_MONOTONIC) - before < 1_000_000 { break }
+        }
+        return .nanoseconds(slewed)
     }
 
-    private func read(_ clock: clockid_t) -> timespec {
+    package func wall() -> WallTime { WallTime(milliseconds: read(CLOCK_REALTIME) / 1_000_000) }
+
+    /// Returns nanoseconds.
+    private func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)
-        return time
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
 

@@ -23,7 +23,41 @@ private final class LaterClock: HostClock {
     func wall() -> WallTime { system.wall() + offset.withLock { $0 } }
 }
 
+/// The kernel's clocks while they are slewed: of 100 s they leave out `percent`.
+private struct SlewedClock: HostClock {
+    let percent: Int64
+    let began = SystemClock().now()
+
+    func slewed() -> Duration { (SystemClock().now() - began) * percent / 100 }
+
+    func now() -> BootInstant { SystemClock().now() - slewed() }
+
+    func wall() -> WallTime { SystemClock().wall() + (.zero - slewed()) }
+
+    /// The time to take from one that they gave, for what it was in truth.
+    func excess(_ time: BootInstant) -> Duration {
+        .zero - (time - began) * percent / (100 - percent)
+    }
+}
+
 extension CaptureFaultTests {
+    @Test(arguments: [8, -8] as [Int64])
+    func clockThatIsSlewed_costsNoSound(percent: Int64) throws {
+        let source = try Source(Microphone())
+        let clock = SlewedClock(percent: percent)
+        try source.run([source.microphone.device()], clock: clock) {
+            // Ten seconds, for a fault is found after five.
+            #expect(source.hears(50))
+            #expect(future(source, by: clock).isEmpty)
+        }
+        let all = source.recorder.all
+        #expect(all.runs.count == 1)
+        for segment in all.segments {
+            let excess = clock.excess(segment.start.boot)
+            #expect(abs(source.microphone.error(of: segment, later: excess)) < 0.15)
+        }
+    }
+
     /// 45 s and 65 s as a SIGSTOP or a paused machine, 2 h as a suspend that the driver does not report.
     @Test(arguments: [45.0, 65, 7200], [0, 1, 40])
     func aPause_endsTheRun_andLaterSoundIsDatedRight(length: Double, segments: Int) throws {

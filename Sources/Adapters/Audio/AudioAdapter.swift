@@ -237,9 +237,9 @@ package final class AudioAdapter: Source {
         until stop: StopSignal
     ) throws -> Ending {
         let shape = pcm.shape
-        var liveness = Liveness(rate: shape.rate, period: shape.period, started: state.started)
-        state.device = pcm.device
-        state.deviceRate = shape.rate
+        let started = state.started + clock.slewed()
+        var liveness = Liveness(rate: shape.rate, period: shape.period, started: started)
+        (state.device, state.deviceRate) = (pcm.device, shape.rate)
         state.signal.begin()
         if !state.isFaulty {
             state.meter.working("starting", device: pcm.device, now: clock.now())
@@ -272,7 +272,7 @@ package final class AudioAdapter: Source {
         let isReady = pcm.wait(for: wanted, alongside: stop.descriptor, limit: .seconds(1))
         let position = pcm.position(clock)
         if let position {
-            let fault = liveness.check(captured: position.captured, at: position.now.boot)
+            let fault = liveness.check(captured: position.captured, at: position.steady)
             if let fault { return fault }
             // Samples after a pause must not be recorded without a gap: check the position again
             // first.
@@ -293,7 +293,8 @@ package final class AudioAdapter: Source {
         // Ready without samples: an always readable descriptor must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
         let now = (position?.now ?? clock.stamp()).boot
-        if position == nil, let fault = liveness.check(captured: pcm.framesRead, at: now) {
+        let steady = now + clock.slewed()
+        if position == nil, let fault = liveness.check(captured: pcm.framesRead, at: steady) {
             return fault
         }
         let isFault = settings.silence == .report && state.signal.isSilent

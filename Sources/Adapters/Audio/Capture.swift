@@ -23,6 +23,7 @@ final class Capture {
     private(set) var isOver = false
     /// Both clocks at the newest position.
     private var now: Stamp?
+    private var steady: BootInstant?
     private var newestStart: Stamp?
     private var refusedAt: Stamp?
     /// For programs that listen: samples of segments that are not finished, and the first's number.
@@ -81,8 +82,8 @@ final class Capture {
 
     /// Updates the clock with the device's position.
     func observe(_ position: Position) {
-        now = position.now
-        clock.observe(captured: position.captured, at: position.now.boot - position.age)
+        (now, steady) = (position.now, position.steady)
+        clock.observe(captured: position.captured, at: position.steady - position.age)
     }
 
     /// Returns the samples that were captured in the window; sets `isOver` at its end.
@@ -197,9 +198,8 @@ final class Capture {
 
     /// Returns both clocks at the capture of a frame; the wall clock as it is set now.
     private func stamp(of frame: Int) -> Stamp? {
-        guard let now, let time = clock.time(of: Double(frame + skipped) * scale) else {
-            return nil
-        }
-        return now.advanced(by: min(.zero, time - now.boot))
+        guard let now, let steady, let time = clock.time(of: Double(frame + skipped) * scale)
+        else { return nil }
+        return now.advanced(by: min(.zero, time - steady))
     }
 }

@@ -19,6 +19,11 @@ struct Position {
     /// The age of the position at `now`.
     var age: Duration
     var now: Stamp
+    /// See `HostClock.slewed`.
+    var slewed = Duration.zero
+
+    /// `now` by a clock that is not slewed: only that one compares frames with time.
+    var steady: BootInstant { now.boot + slewed }
 }
 
 /// Owns an open PCM; reads one channel as 16-bit samples at the requested rate.
@@ -232,7 +237,8 @@ struct PCM: ~Copyable {
             let now = clock.stamp()
             let took = Self.monotonic() - before
             if took < best?.took ?? .max {
-                best = (Position(captured: captured, age: age, now: now), took)
+                let slewed = clock.slewed()
+                best = (Position(captured: captured, age: age, now: now, slewed: slewed), took)
             }
         }
         return best?.position
