@@ -1,4 +1,5 @@
 // Folders that a pruning is deleting.
+import Foundation
 
 enum PrunedFolder {
     /// Begins the names of these folders.

@@ -71,8 +71,10 @@ struct Truth {
     }
 
     /// Returns whether a boot was synchronised before a record was stored.
+    ///
+    /// Not if both are of one instant: the record may have been first.
     func isDated(_ boot: Int, before stored: EffortAudit.Time) -> Bool {
-        boots[boot].syncs.contains { boot < stored.boot || $0 <= stored.boottime }
+        boots[boot].syncs.contains { boot < stored.boot || $0 < stored.boottime }
     }
 
     /// Returns how far a timestamp may be off, in ms; nil if the clock was never synchronised in
