@@ -144,6 +144,19 @@ import Testing
         }
     }
 
+    /// The receiver sends it for requests that came by TLS, so the proxy must not send a second one.
+    @Test(arguments: installed)
+    func example_sendsHSTSOnce(proxy: Proxy) throws {
+        let site = try Site(proxy)
+        _ = try PageClient(site.receiver, viewer: "anna")
+        let answer = try site.curl("/healthz", ["--dump-header", "-"]).lowercased()
+        #expect(answer.hasSuffix("\n200"), "\(answer)")
+        let fields = answer.split(whereSeparator: \.isNewline).filter {
+            $0.hasPrefix("strict-transport-security:")
+        }
+        #expect(fields == ["strict-transport-security: max-age=31536000"])
+    }
+
     @Test(arguments: installed)
     func example_bringsBatches_andSaysWhoTheClientIs(proxy: Proxy) throws {
         let site = try Site(proxy)

@@ -1,4 +1,4 @@
-// `waypost status --watch` on a terminal of 24 lines.
+// `waypost status` on a terminal, and `--watch` on one of 24 lines.
 import Foundation
 import Support
 import Testing
@@ -55,6 +55,24 @@ import Testing
         #expect(!frames.isEmpty)
         // A device without a source and a server is healthy, or degraded for its clock.
         #expect(end == "q" ? [0, 1].contains(status) : status == 128 + Int(SIGTERM))
+    }
+
+    /// A shell sets the terminal's size before the command starts.
+    @Test(arguments: [50, 120]) func statusOnATerminal_isAsWideAsThat(columns: Int) throws {
+        try device.configure("[location]\ngpsd = \"127.0.0.1:1\"\n")
+        try device.start()
+        try waitUntil("a long reason") {
+            (try device.status()["reasons"] as? [String])?.contains { $0.count > 80 } == true
+        }
+        let status = "'\(Tree.program("waypost"))' status --config '\(device.config)' 2>&-"
+        let shell = ["/bin/sh", "-c", "stty cols \(columns); \(status)"]
+        let outcome = try Process.run("/usr/bin/python3", ["-c", Self.terminal, "0"] + shell)
+        let parsed = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
+        let got = try #require((parsed as? [String: Any])?["got"] as? String, "\(outcome.error)")
+        let plain = got.replacing(/\u{1B}\[[0-9;]*m/, with: "")
+        let lengths = plain.split(whereSeparator: \.isNewline).map(\.count)
+        #expect(lengths.allSatisfy { $0 <= columns }, "\(plain)")
+        #expect(lengths.contains { $0 > min(80, columns - 15) }, "\(plain)")
     }
 
     @Test func gatewayThatEnds_isReportedBelowTheScreen() throws {

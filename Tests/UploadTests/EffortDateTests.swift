@@ -41,12 +41,15 @@ import Upload
             try queue.flushed()
         }
 
-        /// Returns the intervals stored so far: state, clock and length in seconds, and the time.
-        func intervals() throws -> [(words: String, from: WallTime, to: WallTime)] {
+        /// Returns the intervals stored so far, from number `first` on: state, clock and length in
+        /// seconds, and the time.
+        func intervals(
+            from first: Int64 = 1
+        ) throws -> [(words: String, from: WallTime, to: WallTime)] {
             guard let last = try queue.flushed().pending(.effort)?.last else { return [] }
             var intervals: [(String, WallTime, WallTime)] = []
             let source = try RecordSource(reader: queue.reader(), clockMap: .max)
-            try source.forEach(.effort, 1...last) { _, json in
+            try source.forEach(.effort, first...last) { _, json in
                 let record = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
                 func text(_ key: String) throws -> String {
                     try #require(record?[key] as? String)
@@ -120,6 +123,26 @@ import Upload
         #expect(found.map(\.words).first == "recorded corrected 12")
         #expect(found.first?.from == Self.now)
         #expect(found.dropFirst().first?.words.hasPrefix("unknown unsynced") == true)
+    }
+
+    /// Nothing that is stored needs the first boot any more, only a span that is not stored yet.
+    @Test func spanFromABootWithoutRecords_keepsItsStart() throws {
+        let first = try boot("a", seen: Self.behind, right: Self.now)
+        try first.pass(12)
+        first.queue.close()
+        let second = try boot("b", seen: Self.behind)
+        defer { second.queue.close() }
+        #expect(try second.intervals().map(\.words) == ["recorded corrected 12"])
+        try second.queue.perform { writer in
+            try writer.remove(Partition(.location), 1...3)
+            try writer.remove(Partition(.effort), 1...1)
+            try writer.pruneClockMap()
+        }
+        try second.pass(700)
+        let found = try second.intervals(from: 2)
+        #expect(found.first?.words.hasPrefix("unknown unsynced") == true)
+        // The fix counts to the end of its millisecond.
+        #expect(found.first?.from == Self.now + .milliseconds(12_001))
     }
 
     /// The GNSS receiver's time does not set the clock, which is on another day.
