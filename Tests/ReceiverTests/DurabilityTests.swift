@@ -1,6 +1,7 @@
 // Confirmed records are stored exactly once: after kills, with a full disk, with files archived
 // away.
 import Foundation
+import Host
 import ReceiverSupport
 import Support
 import Testing

@@ -1,5 +1,6 @@
 // Backups and data folders that somebody else has changed.
 import Foundation
+import Host
 import ReceiverSupport
 import Support
 import Testing
