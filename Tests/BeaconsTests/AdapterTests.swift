@@ -27,10 +27,7 @@ private final class SimulatedBeacons {
     }
 
     init(radio: String = "mixed", port: UInt16 = 0) throws {
-        let python =
-            ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
-            ?? Self.root.appendingPathComponent(".build/tools/bin/python3").path
-        process.executableURL = URL(fileURLWithPath: python)
+        process.executableURL = URL(fileURLWithPath: Tree.python)
         process.arguments = [
             Self.root.appendingPathComponent("Tests/Peers/beacons.py").path,
             "--port", "\(port)", "--radio", radio,
@@ -128,7 +125,10 @@ private final class FloodingController: Sendable {
         BeaconSettings { $0.source = .controller(HostPort(host: "127.0.0.1", port: port)) }
     }
 
-    @Test(arguments: [("mixed", "legacy"), ("legacy", "legacy"), ("extended", "extended")])
+    @Test(
+        .enabled(if: Tree.hasTool(Tree.python), "deploy/test --prepare makes it"),
+        arguments: [("mixed", "legacy"), ("legacy", "legacy"), ("extended", "extended")]
+    )
     func controller_isScannedAndHeard(radio: String, detail: String) throws {
         let beacons = try SimulatedBeacons(radio: radio)
         let adapter = try RunningAdapter(settings(beacons.port))
@@ -163,7 +163,8 @@ private final class FloodingController: Sendable {
         #expect(adapter.board.failure == nil)
     }
 
-    @Test func gatewayThatComesBack_getsAWorkingController() throws {
+    @Test(.enabled(if: Tree.hasTool(Tree.python), "deploy/test --prepare makes it"))
+    func gatewayThatComesBack_getsAWorkingController() throws {
         let beacons = try SimulatedBeacons()
         for _ in 0..<3 {
             let adapter = try RunningAdapter(settings(beacons.port))
@@ -172,7 +173,8 @@ private final class FloodingController: Sendable {
         }
     }
 
-    @Test func controllerThatDies_isTriedAgainUntilItIsBack() throws {
+    @Test(.enabled(if: Tree.hasTool(Tree.python), "deploy/test --prepare makes it"))
+    func controllerThatDies_isTriedAgainUntilItIsBack() throws {
         let first = try SimulatedBeacons()
         let adapter = try RunningAdapter(settings(first.port))
         defer { adapter.stop() }
@@ -187,7 +189,8 @@ private final class FloodingController: Sendable {
         #expect(adapter.board.loadedDetail == "passive scan, legacy")
     }
 
-    @Test func noController_saysSo_andStopsAtOnce() throws {
+    @Test(.enabled(if: Tree.hasTool(Tree.python), "deploy/test --prepare makes it"))
+    func noController_saysSo_andStopsAtOnce() throws {
         let beacons = try SimulatedBeacons()
         let port = beacons.port
         beacons.kill()

@@ -155,7 +155,7 @@ import Testing
             #expect(field(entities[name], "val_tpl")?.contains("value_json.\(name)") == true)
             let isNamed = field(entities[name], "name") != nil
             #expect(isNamed || field(entities[name], "dev_cla") != nil, "\(quantity)")
-            // What happens once has no value that could become old.
+            // An event has no value that could become old.
             guard case .object(let members)? = entities[name] else { continue }
             var isEvent = false
             if case .event = LiveQuantity(quantity).entity { isEvent = true }

@@ -10,7 +10,8 @@ import Testing
 
 import Location
 
-@Suite(.serialized) struct LocationFaultTests {
+@Suite(.serialized, .enabled(if: Tree.hasTool("gpsd"), "deploy/test --prepare unpacks gpsd"))
+struct LocationFaultTests {
     /// A source connected to a gpsd whose GNSS receiver reports ten times per second.
     private final class Field {
         let daemon: GPSDaemon

@@ -45,7 +45,8 @@ import Testing
         }
     }
 
-    @Test func realGPSD_replayingAWalk_givesItsFixes() throws {
+    @Test(.enabled(if: Tree.hasTool("gpsfake"), "deploy/test --prepare unpacks it"))
+    func realGPSD_replayingAWalk_givesItsFixes() throws {
         let root = Tree.root
         let route = NSTemporaryDirectory() + "route-\(UUID().uuidString).nmea"
         defer { try? FileManager.default.removeItem(atPath: route) }

@@ -201,7 +201,10 @@ import Testing
         }
     }
 
-    @Test(arguments: ["2026-12-24T18:00:00", "2038-01-19T03:13:00"])
+    @Test(
+        .enabled(if: Tree.hasTool("gpsfake"), "deploy/test --prepare unpacks it"),
+        arguments: ["2026-12-24T18:00:00", "2038-01-19T03:13:00"]
+    )
     func realGPSD_replayingAWalkAtItsOwnPace_isEvidence(start: String) throws {
         let player = try Player(start: start, cycle: 0.25)
         defer { player.finish() }
@@ -213,14 +216,16 @@ import Testing
         #expect(found.boot <= SystemClock().now())
     }
 
-    @Test func realGPSD_atTheWrongPace_isNoEvidence() throws {
+    @Test(.enabled(if: Tree.hasTool("gpsfake"), "deploy/test --prepare unpacks it"))
+    func realGPSD_atTheWrongPace_isNoEvidence() throws {
         let player = try Player(start: "2026-12-24T18:00:00", cycle: 0.01)
         defer { player.finish() }
         try waitUntil("eight fixes") { player.sink.fixes.count >= 8 }
         #expect(player.sink.times.isEmpty)
     }
 
-    @Test func realGPSD_fromThePast_isNoEvidence_andItsFixesAreKept() throws {
+    @Test(.enabled(if: Tree.hasTool("gpsfake"), "deploy/test --prepare unpacks it"))
+    func realGPSD_fromThePast_isNoEvidence_andItsFixesAreKept() throws {
         let player = try Player(start: "2026-06-01T10:00:00", cycle: 0.25)
         defer { player.finish() }
         try waitUntil("eight fixes") { player.sink.fixes.count >= 8 }

@@ -10,7 +10,8 @@ import Testing
 
 import Location
 
-@Suite(.serialized) struct RecordingTests {
+@Suite(.serialized, .enabled(if: Tree.hasTool("gpsd"), "deploy/test --prepare unpacks gpsd"))
+struct RecordingTests {
     private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/gpsd")
 
     /// The values of a fix, its time without the rollover, which gpsd releases correct differently.

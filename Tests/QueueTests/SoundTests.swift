@@ -99,7 +99,7 @@ import Testing
         queue.close()
     }
 
-    /// What is lost with a damaged page is nowhere either.
+    /// A chunk on a damaged page is not there either.
     @Test func chunkAfterADamagedOne_sharesNothing() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()

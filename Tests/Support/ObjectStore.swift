@@ -5,10 +5,6 @@ internal import Glibc
 /// Runs `Tests/Peers/store.py`, which checks each signature and applies scripted faults to objects.
 package final class ObjectStore {
     package static let root = Tree.root
-    package static var python: String {
-        ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
-            ?? root.appendingPathComponent(".build/tools/bin/python3").path
-    }
 
     package struct Access: Decodable {
         package var endpoint: String
@@ -58,7 +54,7 @@ package final class ObjectStore {
     private let output = Pipe()
 
     package init(faults: [String] = []) throws {
-        process.executableURL = URL(fileURLWithPath: Self.python)
+        process.executableURL = URL(fileURLWithPath: Tree.python)
         process.arguments =
             [Self.root.appendingPathComponent("Tests/Peers/store.py").path] + faults
         process.standardInput = input
@@ -97,7 +93,7 @@ package final class ObjectStore {
         let folder = NSTemporaryDirectory() + "waypost-lake-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let reader = Process()
-        reader.executableURL = URL(fileURLWithPath: Self.python)
+        reader.executableURL = URL(fileURLWithPath: Tree.python)
         reader.arguments = [
             Self.root.appendingPathComponent("Tests/Peers/lake.py").path, access.endpoint,
             access.bucket, access.id, access.secret, folder,

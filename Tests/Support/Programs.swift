@@ -103,7 +103,16 @@ extension Tree {
     }
 
     /// True if `tool` finds the program.
-    package static func hasTool(_ name: String) -> Bool { tool(name) != name }
+    package static func hasTool(_ name: String) -> Bool {
+        name.hasPrefix("/")
+            ? FileManager.default.isExecutableFile(atPath: name) : tool(name) != name
+    }
+
+    /// The Python of `deploy/test`, with packages that only tests need.
+    package static var python: String {
+        ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
+            ?? path(".build/tools/bin/python3")
+    }
 
     /// The programs that `deploy/test` unpacks instead of installing them.
     private static let servers = path(".build/servers/bin")

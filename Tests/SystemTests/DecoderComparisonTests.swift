@@ -22,7 +22,7 @@ import Testing
     func noDifference_isUnexplained(decoder: String, explained: [String]) throws {
         let script = Tree.path("Tests/Fixtures/beacons/differential.py")
         let arguments = [script, Tree.program("waypost"), decoder, "10000"]
-        let data = try Process.run(ObjectStore.python, arguments).data
+        let data = try Process.run(Tree.python, arguments).data
         let outcome = try JSONDecoder().decode(Outcome.self, from: data)
         #expect(outcome.compared == 10_000)
         #expect(outcome.readings >= 10_000)

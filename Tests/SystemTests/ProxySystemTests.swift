@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ProxySystemTests {
     private static let hasLibrary =
-        (try? Process.run(ObjectStore.python, ["-c", "import aioesphomeapi"]).status) == 0
+        (try? Process.run(Tree.python, ["-c", "import aioesphomeapi"]).status) == 0
 
     private let device: Device
     private let port = freePort()
@@ -53,7 +53,7 @@ import Testing
         let key = try newKey()
         try device.start()
         let peer = try Process.run(
-            ObjectStore.python,
+            Tree.python,
             [Tree.path("Tests/Peers/proxy.py"), "\(port)", key, "\(controller)", "5000"]
         )
         #expect(peer.status == 0, "\(peer.error)")

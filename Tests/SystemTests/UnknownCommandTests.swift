@@ -1,4 +1,4 @@
-// What `waypost` says about a command that it does not have.
+// The answer of `waypost` to a command that it does not have.
 import Foundation
 import Support
 import Testing

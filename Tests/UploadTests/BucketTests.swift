@@ -13,7 +13,8 @@ import HTTP
 @testable import Upload
 
 // Serialised: each store is a Python process of some 100 MB.
-@Suite(.serialized) struct BucketTests {
+@Suite(.serialized, .enabled(if: Tree.hasTool(Tree.python), "deploy/test --prepare makes it"))
+struct BucketTests {
     private typealias Bench = BucketBench
 
     // MARK: Against a real store

@@ -3,7 +3,7 @@ import Glibc
 import Host
 import Support
 
-/// What the broker sends in one connection.
+/// The bytes that the broker sends in one connection.
 struct BrokerScript: Sendable {
     var bytes: [UInt8]
     /// Raised once the client sends nothing more, before the broker ends its side.
