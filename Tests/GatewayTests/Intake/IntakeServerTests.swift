@@ -180,7 +180,7 @@ import Daemon
         try peer.send((0..<1001).map { line($0) }.joined())
         let answers = try peer.answers(1001)
         #expect(answers.prefix(1000).allSatisfy { $0 == Self.accepted })
-        let refusal = try #require(answers.last ?? nil)
+        let refusal = answers.last.flatMap { $0 } ?? ""
         #expect(refusal.contains("records of stream weather have named 1000 days"), "\(refusal)")
         // Known dates, records without one, and other streams go on.
         try peer.send(line(7) + Self.line(1) + "\n" + line(3000, "door"))
