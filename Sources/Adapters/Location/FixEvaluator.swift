@@ -66,8 +66,8 @@ struct FixEvaluator {
 
     /// Handles a report without a fix, which arrived at `now`.
     mutating func lostFix(at now: BootInstant) {
-        let isOn = loss.map { now - $0.newest <= Self.lateLimit } ?? false
-        loss = (isOn ? loss?.first ?? now : now, now)
+        let before = loss.flatMap { now - $0.newest <= Self.lateLimit ? $0.first : nil }
+        loss = (before ?? now, now)
     }
 
     /// Evaluates a fix; returns why it is rejected, or nil if it is good.

@@ -54,7 +54,7 @@ struct Program {
                 defaults: [SIGPIPE]
             )
         } catch let error as SystemError {
-            throw Failure("\(path): \(String(cString: strerror(error.code)))")
+            throw Failure("\(path): \(error.reason)")
         }
     }
 
