@@ -32,11 +32,10 @@ final class TestProxy {
         )
         let (tap, board) = (tap, board)
         // Another test may take the port first.
-        var found: ProxyServer?
-        for _ in 0..<20 where found == nil {
-            found = try? ProxyServer(
+        func opened() throws -> ProxyServer {
+            try ProxyServer(
                 facts,
-                listen: HostPort(host: "::", port: freePort()),
+                listen: HostPort(host: "127.0.0.1", port: freePort()),
                 bus: bus,
                 tap: tap,
                 board: board,
@@ -44,7 +43,7 @@ final class TestProxy {
                 limits: limits
             )
         }
-        let server = try #require(found)
+        let server = try (try? opened()) ?? (try? opened()) ?? opened()
         port = server.port
         self.server = server
         thread = try StoppableThread("proxy") { server.run(until: $0) }

@@ -31,7 +31,11 @@ import Testing
             )
             try #require(made.status == 0, "\(made.error)")
             try proxy == .nginx ? startNginx() : startCaddy()
-            try waitUntil("the proxy") { try curl("/healthz").hasSuffix("200") }
+            let isThere = try eventually {
+                try curl("/healthz").hasSuffix("200") || !process.isRunning
+            }
+            let errors = (try? folder.read("errors").suffix(1000)) ?? ""
+            try #require(isThere && process.isRunning, "\(proxy.rawValue): \(errors)")
         }
 
         /// Returns the example with this test's names; each name to replace must occur.
@@ -79,15 +83,20 @@ import Testing
             let text = try example(
                 "Caddyfile",
                 [
-                    ("waypost.example.org {", "https://localhost:\(port) {\n\ttls \(pair)"),
+                    (
+                        "waypost.example.org {",
+                        "https://localhost:\(port) {\n\tbind 127.0.0.1\n\ttls \(pair)"
+                    ),
                     ("\tservers {", "\tadmin off\n\tauto_https off\n\tservers {"),
                     ("127.0.0.1:8080", "127.0.0.1:\(receiver.port)"),
                 ]
             )
             try folder.write(text, to: "Caddyfile")
+            let errors = try folder.write("", to: "errors")
             process = try .started(
                 Proxy.caddy.path,
                 ["run", "--config", folder.path + "/Caddyfile"],
+                error: try FileHandle(forWritingTo: URL(fileURLWithPath: errors)),
                 environment: ["XDG_DATA_HOME": folder.path, "XDG_CONFIG_HOME": folder.path]
             )
         }
