@@ -78,11 +78,11 @@ extension MQTTSystemTests {
         try bench.start()
         try waitUntil("a connection") { try bench.messagesIn()["state"] as? String == "connected" }
         #expect(try bench.stop() == 0)
-        let fixture = try String(
+        let backlog = try String(
             contentsOfFile: Tree.path("Tests/Fixtures/mqtt/backlog.jsonl"),
             encoding: .utf8
         )
-        let first = try #require(fixture.split(separator: "\n").first)
+        let first = try #require(backlog.split(separator: "\n").first)
         let own = first.drop { $0 != "{" }.replacing("@T-1200", with: "2026-11-27T07:00:00Z")
         try broker.publish("tele/a/SENSOR", [String(own)])
         try broker.publish("t/a", (2..<500).map { #"{"n":\#($0)}"# })
