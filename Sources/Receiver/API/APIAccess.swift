@@ -5,16 +5,16 @@ import Synchronization
 
 extension FleetPage {
     /// Decides by the header about a request to the read API.
-    func planReading(_ head: RequestHead) throws -> RequestPlan {
+    func plan(_ route: ReadRoute, _ head: RequestHead) throws -> RequestPlan {
         try head.expect("GET")
-        if head.path == OpenAPI.path { return .answer(OpenAPI.answer) }
+        if case .description = route.target { return .answer(OpenAPI.answer) }
         try expectViewers()
         try authorize(head)
         return .body(limit: 0, isKnown: true)
     }
 
     /// Answers a request to the read API; on a worker's thread.
-    func read(_ head: RequestHead) throws -> HTTPAnswer {
+    func answer(_ route: ReadRoute, _ head: RequestHead) throws -> HTTPAnswer {
         _ = try viewers.refresh(waits: true)
         try authorize(head)
         guard readers.wait(timeout: .now()) == .success else {
@@ -23,7 +23,7 @@ extension FleetPage {
         defer { readers.signal() }
         gate.wait()
         defer { gate.signal() }
-        return try ReadAPI(looks: looks, now: SystemClock().wall().milliseconds).answer(head)
+        return try ReadAPI(looks: looks, now: SystemClock().wall().milliseconds).answer(route, head)
     }
 
     /// Throws an HTTPRefusal without a good token or session.

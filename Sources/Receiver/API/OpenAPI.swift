@@ -3,7 +3,7 @@ import Host
 import JSON
 
 enum OpenAPI {
-    static let path = "\(ReadAPI.root)openapi.json"
+    static let path = "\(Route.readAPI)openapi.json"
 
     static let answer = HTTPAnswer(200, type: "application/json", bytes(), cache: "max-age=300")
 
@@ -18,7 +18,7 @@ enum OpenAPI {
             json.key("paths")
             json.object { json in
                 for resource in APIResource.allCases { json.path(resource) }
-                json.key("\(ReadAPI.root)devices/{device}/audio/{stream}/{date}/{file}")
+                json.key("\(Route.readAPI)devices/{device}/audio/{stream}/{date}/{file}")
                 json.raw(file)
             }
             json.key("components")

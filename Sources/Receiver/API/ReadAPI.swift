@@ -4,36 +4,40 @@ import JSON
 
 /// Answers requests below `/api/v1/`; each call opens what it reads.
 struct ReadAPI {
-    static let root = "/api/v1/"
-
     let looks: FleetRenderings
     /// Milliseconds since 1970.
     let now: Int64
 
-    func answer(_ head: RequestHead) throws -> HTTPAnswer {
-        let parts = head.path.dropFirst(Self.root.utf8.count).split(
-            separator: "/",
-            omittingEmptySubsequences: false
-        ).map(String.init)
-        guard parts.first == "devices" else { throw Self.nothing }
-        guard parts.count > 1 else { return try table(.devices, head, "", devices) }
-        let device = parts[1]
-        guard isName(device), try exists(device) else {
-            throw HTTPRefusal(status: 404, reason: "no such device; see \(Self.root)devices")
+    func answer(_ route: ReadRoute, _ head: RequestHead) throws -> HTTPAnswer {
+        if let device = route.device {
+            guard isName(device), try exists(device) else {
+                throw HTTPRefusal(
+                    status: 404,
+                    reason: "no such device; see \(Route.readAPI)devices"
+                )
+            }
         }
-        if parts.count == 2 { return try one(device, head) }
-        if parts.count == 6, parts[2] == "audio" { return try file(device, parts, head) }
-        guard parts.count == 3, let resource = APIResource(rawValue: parts[2]) else {
-            throw Self.nothing
+        let device = route.device ?? ""
+        switch route.target {
+        case .table(let resource): return try answer(resource, device, head)
+        case .file(let stream, let day, let name) where SoundChunk.isFile(name):
+            return try looks.sound(stream, name, of: device, on: day, head, at: now)
+        case .file, .description, nil: throw Self.nothing
         }
+    }
+
+    private func answer(_ resource: APIResource, _ device: String, _ head: RequestHead) throws
+        -> HTTPAnswer
+    {
         switch resource {
+        case .devices: return try table(.devices, head, device, devices)
+        case .device: return try one(device, head)
         case .days: return try table(.days, head, device, days)
         case .events: return try table(.events, head, device, events)
         case .readings: return try table(.readings, head, device, readings)
         case .positions: return try table(.positions, head, device, positions)
         case .audio: return try table(.audio, head, device, audio)
         case .series: return try series(device, head)
-        case .devices, .device: throw Self.nothing
         }
     }
 
@@ -70,15 +74,6 @@ struct ReadAPI {
             answer.headers.append(("Link", "<\(query.address(next: next))>; rel=\"next\""))
         }
         return answer
-    }
-
-    /// Answers with an audio file, or the requested part of it.
-    private func file(_ device: String, _ parts: [String], _ head: RequestHead) throws -> HTTPAnswer
-    {
-        guard isName(parts[3]), let day = Day(parts[4]), SoundChunk.isFile(parts[5]) else {
-            throw Self.nothing
-        }
-        return try looks.sound(parts[3], parts[5], of: device, on: day, head, at: now)
     }
 }
 

@@ -55,7 +55,7 @@ extension ReadAPI {
         try scan(&table, query, reader, device, { $0 == .audio }) { line, stream in
             guard let chunk = SoundDay.chunk(line) else { return [] }
             let date = WallTime(milliseconds: chunk.start).rfc3339.prefix(10)
-            let path = "\(Self.root)devices/\(device)/audio/\(stream)/\(date)/\(chunk.file)"
+            let path = "\(Route.readAPI)devices/\(device)/audio/\(stream)/\(date)/\(chunk.file)"
             return [
                 [
                     .time(chunk.start), .time(chunk.end), .text(stream), .text(chunk.file),

@@ -44,11 +44,11 @@ final class EnrolRoute: Sendable {
                 log.write("\(device) has enrolled")
             }
             return HTTPAnswer(200, ["token": token.text, "device_id": device])
-        } catch let refusal as HTTPRefusal {
+        } catch let error as EnrolmentError {
             // A good code that is refused for another reason is not a guess.
-            guard refusal.reason == Enrolments.badCode.reason,
+            guard error == .badCode,
                 let seconds = attempts.withLock({ $0.refused(address, at: .now) })
-            else { throw refusal }
+            else { throw HTTPRefusal(status: 403, reason: error.reason) }
             throw HTTPRefusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
     }

@@ -130,8 +130,7 @@ package final class Enrolments: Sendable {
     /// Both changes are on the disk when this returns. A revoked device becomes valid again.
     /// `wanted`: the token that the device generated, nil for one made here. With it the device may
     /// repeat the request, because the answer may have been lost. `isListed`: whether the device
-    /// has a token in the token list. Throws an HTTPRefusal; an unknown, a used, an expired and an
-    /// invalid (nil) code get the same, so that it says nothing about codes.
+    /// has a token in the token list. Throws an `EnrolmentError`; `code` nil: it is not valid.
     func exchange(
         _ code: GivenSecret?,
         for device: String,
@@ -139,30 +138,27 @@ package final class Enrolments: Sendable {
         isListed: Bool,
         at now: Date
     ) throws -> (token: GivenSecret, isReplaced: Bool) {
-        guard let code else { throw Self.badCode }
+        guard let code else { throw EnrolmentError.badCode }
         return try database.change { database in
             if let wanted, let holder = try Self.holder(of: wanted, database) {
                 let isRepeated = try Self.find(code, usedBy: device, after: 0, database) != nil
-                guard isRepeated, holder == device else { throw Self.badCode }
+                guard isRepeated, holder == device else { throw EnrolmentError.badCode }
                 return (wanted, false)
             }
             let now = Self.seconds(now)
             guard let id = try Self.find(code, usedBy: nil, after: now, database) else {
-                throw Self.badCode
+                throw EnrolmentError.badCode
             }
             let row = try database.prepare("SELECT device, replaces FROM terms WHERE code=?", id)
             // A code of an earlier version has none and fits any new device.
             let terms = try row.step() ? CodeTerms(row, from: 0) : CodeTerms()
             guard terms.device == nil || terms.device == device else {
-                throw Self.refusal("this code was made for another device_id than \(device)")
+                throw EnrolmentError.otherDevice(device)
             }
             let held = try database.prepare("SELECT 1 FROM tokens WHERE device=?", device)
             let isEnrolled = try isListed || held.step()
             guard terms.replaces || !isEnrolled else {
-                throw Self.refusal(
-                    "\(device) is already enrolled; use a code of: waypost-receiver codes add --device "
-                        + "\(device) --replace"
-                )
+                throw EnrolmentError.alreadyEnrolled(device)
             }
             if isEnrolled {
                 try database.run("DELETE FROM tokens WHERE device=?", device)
@@ -175,14 +171,6 @@ package final class Enrolments: Sendable {
             try database.run("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)", device, now)
             return (token, isEnrolled)
         }
-    }
-
-    static var badCode: HTTPRefusal {
-        refusal("this code is not known, was used, or is too old")
-    }
-
-    private static func refusal(_ reason: String) -> HTTPRefusal {
-        HTTPRefusal(status: 403, reason: reason)
     }
 
     /// Finds an open code, or one that this device used, comparing with every row in constant time.

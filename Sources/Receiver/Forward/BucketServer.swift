@@ -46,20 +46,20 @@ package struct BucketServer: ReceiverApplication {
     }
 
     private func route(_ head: RequestHead) throws -> RequestPlan {
-        switch head.path {
-        case "/healthz":
+        switch head.route {
+        case .health:
             try head.expect("GET")
             return .answer(HTTPAnswer(health: store.totals, version: version))
-        case "/api/device/verify":
+        case .verify:
             try head.expect("POST")
             let device = try authorize(head)
             let answer = HTTPAnswer(verified: device, maxBody: requests.maxBody)
             return .answer(answer, isKnown: true)
-        case "/api/ingest":
+        case .ingest:
             try head.expect("POST")
             _ = try authorize(head)
             return requests.plan(head, log)
-        case "/api/device/enroll":
+        case .enrol:
             let reason = "this server stores into a bucket and has no codes; use its token file"
             throw HTTPRefusal(status: 404, reason: reason)
         default:

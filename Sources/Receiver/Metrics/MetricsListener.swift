@@ -30,7 +30,7 @@ private struct MetricsPage: HTTPApplication {
     /// Reads the databases on the serving thread: nobody else waits for it.
     func plan(_ head: RequestHead) -> RequestPlan {
         do {
-            guard head.path == "/metrics" else {
+            guard case .metrics = head.route else {
                 throw HTTPRefusal(status: 404, reason: "no such path; GET /metrics")
             }
             try head.expect("GET")

@@ -109,22 +109,22 @@ package struct IngestServer: ReceiverApplication {
     }
 
     private func route(_ head: RequestHead) throws -> RequestPlan {
-        switch head.path {
-        case "/healthz":
+        switch head.route {
+        case .health:
             try head.expect("GET")
             return .answer(health())
-        case "/api/device/verify":
+        case .verify:
             try head.expect("POST")
             return .answer(try verify(head), isKnown: true)
-        case "/api/device/enroll":
+        case .enrol:
             try head.expect("POST")
             return .body(limit: Self.enrolmentLimit)
-        case "/api/ingest":
+        case .ingest:
             try head.expect("POST")
             _ = try authorize(head)
             return requests.plan(head, log)
+        case .read(let route): return try page.plan(route, head)
         default:
-            if head.path.hasPrefix(ReadAPI.root) { return try page.planReading(head) }
             if let plan = try page.plan(head) { return plan }
             throw HTTPRefusal(status: 404, reason: "no such path; POST /api/ingest")
         }
@@ -186,12 +186,11 @@ package struct IngestServer: ReceiverApplication {
 
     package func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
         do {
-            switch head.path {
-            case "/api/ingest": return try ingest(head, body)
-            case "/api/device/enroll": return try enrol(head, body)
-            default:
-                if head.path.hasPrefix(ReadAPI.root) { return try page.read(head) }
-                return try page.answer(head, body)
+            switch head.route {
+            case .ingest: return try ingest(head, body)
+            case .enrol: return try enrol(head, body)
+            case .read(let route): return try page.answer(route, head)
+            default: return try page.answer(head, body)
             }
         } catch {
             return refused(error, head)

@@ -22,9 +22,10 @@ package enum HTTPField: String, CaseIterable, Sendable {
 
 /// A request without its body.
 package struct RequestHead: Sendable {
-    package var method: String
+    package let method: String
     /// Without the query.
-    package var path: String
+    package let path: String
+    let route: Route
     /// The client's network (`clientNetwork`): the peer's, or the one that a trusted proxy reports.
     package var address: String
     package var fields: [HTTPField: String] = [:]
@@ -42,6 +43,17 @@ package struct RequestHead: Sendable {
     /// The header has a field name with a blank in it, or two lengths: another reader might take a
     /// part of the body for the next request (RFC 9112, 5.1 and 6.3).
     package var isAmbiguous = false
+
+    init(method: String, path: String, address: String) {
+        (self.method, self.path, self.address) = (method, path, address)
+        route = Route(path: path)
+    }
+
+    /// Throws an HTTPRefusal for any other method; GET includes HEAD.
+    func expect(_ wanted: String) throws {
+        guard method != wanted, !(wanted == "GET" && method == "HEAD") else { return }
+        throw HTTPRefusal(status: 405, reason: "use \(wanted)", allow: wanted)
+    }
 }
 
 /// An answer.

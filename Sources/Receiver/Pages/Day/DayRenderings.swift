@@ -7,38 +7,48 @@ extension FleetRenderings {
     /// Bytes of a day's effort records that are read.
     private static let mostEffort: Int64 = 1 << 20
 
-    /// `rest`: the parts of the path after the day.
     func answer(
         _ head: RequestHead,
         _ day: Day,
         _ id: String,
-        _ rest: ArraySlice<String>,
+        _ part: DayRoute,
         _ now: Int64
     ) throws -> HTTPAnswer {
         guard try Contacts.read(directory: directory, device: id) != nil else { throw Self.nothing }
-        guard let first = rest.first else {
+        switch part {
+        case .whole:
             let page = try page(day, of: id, at: now)
             return HTTPAnswer(page: page.html(), tiles: page.hasTrack ? libraries.tiles : nil)
-        }
-        if rest.count == 1, isName(first), let time = head.query["at"].flatMap({ Int64($0) }) {
-            return try sound(first, at: time, of: id, on: day)
-        }
-        if rest.count == 1 {
-            guard isName(first),
-                let page = try RecordsPage(
-                    path(first, day, id),
-                    device: id,
-                    day: day,
-                    stream: first,
-                    known,
-                    sound: RecordsPage.isOfSound(first) ? try soundStream(of: id, on: day) : nil,
-                    RecordsPage.Request(head.query)
-                )
-            else { return try gpx(first, of: id, on: day) }
+        case .stream(let stream):
+            if isName(stream), let time = head.query["at"].flatMap({ Int64($0) }) {
+                return try sound(stream, at: time, of: id, on: day)
+            }
+            guard let page = try records(stream, of: id, on: day, head.query) else {
+                return try gpx(stream, of: id, on: day)
+            }
             return HTTPAnswer(page: page.html(now: now))
+        case .sound(let stream, let name):
+            return try sound(stream, name, of: id, on: day, head, at: now)
         }
-        guard rest.count == 2, isName(first), let last = rest.last else { throw Self.nothing }
-        return try sound(first, last, of: id, on: day, head, at: now)
+    }
+
+    /// Returns the page of a stream's records, nil without any.
+    private func records(
+        _ stream: String,
+        of id: String,
+        on day: Day,
+        _ query: [String: String]
+    ) throws -> RecordsPage? {
+        guard isName(stream) else { return nil }
+        return try RecordsPage(
+            path(stream, day, id),
+            device: id,
+            day: day,
+            stream: stream,
+            known,
+            sound: RecordsPage.isOfSound(stream) ? try soundStream(of: id, on: day) : nil,
+            RecordsPage.Request(query)
+        )
     }
 
     /// Returns the first stream with audio on a day, nil without one.

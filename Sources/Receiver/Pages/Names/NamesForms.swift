@@ -2,15 +2,6 @@
 import Host
 
 extension FleetRenderings {
-    /// The last part of the path of a device's form.
-    static let form = "names"
-
-    /// Returns whether a path takes a form.
-    static func hasForm(_ path: String) -> Bool {
-        let parts = path.split(separator: "/")
-        return path == "/beacons" || parts.count == 3 && parts[0] == "device" && parts[2] == form
-    }
-
     func form(_ device: String, at now: Int64) throws -> HTTPAnswer {
         try expectEditor()
         _ = try find(device)
@@ -25,15 +16,14 @@ extension FleetRenderings {
 
     /// Stores a form; answers with the page that shows its names, or with the form and what is
     /// wrong.
-    func save(_ head: RequestHead, _ body: Spool, at now: Int64) throws -> HTTPAnswer {
+    func save(_ page: PageRoute, _ body: Spool, at now: Int64) throws -> HTTPAnswer {
         try expectEditor()
         func field(_ name: String) throws -> String {
             try body.withView { FormField.read(name, $0) } ?? ""
         }
-        if head.path == "/beacons" {
+        guard case .names(let device) = page else {
             return try save(beacon: try field("beacon"), try field("label"), at: now)
         }
-        let device = head.path.split(separator: "/").map(String.init)[1]
         guard isName(device) else { throw Self.nothing }
         _ = try find(device)
         var sent = DeviceNames()

@@ -41,7 +41,7 @@ struct DevicePage {
         let note = names.devices[device.id]?.note ?? ""
         if !note.isEmpty { html.element("p", note) }
         guard isEditor else { return }
-        let link: [HTML.Attribute] = [("href", "/device/\(device.id)/\(FleetRenderings.form)")]
+        let link: [HTML.Attribute] = [("href", "/device/\(device.id)/names")]
         html.element("p", [("class", "screen")]) {
             $0.element("a", link, "Edit label, group and note")
         }

@@ -8,7 +8,6 @@ import Synchronization
 final class FleetPage: Sendable {
     /// The maximum size of a form in bytes.
     private static let formLimit = 4096
-    private static let live = "/live"
     private static let cookie = "waypost_viewer"
 
     let viewers: Viewers
@@ -48,46 +47,45 @@ final class FleetPage: Sendable {
 
     // MARK: By the header
 
-    /// Nil if the path does not belong to the page.
+    /// Nil if there is nothing at the path.
     func plan(_ head: RequestHead) throws -> RequestPlan? {
-        if let file = Self.files[head.path] ?? looks.libraries.answers[head.path] {
-            try head.expect("GET")
-            return .answer(file)
-        }
-        switch head.path {
-        case "/login" where head.method == "POST", "/logout":
+        switch head.route {
+        case .logIn where head.method == "POST", .logOut:
             try head.expect("POST")
             try head.expectOwnPage()
             return .body(limit: Self.formLimit)
-        case "/login":
+        case .logIn:
             try head.expect("GET")
             try expectViewers()
             return .answer(
                 HTTPAnswer(logIn: head.query["once"].map { .logIn(once: $0) } ?? .logIn())
             )
-        default:
-            if head.path.hasPrefix(Self.live + "/") { return try stream(head) }
-            guard ["/", "/beacons"].contains(head.path) || head.path.hasPrefix("/device/") else {
+        case .page(let page): return try plan(page, head)
+        case .changes(let isLive): return try stream(head, isLive: isLive)
+        case .file(let address):
+            guard let file = Self.files[address] ?? looks.libraries.answers[address] else {
                 return nil
             }
-            let isForm = head.method == "POST" && FleetRenderings.hasForm(head.path)
-            if isForm { try head.expectOwnPage() } else { try head.expect("GET") }
-            try expectViewers()
-            guard role(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
-            return .body(limit: isForm ? Self.formLimit : 0, isKnown: true)
+            try head.expect("GET")
+            return .answer(file)
+        default: return nil
         }
     }
 
-    /// Streams the changes of a page, the overview or a device's; the path is `/live` plus its path.
-    private func stream(_ head: RequestHead) throws -> RequestPlan {
+    private func plan(_ page: PageRoute, _ head: RequestHead) throws -> RequestPlan {
+        let isForm = head.method == "POST" && page.hasForm
+        if isForm { try head.expectOwnPage() } else { try head.expect("GET") }
+        try expectViewers()
+        guard role(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
+        return .body(limit: isForm ? Self.formLimit : 0, isKnown: true)
+    }
+
+    /// Streams the changes of a page.
+    private func stream(_ head: RequestHead, isLive: Bool) throws -> RequestPlan {
         try head.expect("GET")
         try expectViewers()
         guard let session = viewer(head) else { throw HTTPRefusal(status: 401, reason: "log in") }
-        let parts = head.path.split(separator: "/").dropFirst().map(String.init)
-        guard
-            head.path == "\(Self.live)/"
-                || parts.count == 2 && parts[0] == "device" && isName(parts[1])
-        else { throw FleetRenderings.nothing }
+        guard isLive else { throw FleetRenderings.nothing }
         // libmicrohttpd 0.9.75 would send a body without a length even for HEAD.
         guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
         return .stream(try openPages.open(session))
@@ -137,11 +135,16 @@ final class FleetPage: Sendable {
 
     func answer(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
         _ = try viewers.refresh(waits: true)
-        switch head.path {
-        case "/login": return try logIn(head, body)
-        case "/logout": return try logOut(head)
-        default: break
+        switch head.route {
+        case .logIn: return try logIn(head, body)
+        case .logOut: return try logOut(head)
+        case .page(let page): return try answer(page, head, body)
+        default: throw FleetRenderings.nothing
         }
+    }
+
+    private func answer(_ page: PageRoute, _ head: RequestHead, _ body: Spool) throws -> HTTPAnswer
+    {
         guard let role = role(head) else { return HTTPAnswer(seeOther: "/login") }
         guard lookers.wait(timeout: .now()) == .success else {
             throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)
@@ -152,14 +155,12 @@ final class FleetPage: Sendable {
         let looks = try looks.reading(for: role)
         let now = SystemClock().wall().milliseconds
         return try head.method == "POST"
-            ? looks.save(head, body, at: now) : looks.answer(head, at: now)
+            ? looks.save(page, body, at: now) : looks.answer(page, head, at: now)
     }
 
     /// Returns a refusal as a page if a browser asked for one, else as it is.
     func refusal(_ answer: HTTPAnswer, _ error: any Error, to head: RequestHead) -> HTTPAnswer {
-        let others = ["/api/", "/live/", "/healthz", "/metrics"]
-        guard !others.contains(where: { head.path.hasPrefix($0) }),
-            let refusal = error as? HTTPRefusal,
+        guard head.route.isForPeople, let refusal = error as? HTTPRefusal,
             head.fields[.accept]?.contains(text: "text/html") == true || role(head) != nil
         else { return answer }
         let now = role(head).map { _ in SystemClock().wall().milliseconds }
@@ -223,11 +224,5 @@ extension RequestHead {
         let reason =
             "the form comes from \(origin), not from \(host): configure the proxy to pass the Host header unchanged"
         throw HTTPRefusal(status: 403, reason: reason)
-    }
-
-    /// Throws an HTTPRefusal for any other method; GET includes HEAD.
-    func expect(_ wanted: String) throws {
-        guard method != wanted, !(wanted == "GET" && method == "HEAD") else { return }
-        throw HTTPRefusal(status: 405, reason: "use \(wanted)", allow: wanted)
     }
 }

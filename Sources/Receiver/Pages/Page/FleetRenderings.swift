@@ -1,4 +1,4 @@
-// Maps the paths of requests to pages.
+// Maps the routes of requests to pages.
 import Host
 
 /// Renders pages from the archive, the enrolments and the index; each call opens what it reads.
@@ -21,21 +21,16 @@ struct FleetRenderings: Sendable {
     }
 
     /// `now`: milliseconds since 1970.
-    func answer(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
-        if head.path == "/" { return try overview(head, at: now) }
-        if head.path == "/beacons" { return HTTPAnswer(page: beacons(head, at: now).html()) }
-        let parts = head.path.split(separator: "/").map(String.init)
-        guard parts.count > 1, isName(parts[1]) else { throw Self.nothing }
-        if parts.count == 2 {
-            return HTTPAnswer(page: try device(parts[1], before: (.max, ""), at: now))
+    func answer(_ page: PageRoute, _ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
+        switch page {
+        case .overview: return try overview(head, at: now)
+        case .beacons: return HTTPAnswer(page: beacons(head, at: now).html())
+        case .device(let id, let event):
+            return HTTPAnswer(page: try device(id, before: event ?? (.max, ""), at: now))
+        case .names(let id) where isName(id): return try form(id, at: now)
+        case .day(let day, let id, let part): return try answer(head, day, id, part, now)
+        case .names, .nothing: throw Self.nothing
         }
-        if parts.count == 3, parts[2] == Self.form { return try form(parts[1], at: now) }
-        if let day = Day(parts[2]) {
-            return try answer(head, day, parts[1], parts.dropFirst(3), now)
-        }
-        guard parts.count == 5, parts[2] == "events", let time = Int64(parts[3]), isName(parts[4])
-        else { throw Self.nothing }
-        return HTTPAnswer(page: try device(parts[1], before: (time, parts[4]), at: now))
     }
 
     static var nothing: HTTPRefusal { HTTPRefusal(status: 404, reason: "no such page") }

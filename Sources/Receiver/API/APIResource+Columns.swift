@@ -41,14 +41,12 @@ struct APIColumn {
     }
 }
 
-enum APIResource: String, CaseIterable {
-    case devices, device, days, readings, positions, audio, events, series
-
+extension APIResource {
     var path: String {
         switch self {
-        case .devices: "\(ReadAPI.root)devices"
-        case .device: "\(ReadAPI.root)devices/{device}"
-        default: "\(ReadAPI.root)devices/{device}/\(rawValue)"
+        case .devices: "\(Route.readAPI)devices"
+        case .device: "\(Route.readAPI)devices/{device}"
+        default: "\(Route.readAPI)devices/{device}/\(rawValue)"
         }
     }
 
