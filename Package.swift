@@ -308,7 +308,8 @@ let package = Package(
             [
                 "Host", "JSON", "SQLite", "HTTP", "AudioTags", "CLinux", "CMicrohttpd", "CZlib",
                 "CZstd", "CCrypto",
-            ]
+            ],
+            exclude: ["README.md", "Pages/Assets"]
         ),
         .executableTarget(
             name: "waypost",

@@ -180,6 +180,7 @@ class Check:
         words = install("now", name="waypost-receiver")
         assert words.count("sudo ") == 3 and "waypost-receiver setup" in words, words
         wait("the server", lambda: ask("/healthz")[0] == 200, LIMIT)
+        assert ask("/live.js")[0] == 200
         assert run("systemctl", "is-enabled", "waypost-receiver").strip() == "enabled"
         assert ask("/api/device/verify", {}, {"X-Device-Token": "anything"})[0] == 401
         file = pathlib.Path("/etc/waypost-receiver/waypost-receiver.toml")

@@ -39,6 +39,33 @@ import Testing
         #expect(headers["Cache-Control"] == "max-age=86400")
     }
 
+    @Test func assets_areFoundBesideTheProgram_andAMissingOneIsNamed() throws {
+        let sources = PageAssets.folder(of: "/proc/self/exe")
+        #expect(sources == Tree.path("Sources/Receiver/Pages/Assets"))
+        #expect(
+            PageAssets.folder(of: "/usr/bin/waypost-receiver")
+                == "/usr/share/waypost-receiver/assets"
+        )
+        let answers = try PageAssets().answers
+        let script = try #require(answers["/map.js"])
+        #expect(
+            script.body == Array(try Data(contentsOf: URL(fileURLWithPath: "\(sources)/map.js")))
+        )
+        #expect(script.headers.contains { $0.name == "Cache-Control" && $0.value == "max-age=300" })
+        for name in try FileManager.default.contentsOfDirectory(atPath: sources) {
+            #expect(answers["/\(name)"] != nil, "\(name)")
+            if name != "map.js" { _ = try folder.write(name, to: name) }
+        }
+        do {
+            _ = try PageAssets(folder: folder.path)
+            Issue.record("map.js is missing, and nothing is reported")
+        } catch let failure as StartFailure {
+            let text = failure.description
+            #expect(text.contains("without \(folder.path)/map.js (No such file or directory)"))
+            #expect(text.hasSuffix("run: apt install --reinstall waypost-receiver"))
+        }
+    }
+
     @Test func tilesURL_isAHostAndAPath_andNothingMore() {
         let good = [
             ("https://tile.openstreetmap.org/{z}/{x}/{y}.png", "https://tile.openstreetmap.org"),

@@ -1,9 +1,11 @@
 // The reason why the receiver cannot start, for the person who started it.
 import Foundation
 
-/// A setting that cannot be used, with the reason.
+/// A setting or an installed file that cannot be used, with the reason.
 package struct StartFailure: Error, CustomStringConvertible {
     package var description: String
+
+    init(_ description: String) { self.description = description }
 
     package init(_ what: String, _ cause: any Error) {
         // Prefers the system's reason over the text of a Cocoa error.

@@ -20,6 +20,8 @@ final class FleetPage: Sendable {
     /// Requests to the read API in progress: apart, because a page's script sends several at once.
     let readers = DispatchSemaphore(value: 12)
     private let openPages: LivePages
+    /// By their addresses.
+    private let files: [String: HTTPAnswer]
 
     /// `directory`: contains an archive.
     init(
@@ -28,6 +30,7 @@ final class FleetPage: Sendable {
         fleet: Fleet,
         libraries: WebLibraries
     ) throws {
+        files = try PageAssets().answers.merging(libraries.answers) { own, _ in own }
         viewers = try Viewers(directory: directory)
         looks = FleetRenderings(
             directory: directory,
@@ -63,9 +66,7 @@ final class FleetPage: Sendable {
         case .page(let page): return try plan(page, head)
         case .changes(let isLive): return try stream(head, isLive: isLive)
         case .file(let address):
-            guard let file = Self.files[address] ?? looks.libraries.answers[address] else {
-                return nil
-            }
+            guard let file = files[address] else { return nil }
             try head.expect("GET")
             return .answer(file)
         default: return nil
@@ -89,20 +90,6 @@ final class FleetPage: Sendable {
         // libmicrohttpd 0.9.75 would send a body without a length even for HEAD.
         guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
         return .stream(try openPages.open(session))
-    }
-
-    private static let files = [
-        "/style.css": file("text/css; charset=utf-8", Style.sheet),
-        "/icon.svg": file("image/svg+xml", Style.icon),
-        "/live.js": file(script, LiveScript.text), "/plots.js": file(script, PlotScript.text),
-        "/map.js": file(script, MapScript.text), "/sound.js": file(script, SoundScript.text),
-        "/spectrogram.js": file(script, SpectrogramScript.text),
-    ]
-
-    private static let script = "text/javascript; charset=utf-8"
-
-    private static func file(_ type: String, _ text: StaticString) -> HTTPAnswer {
-        HTTPAnswer(200, type: type, text.withUTF8Buffer { Array($0) }, cache: "max-age=300")
     }
 
     func expectViewers() throws {

@@ -11,8 +11,8 @@ enum PageFile {
 struct WebLibraries: Sendable {
     static let usualFolder = "/usr/share/javascript"
 
-    private static let script = "text/javascript; charset=utf-8"
-    private static let sheet = "text/css; charset=utf-8"
+    static let script = "text/javascript; charset=utf-8"
+    static let sheet = "text/css; charset=utf-8"
     /// No other file can be requested, whatever the address.
     private static let files = [
         ("/lib/dygraph.js", "dygraphs/dygraph.min.js", script),
@@ -21,7 +21,7 @@ struct WebLibraries: Sendable {
         ("/lib/leaflet.css", "leaflet/leaflet.css", sheet),
     ]
     /// Bytes of one file.
-    private static let largest = 4 << 20
+    static let largest = 4 << 20
 
     /// By their addresses; each belongs to no session.
     let answers: [String: HTTPAnswer]
