@@ -75,7 +75,7 @@ import Testing
             #expect((error as? HTTPRefusal)?.status == 413)
         }
         #expect(throws: HTTPRefusal.self) { try store(slow, in: archive) }
-        #expect(archive.totals == Archive.Totals(records: 2, batches: 2))
+        #expect(archive.totals == ArchiveTotals(records: 2, batches: 2))
         #expect(try records("2026-11-21").compactMap { $0["id"] as? String } == ["a", "d"])
         let halved = try store(RawRequest.batch(["b0"]), in: archive)
         #expect(halved == Receipt(accepted: 1, duplicates: 0))

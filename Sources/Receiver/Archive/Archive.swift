@@ -11,11 +11,6 @@ import Synchronization
 /// behind the committed length (and keeps a copy, see `TruncatedFiles`).
 package final class Archive: @unchecked Sendable {
     // Unchecked: the queue's leader alone uses index, files and reserve; the totals have a lock.
-    package struct Totals: Sendable, Equatable {
-        package var records: Int64
-        package var batches: Int64
-    }
-
     private let directory: String
     private let index: Connection
     private let folders: DurableFolders
@@ -30,7 +25,7 @@ package final class Archive: @unchecked Sendable {
     private let workLimit: @Sendable () -> WorkLimit
     /// The files of a commit that failed but may still be in the WAL, where a start would find it.
     private var unsure: BatchFiles?
-    private let total: Mutex<Totals>
+    private let total: Mutex<ArchiveTotals>
 
     /// Opens the archive, and recovers from the end of the last process.
     ///
@@ -105,7 +100,7 @@ package final class Archive: @unchecked Sendable {
     }
 
     /// The number of records and batches stored; never blocks on the disk.
-    package var totals: Totals { total.withLock { $0 } }
+    package var totals: ArchiveTotals { total.withLock { $0 } }
 
     /// Stores the new records of a batch; they are on the disk when this returns.
     ///
@@ -136,7 +131,7 @@ package final class Archive: @unchecked Sendable {
         let files = BatchFiles(in: folders, lengths: lengths)
         try index.execute("BEGIN IMMEDIATE")
         var stored: [(WaitingBatch, Receipt)] = []
-        var new = Totals(records: 0, batches: 0)
+        var new = ArchiveTotals(records: 0, batches: 0)
         let now = SystemClock().wall()
         do {
             for one in group {

@@ -60,6 +60,12 @@ struct ArchiveFile: Sendable, Equatable {
     }
 }
 
+/// The number of records and batches stored.
+package struct ArchiveTotals: Sendable, Equatable {
+    package var records: Int64
+    package var batches: Int64
+}
+
 /// Read access to the archive's index for code other than its writer.
 enum ArchiveFiles {
     static func index(in directory: String) -> String { "\(directory)/.receiver.sqlite" }
@@ -87,12 +93,12 @@ enum ArchiveFiles {
 extension ArchiveFiles {
     /// Returns what an archive's database has counted; `schema`: its name among attached ones.
     static func totals(_ database: borrowing Connection, of schema: String = "main") throws
-        -> Archive.Totals
+        -> ArchiveTotals
     {
         let sums = "CAST(total(records) AS INTEGER), CAST(total(batches) AS INTEGER)"
         let row = try database.prepare("SELECT \(sums) FROM \(schema).streams")
         _ = try row.step()
-        return Archive.Totals(records: row.required(0), batches: row.required(1))
+        return ArchiveTotals(records: row.required(0), batches: row.required(1))
     }
 
     static func records(_ database: borrowing Connection) throws -> Int64 {

@@ -18,7 +18,7 @@ final class BucketStore: @unchecked Sendable {
     private let folder: String
     private let lock = NSLock()
     private var idle: [Transport] = []
-    private var total = Archive.Totals(records: 0, batches: 0)
+    private var total = ArchiveTotals(records: 0, batches: 0)
     private let sound = RecentObjects()
     /// Making the objects needs memory, so at most two batches do it at once.
     private let making = DispatchSemaphore(value: 2)
@@ -36,7 +36,7 @@ final class BucketStore: @unchecked Sendable {
     }
 
     /// Stored since the start.
-    var totals: Archive.Totals { lock.withLock { total } }
+    var totals: ArchiveTotals { lock.withLock { total } }
 
     /// Aborts the uploads in progress.
     func end() { stop.raise() }

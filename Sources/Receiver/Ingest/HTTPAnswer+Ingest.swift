@@ -9,7 +9,7 @@ extension HTTPAnswer {
     }
 
     /// Answers a health check; `more`: additional members.
-    init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
+    init(health totals: ArchiveTotals, version: String, more: [String: Any] = [:]) {
         let facts: [String: Any] = [
             "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
         ]
