@@ -24,17 +24,17 @@ final class TokenGuesses: Sendable {
 
     private let state = Mutex(State())
 
-    /// Returns the device of the request's token, as `find` does; nil for a wrong token.
+    /// Returns the device that `find` returns for the request's token.
     ///
-    /// Throws an HTTPRefusal after too many wrong ones.
+    /// Throws an HTTPRefusal for a wrong token (nil), and after too many of them.
     func check(
         _ head: RequestHead,
-        _ token: GivenSecret,
-        _ find: () throws -> String?
-    ) throws -> String? {
+        _ find: (_ token: GivenSecret) throws -> String?
+    ) throws -> String {
+        let token = GivenSecret(text: head.fields[.token] ?? "")
         let use = Use(address: head.address, digest: token.digest)
         let now = ContinuousClock.now
-        let device = try find()
+        let device = try find(token)
         let isLong = token.text.utf8.count >= Self.unguessable
         let seconds = state.withLock {
             $0.good.contains(use) || device != nil && isLong
@@ -52,6 +52,9 @@ final class TokenGuesses: Sendable {
                 if $0.good.count >= Self.most { $0.good = [] }
                 $0.good.insert(use)
             }
+        }
+        guard let device else {
+            throw HTTPRefusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return device
     }

@@ -69,14 +69,9 @@ package struct BucketServer: ReceiverApplication {
     }
 
     private func authorize(_ head: RequestHead) throws -> String {
-        let token = GivenSecret(text: head.fields[.token] ?? "")
-        let known = try guesses.check(head, token) {
+        try guesses.check(head) { token in
             tokens.device(of: token) ?? (!token.text.isEmpty && isOpen() ? "" : nil)
         }
-        guard let device = known else {
-            throw HTTPRefusal(status: 401, reason: "X-Device-Token is missing or not known")
-        }
-        return device
     }
 
     package func answer(_ head: RequestHead, _ wire: Spool) -> HTTPAnswer {

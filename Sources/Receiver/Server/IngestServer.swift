@@ -136,17 +136,13 @@ package struct IngestServer: ReceiverApplication {
     /// revoked a moment ago.
     private func authorize(_ head: RequestHead, waits: Bool = false) throws -> String {
         let isFresh = try enrolments.refresh(waits: waits)
-        let token = GivenSecret(text: head.fields[.token] ?? "")
-        let known = try guesses.check(head, token) {
+        let device = try guesses.check(head) { token in
             if let device = enrolments.device(of: token) ?? listed(token) {
                 return device
             }
             guard isFresh else { throw Self.changing }
             // Once codes were created, a server without a token list is not open any more.
             return !token.text.isEmpty && isOpen() ? "" : nil
-        }
-        guard let device = known else {
-            throw HTTPRefusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         try expectGood(device)
         return device
