@@ -189,7 +189,7 @@ import Testing
         for span in [0.0003, 0.002, 0.0031, 0.017, 0.3, 0.7, 1.3, 2.9, 7, 19, 44, 91, 173, 330] {
             for latitude in [0.0, -33.9, 47.4, 78.2] {
                 let ends = [-span / 2, span / 2].map {
-                    PlaceMap.Point(latitude: latitude, longitude: $0 + 8.123_456)
+                    Track.Fix(time: 0, latitude: latitude, longitude: $0 + 8.123_456)
                 }
                 var html = HTML()
                 try #require(PlaceMap(ends)).draw(&html, label: "") { _ in }

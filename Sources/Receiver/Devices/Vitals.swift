@@ -3,13 +3,6 @@ import Host
 
 /// Values found by member names, in any stream (waypost-receiver(1) lists them).
 struct Vitals {
-    struct Place {
-        var latitude: Double
-        var longitude: Double
-        /// Milliseconds since 1970.
-        var time: Int64
-    }
-
     struct Reading {
         var text: String
         var time: Int64
@@ -17,7 +10,7 @@ struct Vitals {
         var isLow = false
     }
 
-    private(set) var place: Place?
+    private(set) var place: Track.Fix?
     private(set) var supply: Reading?
     private(set) var freeStorage: Reading?
     private(set) var pending: Reading?
@@ -37,7 +30,7 @@ struct Vitals {
         if let latitude = record.number("latitude"), let longitude = record.number("longitude"),
             abs(latitude) <= 90, abs(longitude) <= 180
         {
-            place = Place(latitude: latitude, longitude: longitude, time: time)
+            place = Track.Fix(time: time, latitude: latitude, longitude: longitude)
         }
         // Values with `rssi` are a beacon's, not the device's.
         guard record.number("rssi") == nil else { return }

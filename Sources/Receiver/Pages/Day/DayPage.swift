@@ -128,11 +128,8 @@ struct DayPage {
 
     private func draw(_ stream: String, _ track: Track, _ html: inout HTML) {
         html.element("h2", StreamTitle.heading("Track", stream))
-        let points = track.parts.flatMap { part in
-            part.map { PlaceMap.Point(latitude: $0.latitude, longitude: $0.longitude) }
-        }
-        guard let map = PlaceMap(points), let first = track.parts.first?.first,
-            let last = track.last
+        guard let map = PlaceMap(track.parts.flatMap { $0 }), let last = track.last,
+            let first = track.parts.first?.first
         else { return }
         let fixes = Words.count(Int64(track.fixes), "fix", "fixes")
         html.element("p") { html in
@@ -143,13 +140,9 @@ struct DayPage {
             let holes = Int64(track.parts.count - 1)
             html.text(holes == 0 ? ". " : ", \(Words.count(holes, "gap", "gaps")) (dashed). ")
             if track.isCut { html.text("Only the first fixes are shown. ") }
-            let place = Vitals.Place(
-                latitude: last.latitude,
-                longitude: last.longitude,
-                time: now
-            )
             html.text("Last: ")
-            html.place(place, now: now)
+            // Its time is already there.
+            html.place(last, now: last.time)
             html.text(". ")
             let gpx = "/device/\(device)/\(day.name)/\(stream).gpx"
             html.element("a", [("href", gpx), ("download", "")], "Download as GPX")

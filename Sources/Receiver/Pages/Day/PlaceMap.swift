@@ -3,11 +3,6 @@ import Glibc
 
 /// An equirectangular map, true to scale at its centre (Snyder 1987, page 90).
 struct PlaceMap {
-    struct Point {
-        var latitude: Double
-        var longitude: Double
-    }
-
     /// Metres per degree of latitude, on the mean sphere.
     private static let degree = 111_195.0
     private static let (width, height, margin) = (600.0, 400.0, 36.0)
@@ -19,18 +14,18 @@ struct PlaceMap {
     /// The widest letter, in units of the picture: that of a phone, 17 units high.
     private static let letter = 10.0
 
-    private let middle: Point
+    private let middle: (latitude: Double, longitude: Double)
     /// The ratio of a degree of longitude to one of latitude at the centre.
     private let squeeze: Double
     /// Units of the picture per degree of latitude.
     private let scale: Double
 
-    /// Nil without points.
-    init?(_ points: [Point]) {
-        guard let south = points.map(\.latitude).min(), let north = points.map(\.latitude).max(),
-            let west = points.map(\.longitude).min(), let east = points.map(\.longitude).max()
+    /// Nil without fixes.
+    init?(_ fixes: [Track.Fix]) {
+        guard let south = fixes.map(\.latitude).min(), let north = fixes.map(\.latitude).max(),
+            let west = fixes.map(\.longitude).min(), let east = fixes.map(\.longitude).max()
         else { return nil }
-        middle = Point(latitude: (south + north) / 2, longitude: (west + east) / 2)
+        middle = ((south + north) / 2, (west + east) / 2)
         squeeze = max(0.05, cos(middle.latitude * .pi / 180))
         let tall = max(Self.least, north - south)
         let wide = max(Self.least, (east - west) * squeeze)

@@ -106,10 +106,7 @@ struct OverviewPage {
 
     private func map(_ devices: [DeviceView], _ html: inout HTML) {
         let placed = devices.compactMap { device in device.vitals.place.map { (device, $0) } }
-        let points = placed.map {
-            PlaceMap.Point(latitude: $0.1.latitude, longitude: $0.1.longitude)
-        }
-        guard let map = PlaceMap(points) else { return }
+        guard let map = PlaceMap(placed.map(\.1)) else { return }
         html.raw("<h2>Last positions</h2>")
         let count = Words.count(Int64(placed.count), "device", "devices")
         let box: [HTML.Attribute] = [
@@ -127,7 +124,7 @@ struct OverviewPage {
 
     private func dot(
         _ device: DeviceView,
-        _ place: Vitals.Place,
+        _ place: Track.Fix,
         on map: PlaceMap,
         isNamed: Bool,
         _ html: inout HTML
@@ -186,7 +183,7 @@ extension HTML {
     }
 
     /// Adds a position with a link to OpenStreetMap.
-    mutating func place(_ place: Vitals.Place, now: Int64) {
+    mutating func place(_ place: Track.Fix, now: Int64) {
         let (latitude, longitude) =
             (Words.decimal(place.latitude, 5), Words.decimal(place.longitude, 5))
         let address =
