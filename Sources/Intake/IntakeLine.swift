@@ -54,12 +54,8 @@ struct IntakeLine: Equatable {
     /// A request, not a record: delay this connection's lines beyond `max_rate`.
     static let waitForRate = Array("{\"wait\":true}".utf8)
     static let waits = Array("{\"accepted\": 0}".utf8)
-    /// Members that the gateway adds itself.
-    static let reserved = ["id", "timestamp", "clock"]
     /// The depth limit of an object and its members, as in the server (`BodyJSON.recordDepth`).
     static let depthLimit = 16
-    /// The member limit of an object, as in the server (`MemberNames.most`), with reserved ones.
-    static let memberLimit = 4096
     /// The bytes that a line may hold beside its object: the other members, and blanks.
     static let envelope = 1024
 
@@ -145,14 +141,15 @@ struct IntakeLine: Equatable {
 
     // MARK: Objects
 
-    private static func cursor(_ bytes: [UInt8], depthLimit: Int) -> JSONCursor {
-        JSONCursor(bytes, depthLimit: depthLimit, memberLimit: memberLimit, foldsCase: true)
+    static func cursor(_ bytes: [UInt8], depthLimit: Int = depthLimit) -> JSONCursor {
+        let memberLimit = RecordMembers.objectLimit
+        return JSONCursor(bytes, depthLimit: depthLimit, memberLimit: memberLimit, foldsCase: true)
     }
 
     /// Returns the members of a bare object, the input of `waypost put`.
     static func members(of object: [UInt8]) throws(IntakeRefusal) -> [UInt8] {
         do throws(JSONFault) {
-            var cursor = cursor(object, depthLimit: depthLimit)
+            var cursor = cursor(object)
             let members = try members(&cursor, "a line is a JSON object")
             try cursor.end()
             return members
@@ -166,36 +163,18 @@ struct IntakeLine: Equatable {
         _ expected: String
     ) throws(JSONFault) -> [UInt8] {
         let place = cursor.place
-        var members: [UInt8] = []
-        var count = 0
-        var sound = SoundMembers()
+        var (members, value) = (RecordMembers(), [UInt8]())
         try cursor.openObject(expected)
         while let name = try cursor.nextName() {
-            count += 1
-            if let problem = problem(with: name, count) {
+            if let problem = members.problem(adding: name.text) {
                 throw cursor.refusal(problem, name.place)
             }
-            if !members.isEmpty { members.append(UInt8(ascii: ",")) }
-            members += name.written
-            members.append(UInt8(ascii: ":"))
-            let start = members.count
-            try cursor.copyValue(to: &members)
-            sound.take(name.text, members[start...])
+            value.removeAll(keepingCapacity: true)
+            try cursor.copyValue(to: &value)
+            members.append(name.text, name.written, value)
         }
-        if let problem = sound.problem { throw cursor.refusal(problem, place) }
-        return members
-    }
-
-    /// Returns why the server would refuse a record with this member, its `count`th.
-    private static func problem(with name: JSONCursor.Name, _ count: Int) -> String? {
-        let folded = name.text.map(\.asciiLowercased)
-        if folded.isEmpty { return "a member has no name" }
-        if reserved.contains(where: { folded.elementsEqual($0.utf8) }) {
-            let shown = JSONCursor.shown(name.text)
-            return "the name \"\(shown)\" is reserved: the gateway writes id, timestamp and clock"
-        }
-        let limit = memberLimit - reserved.count
-        return count > limit ? "a record has more than \(limit) members" : nil
+        if let problem = members.problem { throw cursor.refusal(problem, place) }
+        return members.bytes
     }
 
     /// Returns the line for an object, with its line feed; without a time, the gateway's is used.

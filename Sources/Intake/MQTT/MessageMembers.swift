@@ -32,25 +32,13 @@ struct MessageMembers: Sendable, Equatable {
         while text.last == 0 { text.removeLast() }
         if text.starts(with: [0xEF, 0xBB, 0xBF]) { text.removeFirst(3) }
         let payload = Array(text)
-        func own(beside names: Set<String> = []) -> [[UInt8]] {
-            [("topic", Self.text(message.topic)), ("waited", Array("true".utf8))]
-                .prefix(hasWaited ? 2 : 1).compactMap { name, value in
-                    [name, "mqtt_\(name)"].first { !names.contains($0) }.map {
-                        Self.field($0, value)
-                    }
-                }
-        }
-        if let found = try? Self.read(payload, time: time?.lowercased()),
-            // Two names may have become one, and the limits of a record hold for these members.
-            case let object = Self.joined(own(beside: found.ownNames) + found.members),
-            let members = try? IntakeLine.members(of: [0x7B] + object + [0x7D])
-        {
-            (self.members, given) = (members, found.given)
+        if let found = try? Self.read(payload, time: time?.lowercased(), message, hasWaited) {
+            self = found
         } else {
             let content =
                 Self.scalar(payload).map { Self.field("value", $0) }
                 ?? Self.field("text", Self.text(String(decoding: message.payload, as: UTF8.self)))
-            members = Self.joined(own() + [content])
+            members = Self.joined(Self.own(message, hasWaited) + [content])
         }
     }
 
@@ -59,37 +47,65 @@ struct MessageMembers: Sendable, Equatable {
 
     // MARK: Objects
 
-    private struct Found {
-        var members: [[UInt8]] = []
-        var given: WallTime?
-        /// Names of its members that the gateway would give to its own.
-        var ownNames: Set<String> = []
-    }
-
-    private static let ownNames = ["topic", "mqtt_topic", "waited", "mqtt_waited"]
+    /// Names that the gateway gives to members of its own, or puts in place of reserved names.
+    private static let ownNames = Set(
+        ["topic", "mqtt_topic", "waited", "mqtt_waited"]
+            + RecordMembers.reserved.map { "mqtt_\($0)" }
+    )
 
     /// Reads an object; `time` names the member with its time, in small letters.
-    private static func read(_ payload: [UInt8], time: String?) throws(JSONFault) -> Found {
-        var cursor = JSONCursor(payload, depthLimit: IntakeLine.depthLimit, foldsCase: true)
-        var found = Found()
+    ///
+    /// Throws if it is not an object, or if the server would refuse the record.
+    private static func read(
+        _ payload: [UInt8],
+        time: String?,
+        _ message: MQTTMessage,
+        _ hasWaited: Bool
+    ) throws(JSONFault) -> Self {
+        var cursor = IntakeLine.cursor(payload)
+        var (found, given, names) = (RecordMembers(), WallTime?.none, Set<String>())
         try cursor.openObject("an object")
         while let name = try cursor.nextName() {
-            let folded = String(decoding: name.text.map(\.asciiLowercased), as: UTF8.self)
+            var folded = String(decoding: name.text.map(\.asciiLowercased), as: UTF8.self)
             var value: [UInt8] = []
             try cursor.copyValue(to: &value)
-            if folded == time, let given = Self.time(value) {
-                found.given = given
+            if folded == time, let itsTime = Self.time(value) {
+                given = itsTime
                 if folded == "timestamp" { continue }
             }
-            if ownNames.contains(folded) { found.ownNames.insert(folded) }
-            let isReserved = IntakeLine.reserved.contains(folded)
-            found.members.append(
-                isReserved
-                    ? field("mqtt_\(folded)", value) : name.written + [UInt8(ascii: ":")] + value
-            )
+            let isReserved = RecordMembers.reserved.contains(folded)
+            if isReserved { folded = "mqtt_\(folded)" }
+            let text = isReserved ? Array(folded.utf8) : name.text
+            // Two names may have become one.
+            let isTwice = ownNames.contains(folded) && !names.insert(folded).inserted
+            if isTwice || found.problem(adding: text) != nil {
+                throw cursor.refusal("not a record", name.place)
+            }
+            found.append(text, isReserved ? Self.text(folded)[...] : name.written, value)
         }
         try cursor.end()
-        return found
+        let own = own(message, hasWaited, beside: names)
+        guard found.problem == nil, found.count + own.count <= RecordMembers.limit else {
+            throw cursor.refusal("not a record")
+        }
+        let members = joined(own + (found.count > 0 ? [found.bytes] : []))
+        return Self(members: members, given: given)
+    }
+
+    private init(members: [UInt8], given: WallTime?) {
+        (self.members, self.given) = (members, given)
+    }
+
+    /// Returns `topic` and `waited`, or what they are called beside members with these `names`.
+    private static func own(
+        _ message: MQTTMessage,
+        _ hasWaited: Bool,
+        beside names: Set<String> = []
+    ) -> [[UInt8]] {
+        [("topic", text(message.topic)), ("waited", Array("true".utf8))]
+            .prefix(hasWaited ? 2 : 1).compactMap { name, value in
+                [name, "mqtt_\(name)"].first { !names.contains($0) }.map { field($0, value) }
+            }
     }
 
     /// Reads a time; nil for one before the release, which is that of a clock that was never set.
