@@ -57,8 +57,12 @@ package struct BucketServer: ReceiverApplication {
             return .answer(answer, isKnown: true)
         case .ingest:
             try head.expect("POST")
-            _ = try authorize(head)
-            return requests.plan(head, log)
+            let device = try authorize(head)
+            return requests.plan(head, log) { key, wire in
+                try requests.answer(head, key, wire, from: device, log) {
+                    try store.store($0, key: key, body: $1)
+                }
+            }
         case .enrol:
             let reason = "this server stores into a bucket and has no codes; use its token file"
             throw HTTPRefusal(status: 404, reason: reason)
@@ -71,16 +75,6 @@ package struct BucketServer: ReceiverApplication {
     private func authorize(_ head: RequestHead) throws -> String {
         try guesses.check(head) { token in
             tokens.device(of: token) ?? (!token.text.isEmpty && isOpen() ? "" : nil)
-        }
-    }
-
-    package func answer(_ head: RequestHead, _ wire: Spool) -> HTTPAnswer {
-        do {
-            return try requests.answer(head, wire, from: authorize(head), log) {
-                try store.store($0, key: $1, body: $2)
-            }
-        } catch {
-            return log.refused(error)
         }
     }
 }

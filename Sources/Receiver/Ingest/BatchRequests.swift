@@ -15,18 +15,26 @@ struct BatchRequests: Sendable {
         self.spoolFolder = spoolFolder
     }
 
-    /// Decides by the header whether to read the body; the token is already checked.
-    func plan(_ head: RequestHead, _ log: ServerLog) -> RequestPlan {
+    /// Decides by the header whether to read the body, which `answer` is then given with the
+    /// idempotency key; the token is already checked.
+    func plan(
+        _ head: RequestHead,
+        _ log: ServerLog,
+        _ answer: @escaping @Sendable (_ key: String, _ wire: Spool) throws -> HTTPAnswer
+    ) -> RequestPlan {
         do {
-            try check(head)
-            return .body(limit: maxBody, isKnown: true)
+            let key = try check(head)
+            return .body(limit: maxBody, isKnown: true) { wire in
+                do { return try answer(key, wire) } catch { return log.refused(error) }
+            }
         } catch {
             return .answer(log.refused(error), isKnown: true)
         }
     }
 
-    private func check(_ head: RequestHead) throws {
-        _ = try key(head)
+    /// Checks the header, and returns the idempotency key.
+    private func check(_ head: RequestHead) throws -> String {
+        let key = try key(head)
         guard head.fields[.contentType]?.lowercased().hasPrefix("application/json") == true else {
             throw HTTPRefusal(status: 415, reason: "Content-Type must be application/json")
         }
@@ -38,10 +46,11 @@ struct BatchRequests: Sendable {
         }
         try Inflater.check(head.fields[.contentEncoding] ?? "")
         guard head.length ?? 0 <= maxBody else { throw HTTPRefusal.tooLarge(maxBody) }
+        return key
     }
 
     /// Returns the idempotency key: a quoted string (RFC 8941, 3.3.3) of plain characters.
-    func key(_ head: RequestHead) throws -> String {
+    private func key(_ head: RequestHead) throws -> String {
         let text = head.fields[.idempotencyKey] ?? ""
         let key = String(text.dropFirst().dropLast())
         guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""), isName(key) else {
@@ -57,12 +66,13 @@ struct BatchRequests: Sendable {
     /// `device`: the device that the token belongs to; "" if the token is valid for all.
     func answer(
         _ head: RequestHead,
+        _ key: String,
         _ wire: Spool,
         from device: String,
         _ log: ServerLog,
-        _ store: (IncomingBatch, _ key: String, ByteView) throws -> Receipt
+        _ store: (IncomingBatch, ByteView) throws -> Receipt
     ) throws -> HTTPAnswer {
-        let (start, key, size) = (ContinuousClock.now, try self.key(head), wire.count)
+        let (start, size) = (ContinuousClock.now, wire.count)
         // A token for any device says nothing about whose batch it is.
         let (body, batch) = try checking.use(device.isEmpty ? head.address : device) {
             try checked(head, wire)
@@ -70,7 +80,7 @@ struct BatchRequests: Sendable {
         guard device.isEmpty || device == batch.device else {
             throw HTTPRefusal(status: 403, reason: "the token belongs to another device_id")
         }
-        let receipt = try body.withView { try store(batch, key, $0) }
+        let receipt = try body.withView { try store(batch, $0) }
         let milliseconds = Int((ContinuousClock.now - start) / .milliseconds(1))
         log.write(
             "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(size) bytes, \(milliseconds) ms"

@@ -43,8 +43,4 @@ private struct MetricsPage: HTTPApplication {
             return .answer(HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)")))
         }
     }
-
-    func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
-        HTTPAnswer(HTTPRefusal(status: 404, reason: "no such path; GET /metrics"))
-    }
 }

@@ -121,8 +121,8 @@ package struct IngestServer: ReceiverApplication {
             return .body(limit: Self.enrolmentLimit)
         case .ingest:
             try head.expect("POST")
-            _ = try authorize(head)
-            return requests.plan(head, log)
+            let device = try authorize(head)
+            return requests.plan(head, log) { try ingest(head, key: $0, $1, from: device) }
         case .read(let route): return try page.plan(route, head)
         default:
             if let plan = try page.plan(head) { return plan }
@@ -132,10 +132,9 @@ package struct IngestServer: ReceiverApplication {
 
     /// Returns the device that the request's token is bound to, "" for any.
     ///
-    /// `waits`: true on a worker's thread. The server's thread may still accept a token that was
-    /// revoked a moment ago.
-    private func authorize(_ head: RequestHead, waits: Bool = false) throws -> String {
-        let isFresh = try enrolments.refresh(waits: waits)
+    /// It may still accept a token that was revoked a moment ago.
+    private func authorize(_ head: RequestHead) throws -> String {
+        let isFresh = try enrolments.refresh(waits: false)
         let device = try guesses.check(head) { token in
             if let device = enrolments.device(of: token) ?? listed(token) {
                 return device
@@ -183,7 +182,6 @@ package struct IngestServer: ReceiverApplication {
     package func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
         do {
             switch head.route {
-            case .ingest: return try ingest(head, body)
             case .enrol: return try enrol(head, body)
             case .read(let route): return try page.answer(route, head)
             default: return try page.answer(head, body)
@@ -200,10 +198,18 @@ package struct IngestServer: ReceiverApplication {
         return try enrolRoute.answer(data, from: head.address, isListed: isListed)
     }
 
-    private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {
-        let device = try authorize(head, waits: true)
+    /// `device`: as the token of the header says.
+    private func ingest(
+        _ head: RequestHead,
+        key: String,
+        _ wire: Spool,
+        from device: String
+    ) throws -> HTTPAnswer {
+        // It may have been revoked since.
+        _ = try enrolments.refresh(waits: true)
+        try expectGood(device)
         let size = wire.count
-        return try requests.answer(head, wire, from: device, log) { batch, key, body in
+        return try requests.answer(head, key, wire, from: device, log) { batch, body in
             try expectGood(batch.device)
             let receipt = try archive.store(batch, key: key, body: body)
             metrics.received(bytes: size)

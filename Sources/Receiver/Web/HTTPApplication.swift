@@ -8,8 +8,15 @@ package protocol HTTPApplication: Sendable {
     /// The folder for bodies too large to keep in memory.
     var spoolFolder: String { get }
 
-    /// Answers a request with its complete body; called on a worker's thread, which may block.
+    /// Answers a request with its complete body, unless its plan says who does; called on a
+    /// worker's thread, which may block.
     func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer
+}
+
+extension HTTPApplication {
+    package func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
+        HTTPAnswer(HTTPRefusal(status: 404, reason: "no such path"))
+    }
 }
 
 /// An ingest server, with a folder or a bucket as its storage.

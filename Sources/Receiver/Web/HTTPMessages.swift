@@ -93,8 +93,9 @@ package struct HTTPAnswer: Sendable {
 package enum RequestPlan: Sendable {
     /// Answer now and ignore the body.
     case answer(HTTPAnswer, isKnown: Bool = false)
-    /// Read the body, at most `limit` bytes.
-    case body(limit: Int, isKnown: Bool = false)
+    /// Read the body, at most `limit` bytes; a worker's thread then calls `answer`, or that of the
+    /// application.
+    case body(limit: Int, isKnown: Bool = false, answer: (@Sendable (Spool) -> HTTPAnswer)? = nil)
     /// Ignore the body and send a streamed answer.
     case stream(AnswerStream)
 }

@@ -16,6 +16,8 @@ final class RequestExchange: @unchecked Sendable {
     var body: Spool?
     /// The maximum body in bytes.
     var limit = 0
+    /// Answers when the body is complete, in place of the application.
+    var handler: (@Sendable (Spool) -> HTTPAnswer)?
     /// The answer, once it is decided.
     var answer: HTTPAnswer?
     var stream: AnswerStream?

@@ -47,8 +47,9 @@ final class ServerSide: Sendable {
     func begin(_ exchange: RequestExchange) -> Bool {
         let head = exchange.head
         switch plan(exchange) {
-        case .body(let limit, let isKnown):
+        case .body(let limit, let isKnown, let handler):
             exchange.isKnown = isKnown
+            exchange.handler = handler
             let isTooLarge = head.length ?? 0 > limit || head.isChunked && limit == 0
             guard !isTooLarge else { return refuse(exchange, HTTPAnswer(.tooLarge(limit))) }
             exchange.limit = limit
@@ -186,6 +187,6 @@ final class ServerSide: Sendable {
 
 extension HTTPApplication {
     fileprivate func answer(_ exchange: RequestExchange) -> HTTPAnswer? {
-        exchange.body.map { answer(exchange.head, $0) }
+        exchange.body.map { exchange.handler?($0) ?? answer(exchange.head, $0) }
     }
 }

@@ -65,12 +65,12 @@ private final class RouteServer: Sendable {
         switch server.plan(head) {
         case .answer(let answer, _): return answer
         case .stream: return HTTPAnswer(200, body: [])
-        case .body(let limit, _):
+        case .body(let limit, _, let handler):
             let spool = Spool(folder: folder, memory: 1 << 16)
             do { try bytes.prefix(limit).withUnsafeBytes(spool.append) } catch {
                 fatalError("\(error)")
             }
-            return server.answer(head, spool)
+            return handler?(spool) ?? server.answer(head, spool)
         }
     }
 
