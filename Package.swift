@@ -112,7 +112,7 @@ let benchmarks: [Target] = [
         dependencies: [
             "Host", "JSON", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
             "Beacons",
-            "Upload", "HTTP", "Setup", "Status", "Intake", "Field", "Daemon", "CLinux",
+            "Upload", "HTTP", "Daemon", "CLinux",
             "CBaseline",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
         ],
@@ -200,7 +200,7 @@ let package = Package(
         module(
             "Queue",
             [
-                "Host", "StatusBoard", "Configuration", "SQLite", "Records", "CSQLite", "CLinux",
+                "Host", "StatusBoard", "Configuration", "SQLite", "Records", "CLinux",
                 "CZlib",
             ]
         ),
@@ -253,7 +253,7 @@ let package = Package(
         module(
             "Setup",
             [
-                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Host", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule",
                 "CLinux",
             ],
@@ -262,8 +262,8 @@ let package = Package(
         module(
             "Status",
             [
-                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "Schedule", "Setup", "CLinux",
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Audio",
+                "Proxy", "Upload", "Schedule", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -271,7 +271,7 @@ let package = Package(
         module(
             "Intake",
             [
-                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "HTTP", "MQTT",
+                "Host", "JSON", "Queue", "Records", "HTTP", "MQTT",
                 "Setup", "Status", "CLinux",
             ],
             small: true
@@ -279,7 +279,7 @@ let package = Package(
         module(
             "Listen",
             [
-                "Host", "JSON", "StatusBoard", "Configuration", "Records", "Audio", "AudioFiles",
+                "Host", "JSON", "StatusBoard", "Records", "Audio", "AudioFiles",
                 "Setup", "Status", "Intake", "CLinux",
             ],
             small: true
@@ -289,17 +289,16 @@ let package = Package(
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "AudioFiles", "AudioTags",
-                "Schedule", "Setup", "Status", "Intake", "COpus", "CLinux",
+                "Schedule", "Setup", "Status", "COpus", "CLinux",
             ],
             small: true
         ),
         module(
             "Daemon",
             [
-                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Host", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule", "Setup",
-                "Status", "Intake", "Listen",
-                "Field", "CLinux",
+                "Status", "Intake", "Listen", "CLinux",
             ],
             small: true
         ),
@@ -416,7 +415,7 @@ let package = Package(
                 "StatusBoard", "AudioFiles", "COpus",
             ]
         ),
-        tests("AudioFiles", ["AudioFiles", "COpus", "COgg"]),
+        tests("AudioFiles", ["AudioFiles", "COgg"]),
         tests("AudioTags", ["AudioTags", "AudioFiles", "Host"]),
         tests(
             "Upload",
@@ -426,18 +425,18 @@ let package = Package(
                 "StatusBoard", "CZlib", "CZstd", "CLinux",
             ]
         ),
-        tests("MQTT", ["MQTT", "HTTP", "Configuration", "Host"]),
+        tests("MQTT", ["MQTT", "HTTP", "Host"]),
         tests(
             "Live",
             [
-                "Live", "MQTT", "HTTP", "Configuration", "Records", "JSON", "Host", "StatusBoard",
+                "Live", "MQTT", "Configuration", "Records", "JSON", "Host", "StatusBoard",
                 "Beacons", "SourceSupport",
             ]
         ),
         tests(
             "Gateway",
             [
-                "Setup", "Status", "Intake", "Field", "Daemon", "JSON", "Configuration", "Upload",
+                "Setup", "Status", "Intake", "Field", "Daemon", "Configuration", "Upload",
                 "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
                 "Audio", "AudioTags", "Host", "Schedule", "StatusBoard", "CLinux",
             ]
@@ -456,16 +455,15 @@ let package = Package(
         tests(
             "Delivery",
             [
-                "waypost-receiver", "Receiver", "ReceiverSupport", "Setup", "Status", "Intake",
-                "Field", "Daemon", "Configuration",
+                "waypost-receiver", "Receiver", "ReceiverSupport", "Intake",
+                "Daemon", "Configuration",
                 "Upload", "HTTP", "QueueSupport", "Queue", "Records", "Host", "StatusBoard",
             ]
         ),
         tests(
             "System",
             [
-                "waypost", "waypost-receiver", "Host", "Setup", "Status", "Intake",
-                "Field", "Daemon", "QueueSupport", "Queue", "Records",
+                "waypost", "waypost-receiver", "Host", "Daemon", "QueueSupport", "Queue", "Records",
             ]
         ),
     ] + fuzzing + (rooms.contains("Bench") ? benchmarks : []),

@@ -1,7 +1,6 @@
 // The gateway: its parts, and the order in which they start and stop.
 import Audio
 import CLinux
-import Field
 import Glibc
 import Host
 import Intake

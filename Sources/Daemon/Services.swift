@@ -1,5 +1,4 @@
 // Starts, stops and restarts the sources and the uploader as the configuration says.
-import Field
 import Host
 import Live
 import Queue

@@ -1,5 +1,4 @@
 // The uploader of one configuration, and the threads that wake it.
-import Field
 import Glibc
 import Host
 import Queue

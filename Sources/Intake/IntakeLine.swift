@@ -142,7 +142,7 @@ struct IntakeLine: Equatable {
     // MARK: Objects
 
     static func cursor(_ bytes: [UInt8], depthLimit: Int = depthLimit) -> JSONCursor {
-        let memberLimit = RecordMembers.objectLimit
+        let memberLimit = IntakeMembers.objectLimit
         return JSONCursor(bytes, depthLimit: depthLimit, memberLimit: memberLimit, foldsCase: true)
     }
 
@@ -163,7 +163,7 @@ struct IntakeLine: Equatable {
         _ expected: String
     ) throws(JSONFault) -> [UInt8] {
         let place = cursor.place
-        var (members, value) = (RecordMembers(), [UInt8]())
+        var (members, value) = (IntakeMembers(), [UInt8]())
         try cursor.openObject(expected)
         while let name = try cursor.nextName() {
             if let problem = members.problem(adding: name.text) {

@@ -1,7 +1,6 @@
 // Starts, stops and restarts the sources, as configuration, enrolment and schedules say.
 import Audio
 import CLinux
-import Field
 import Host
 import Queue
 import Records

@@ -50,7 +50,7 @@ struct MessageMembers: Sendable, Equatable {
     /// Names that the gateway gives to members of its own, or puts in place of reserved names.
     private static let ownNames = Set(
         ["topic", "mqtt_topic", "waited", "mqtt_waited"]
-            + RecordMembers.reserved.map { "mqtt_\($0)" }
+            + IntakeMembers.reserved.map { "mqtt_\($0)" }
     )
 
     /// Reads an object; `time` names the member with its time, in small letters.
@@ -63,7 +63,7 @@ struct MessageMembers: Sendable, Equatable {
         _ hasWaited: Bool
     ) throws(JSONFault) -> Self {
         var cursor = IntakeLine.cursor(payload)
-        var (found, given, names) = (RecordMembers(), WallTime?.none, Set<String>())
+        var (found, given, names) = (IntakeMembers(), WallTime?.none, Set<String>())
         try cursor.openObject("an object")
         while let name = try cursor.nextName() {
             var folded = String(decoding: name.text.map(\.asciiLowercased), as: UTF8.self)
@@ -73,7 +73,7 @@ struct MessageMembers: Sendable, Equatable {
                 given = itsTime
                 if folded == "timestamp" { continue }
             }
-            let isReserved = RecordMembers.reserved.contains(folded)
+            let isReserved = IntakeMembers.reserved.contains(folded)
             if isReserved { folded = "mqtt_\(folded)" }
             let text = isReserved ? Array(folded.utf8) : name.text
             // Two names may have become one.
@@ -85,7 +85,7 @@ struct MessageMembers: Sendable, Equatable {
         }
         try cursor.end()
         let own = own(message, hasWaited, beside: names)
-        guard found.problem == nil, found.count + own.count <= RecordMembers.limit else {
+        guard found.problem == nil, found.count + own.count <= IntakeMembers.limit else {
             throw cursor.refusal("not a record")
         }
         let members = joined(own + (found.count > 0 ? [found.bytes] : []))

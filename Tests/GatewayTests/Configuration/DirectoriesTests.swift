@@ -5,7 +5,6 @@ import Support
 import Testing
 
 import Daemon
-@testable import Field
 import Setup
 
 @Suite struct DirectoriesTests {

@@ -1,16 +1,17 @@
 // Waits until the endpoint accepts the device.
-package import Host
+import Host
 import HTTP
-package import Queue
+import Queue
 import Records
-package import Status
+import Setup
+import Status
 import StatusBoard
-package import Upload
+import Upload
 
 /// Asks the endpoint once per interval, and sooner after failures other than a refusal.
 ///
 /// An endpoint that cannot be asked has accepted the device when it accepts the first events.
-package struct EnrolmentWait: Sendable {
+struct EnrolmentWait: Sendable {
     let destination: DestinationSettings
     let mark: EnrolmentMark
     let interval: Duration
@@ -22,32 +23,10 @@ package struct EnrolmentWait: Sendable {
     let clock: any HostClock
     let log: Log
 
-    package init(
-        destination: DestinationSettings,
-        mark: EnrolmentMark,
-        interval: Duration,
-        wakeup: Wakeup,
-        board: GatewayBoard,
-        queue: Queue,
-        budget: DayBudget,
-        clock: any HostClock,
-        log: Log
-    ) {
-        self.destination = destination
-        self.mark = mark
-        self.interval = interval
-        self.wakeup = wakeup
-        self.board = board
-        self.queue = queue
-        self.budget = budget
-        self.clock = clock
-        self.log = log
-    }
-
     private var endpoint: String { destination.transport.endpoint }
 
     /// Blocks until the device is accepted; false when stopped first.
-    package func run(until stop: StopSignal) -> Bool {
+    func run(until stop: StopSignal) -> Bool {
         let start = clock.now()
         var events: Subscription?
         // Retry often: nothing is collected until then, and an interval may be days.

@@ -3,7 +3,7 @@ import Host
 import JSON
 
 /// The members of a record that other programs send.
-struct RecordMembers {
+struct IntakeMembers {
     /// Members that the gateway adds itself.
     static let reserved = ["id", "timestamp", "clock"]
     /// The most members of an object, as in the server (`MemberNames.most`), with reserved ones.
