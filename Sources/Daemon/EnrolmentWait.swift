@@ -17,17 +17,13 @@ struct EnrolmentWait: Sendable {
     let interval: Duration
     /// Signalled to retry now.
     let wakeup: Wakeup
-    let board: GatewayBoard
-    let queue: Queue
-    let budget: DayBudget
-    let clock: any HostClock
-    let log: Log
+    let context: ServiceContext
 
     private var endpoint: String { destination.transport.endpoint }
 
     /// Blocks until the device is accepted; false when stopped first.
     func run(until stop: StopSignal) -> Bool {
-        let start = clock.now()
+        let start = context.clock.now()
         var events: Subscription?
         // Retry often: nothing is collected until then, and an interval may be days.
         var retry = Retry([10, 30, 60, 120, 300, 900, 3600].map { min(.seconds($0), interval) })
@@ -38,8 +34,8 @@ struct EnrolmentWait: Sendable {
                 let answer = try destination.verify(until: stop) { traffic in
                     // Suspends the heartbeat: this thread blocks on the writer, which has its own.
                     stop.life.rests()
-                    try? queue.perform { try $0.note(traffic) }
-                    budget.spend(traffic)
+                    try? context.queue.perform { try $0.note(traffic) }
+                    context.budget.spend(traffic)
                 }
                 switch answer {
                 case .accepted: return accepted()
@@ -67,39 +63,39 @@ struct EnrolmentWait: Sendable {
         } catch {
             tell(error)
         }
-        log.info("enrolled", ["endpoint": endpoint])
+        context.log.info("enrolled", ["endpoint": endpoint])
         return true
     }
 
     private func tell(_ error: any Error) {
         let failure = (error as? Failure) ?? Failure("\(error)")
-        board.errors.add(failure, at: clock.now())
-        log.warning("enrolment", ["why": failure.description])
+        context.board.errors.add(failure, at: context.clock.now())
+        context.log.warning("enrolment", ["why": failure.description])
     }
 
     /// Queues an event, and wakes this thread once the server has accepted it.
     private func followEvents() -> Subscription {
-        log.info(
+        context.log.info(
             "the server cannot verify this device: it is enrolled once the server accepts its events",
             ["endpoint": endpoint]
         )
-        queue.accept(
+        context.queue.accept(
             Event(
                 .started,
                 source: "gateway",
                 detail: [("reason", .text("a new endpoint"))],
-                stamp: clock.stamp()
+                stamp: context.clock.stamp()
             )
         )
-        let (wakeup, start) = (wakeup, clock.now())
-        return board.upload.subscribe { state in
+        let (wakeup, start) = (wakeup, context.clock.now())
+        return context.board.upload.subscribe { state in
             let sent = state.value?.streams[.events]?.lastSuccessAt
             if let sent, sent.boot > start { wakeup.signal() }
         }
     }
 
     private func hasSentEvents(since start: BootInstant) -> Bool {
-        let sent = board.upload.state.value?.streams[.events]?.lastSuccessAt
+        let sent = context.board.upload.state.value?.streams[.events]?.lastSuccessAt
         return sent.map { $0.boot > start } ?? false
     }
 }

@@ -86,11 +86,7 @@ final class Uploads: Sendable {
             mark: configuration.enrolmentMark,
             interval: configuration.upload.interval,
             wakeup: retryEnrolment,
-            board: context.board,
-            queue: context.queue,
-            budget: context.budget,
-            clock: context.clock,
-            log: context.log
+            context: context
         )
         enrolment = try StoppableThread("enrolment") { stop in
             if wait.run(until: stop) { enrolled() }

@@ -10,7 +10,7 @@ import Testing
         EffortTime(afterNoon: second, boot)
     }
 
-    private func words(_ intervals: [EffortInterval]) -> [String] { effortWords(intervals) }
+    private func words(_ intervals: [SealedSpan]) -> [String] { effortWords(intervals) }
 
     private func seal(
         _ account: inout EffortAccount,

@@ -15,7 +15,7 @@ extension EffortTime {
 }
 
 /// Describes intervals, which must tile: state, and seconds after noon.
-func effortWords(_ intervals: [EffortInterval]) -> [String] {
+func effortWords(_ intervals: [SealedSpan]) -> [String] {
     for (left, right) in zip(intervals, intervals.dropFirst()) {
         #expect(left.to == right.from)
     }

@@ -21,9 +21,7 @@ final class Capture {
     private var skipped = 0
     /// The window has closed.
     private(set) var isOver = false
-    /// Both clocks at the newest position.
-    private var now: Stamp?
-    private var steady: BootInstant?
+    private var newest: Position?
     private var newestStart: Stamp?
     private var refusedAt: Stamp?
     /// For programs that listen: samples of segments that are not finished, and the first's number.
@@ -82,7 +80,7 @@ final class Capture {
 
     /// Updates the clock with the device's position.
     func observe(_ position: Position) {
-        (now, steady) = (position.now, position.steady)
+        newest = position
         clock.observe(captured: position.captured, at: position.steady - position.age)
     }
 
@@ -158,7 +156,7 @@ final class Capture {
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {
-        guard var start = stamp(of: framesOut), let now else { return nil }
+        guard var start = stamp(of: framesOut), let now = newest?.now else { return nil }
         // No audio ends in the future: more came than time has passed.
         let length = Duration.seconds(Double(encoded.frames) / Double(settings.rate))
         if start.boot + length > now.boot { start = now.advanced(by: .zero - length) }
@@ -198,8 +196,8 @@ final class Capture {
 
     /// Returns both clocks at the capture of a frame; the wall clock as it is set now.
     private func stamp(of frame: Int) -> Stamp? {
-        guard let now, let steady, let time = clock.time(of: Double(frame + skipped) * scale)
+        guard let newest, let time = clock.time(of: Double(frame + skipped) * scale)
         else { return nil }
-        return now.advanced(by: min(.zero, time - steady))
+        return newest.now.advanced(by: min(.zero, time - newest.steady))
     }
 }

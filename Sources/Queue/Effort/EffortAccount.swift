@@ -232,12 +232,12 @@ struct EffortAccount: Sendable, Equatable {
         at now: EffortTime,
         number: Int64?,
         wall: (EffortTime) -> Int64?
-    ) -> [EffortInterval] {
+    ) -> [SealedSpan] {
         if isSound { settleListening() }
         joinFailures(at: now)
         cutAtMidnights(now, number, wall)
         let patience = wall(now) == nil ? 600_000 : Self.settling
-        var sealed: [EffortInterval] = []
+        var sealed: [SealedSpan] = []
         while spans.count > 1, isFinal(at: now, after: patience) {
             if spans[0].state == .failed { count(wall(spans[1].from)) }
             sealed.append(takeFirst())
@@ -249,20 +249,20 @@ struct EffortAccount: Sendable, Equatable {
     mutating func close(
         at end: EffortTime,
         wall: (EffortTime) -> Int64?
-    ) -> [EffortInterval] {
+    ) -> [SealedSpan] {
         // A loss counts to the end of its millisecond.
         while let last = spans.last, !end.isAfter(last.from) { spans.removeLast() }
         spans.append(EffortSpan(from: end, state: .unknown, isCut: true))
         if isSound { settleListening() }
         cutAtMidnights(end, nil, wall)
-        var sealed: [EffortInterval] = []
+        var sealed: [SealedSpan] = []
         while spans.count > 1 { sealed.append(takeFirst()) }
         return sealed
     }
 
-    private mutating func takeFirst() -> EffortInterval {
+    private mutating func takeFirst() -> SealedSpan {
         let (span, next) = (spans.removeFirst(), spans[0])
-        return EffortInterval(
+        return SealedSpan(
             state: EffortState(rawValue: span.state.rawValue) ?? .unknown,
             reason: span.reason,
             from: span.from,

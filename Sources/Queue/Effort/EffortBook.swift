@@ -75,8 +75,8 @@ struct EffortBook: Sendable, Equatable {
         at now: EffortTime,
         number: (Stream) -> Int64,
         wall: (EffortTime) -> Int64?
-    ) -> [(source: Stream, interval: EffortInterval)] {
-        var sealed: [(source: Stream, interval: EffortInterval)] = []
+    ) -> [(source: Stream, interval: SealedSpan)] {
+        var sealed: [(source: Stream, interval: SealedSpan)] = []
         for source in Self.sources {
             guard var account = accounts[source] else { continue }
             let intervals = account.seal(at: now, number: number(source), wall: wall)
@@ -106,9 +106,9 @@ struct EffortBook: Sendable, Equatable {
     mutating func inherit(
         _ before: InheritedEffort,
         wall: (EffortTime) -> Int64?
-    ) -> [(source: Stream, interval: EffortInterval)] {
+    ) -> [(source: Stream, interval: SealedSpan)] {
         guard !isForgotten else { return [] }
-        var sealed: [(source: Stream, interval: EffortInterval)] = []
+        var sealed: [(source: Stream, interval: SealedSpan)] = []
         for (source, account) in Self.accounts(before.text) {
             var past = EffortAccount(isSound: account.isSound).following(account, before)
             past.move()

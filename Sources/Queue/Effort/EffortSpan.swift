@@ -57,7 +57,7 @@ struct EffortSpan: Sendable, Equatable {
 }
 
 /// A closed interval, to be stored as a record.
-struct EffortInterval: Sendable, Equatable {
+struct SealedSpan: Sendable, Equatable {
     var state: EffortState
     var reason: String
     var from: EffortTime

@@ -17,7 +17,7 @@ extension Writer {
     /// Inserts the boots of intervals that this database does not know, before all others.
     ///
     /// It may be new, and the clock map forgets boots without records.
-    func insert(bootsOf intervals: [EffortInterval]) throws {
+    func insert(bootsOf intervals: [SealedSpan]) throws {
         let names = intervals.flatMap { [$0.from.boot, $0.to.boot] }
             .filter { $0 != settings.bootID }
         guard !names.isEmpty else { return }
@@ -25,7 +25,7 @@ extension Writer {
         try insert(olderBoots: Dictionary(uniqueKeysWithValues: boots))
     }
 
-    func insert(_ interval: EffortInterval, of source: Stream) throws {
+    func insert(_ interval: SealedSpan, of source: Stream) throws {
         func time(_ time: EffortTime) throws -> BootStamp {
             BootStamp(
                 boot: time.boot == settings.bootID ? boot : try boot(named: time.boot),
