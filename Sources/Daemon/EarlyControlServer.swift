@@ -20,7 +20,7 @@ final class EarlyControlServer: Sendable {
     let status: StatusPublication
     private let configuration: Configuration
     private let state: StateBox<State>
-    private let turn: Turn
+    private let turn = Turn()
 
     /// `life` is the heartbeat of the start.
     init(_ settings: GatewaySettings, clock: any HostClock, start life: Heartbeat) throws {
@@ -28,7 +28,6 @@ final class EarlyControlServer: Sendable {
         let starting = StartingReport(settings, clock: clock, start: life)
         self.state = state
         configuration = settings.configuration
-        turn = try Turn()
         status = try StatusPublication(
             clock: clock,
             gather: { state.value.inside?.collector().gather() },

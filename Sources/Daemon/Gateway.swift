@@ -110,7 +110,7 @@ package final class Gateway: Sendable {
         )
         if !configuration.effort.isEnabled { queue.forgetEffort() }
         listen = ListenService(context, directory: configuration.runtimeDirectory)
-        let services = try Services(context, configuration) { signals.wasEnrolled.signal() }
+        let services = Services(context, configuration) { signals.wasEnrolled.signal() }
         self.services = services
         intake = IntakeService(
             directory: configuration.runtimeDirectory,

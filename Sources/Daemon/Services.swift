@@ -35,7 +35,7 @@ final class Services: Sendable {
     let context: ServiceContext
     let state: StateBox<State>
     /// Held while something is started or stopped: one change at a time.
-    let turn: Turn
+    let turn = Turn()
     private let whenEnrolled: @Sendable () -> Void
 
     /// Creates the services; nothing runs yet.
@@ -45,9 +45,8 @@ final class Services: Sendable {
         _ context: ServiceContext,
         _ configuration: Configuration,
         whenEnrolled: @escaping @Sendable () -> Void
-    ) throws {
+    ) {
         self.context = context
-        turn = try Turn()
         self.whenEnrolled = whenEnrolled
         state = StateBox(State(configuration: configuration))
     }

@@ -23,7 +23,7 @@ package final class HealthFiles: Sendable {
     package func write(_ metrics: String, of report: StatusReport, at now: Stamp) {
         var message: String?
         do {
-            try MetricsText(report, at: now.wall).write(to: metrics)
+            try PrometheusText(report, at: now.wall).write(to: metrics)
         } catch {
             message = "metrics.textfile \(error)"
         }

@@ -196,7 +196,7 @@ struct Serve: ParsableCommand {
         announce(try address.text(of: socket), isOpen: application.isOpen())
         signals.wait()
         // Even if the disk hangs: answered batches are stored, and gateways resend the others.
-        exitAfter(seconds: 4)
+        try? exitAfter(seconds: 4)
         metrics?.windDown()
         application.windDown()
         daemon.windDown()

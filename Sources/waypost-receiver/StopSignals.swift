@@ -1,6 +1,6 @@
 // Handles SIGTERM and SIGINT, with a deadline for the stop.
-import Foundation
 import Glibc
+import Host
 
 /// Blocks the signals that stop the program, so that `wait` can receive them.
 struct StopSignals {
@@ -23,9 +23,9 @@ struct StopSignals {
 }
 
 /// Ends the process after `seconds` with status 0, even if the stop hangs.
-func exitAfter(seconds: TimeInterval) {
-    Thread.detachNewThread {
-        Thread.sleep(forTimeInterval: seconds)
+func exitAfter(seconds: UInt32) throws {
+    try OwnThread("deadline") {
+        sleep(seconds)
         _exit(0)
-    }
+    }.detach()
 }

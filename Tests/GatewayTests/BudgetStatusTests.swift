@@ -135,7 +135,7 @@ import Testing
             )
         )
         #expect(lines.contains { $0.hasSuffix("waits: daily budget") })
-        let metrics = MetricsText(report, at: bench.clock.wall()).text
+        let metrics = PrometheusText(report, at: bench.clock.wall()).text
         #expect(metrics.contains("\nwaypost_upload_budget_bytes 20000000\n"))
         #expect(metrics.contains("\nwaypost_upload_budget_spent_bytes 20000000\n"))
         #expect(StatusReport(json: report.json) == report)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct TurnTests {
     @Test func turnThatIsTaken_isWaitedForNoLongerThanWanted() throws {
-        let turn = try Turn()
+        let turn = Turn()
         let (isIn, mayGo) = (try Wakeup(), try Wakeup())
         let thread = try OwnThread("holder") {
             turn.take {
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func turn_isOneThreadsAtATime() throws {
-        let turn = try Turn()
+        let turn = Turn()
         let inside = Mutex((now: 0, most: 0))
         let body: @Sendable () -> Void = {
             for _ in 0..<200 {

@@ -10,14 +10,18 @@ package struct OwnThread: ~Copyable, Sendable {
 
     /// Starts `body` at once.
     ///
-    /// `name` is cut to 15 bytes (pthread_setname_np(3)).
-    package init(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
+    /// `name` is cut to 15 bytes (pthread_setname_np(3)). `stack`: bytes; 512 KiB is ample for
+    /// libcurl with TLS, and the default of 8 MiB is address space only.
+    package init(
+        _ name: String,
+        stack: Int = 512 << 10,
+        _ body: @escaping @Sendable () -> Void
+    ) throws {
         let start = Unmanaged.passRetained(ThreadStart(name: name, body: body))
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
-        // The default of 8 MiB is address space only; 512 KiB is ample for libcurl with TLS.
-        pthread_attr_setstacksize(&attributes, 512 << 10)
+        pthread_attr_setstacksize(&attributes, stack)
         var thread = pthread_t()
         let code = pthread_create(&thread, &attributes, runThread, start.toOpaque())
         guard code == 0 else {

@@ -1,43 +1,38 @@
-// A lock with a timeout.
-import CLinux
-import Glibc
+// A semaphore with a timeout.
 
-/// A lock for one thread at a time, which a caller can wait for with a timeout.
+/// A lock for one thread, or a few, at a time, which a caller can wait for with a timeout.
 package final class Turn: Sendable {
-    /// An eventfd: readable while nobody has the turn.
-    private let token: Descriptor
+    private let free: Condition<Int>
 
-    package init() throws {
-        let number = eventfd(1, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        guard number >= 0 else { throw SystemError.last("eventfd") }
-        token = Descriptor(owning: number)
-    }
+    /// `count`: how many threads have a turn at the same time.
+    package init(_ count: Int = 1) { free = Condition(count) }
 
-    /// Calls `body` while holding the lock; returns nil if it was not free within `limit` (nil: for
-    /// ever).
+    /// Calls `body` while holding the lock.
     ///
     /// Not reentrant: do not call it from `body`.
-    @discardableResult package func take<Result>(
-        within limit: Duration? = nil,
-        _ body: () throws -> Result
-    ) rethrows -> Result? {
-        guard isTaken(within: limit) else { return nil }
-        defer {
-            var one: UInt64 = 1
-            _ = write(token.number, &one, 8)
-        }
+    package func take<Result>(_ body: () throws -> Result) rethrows -> Result {
+        free.wait(until: { $0 > 0 }) { $0 -= 1 }
+        defer { give() }
         return try body()
     }
 
-    private func isTaken(within limit: Duration?) -> Bool {
-        let deadline = limit.map { SystemClock().now() + $0 }
-        while true {
-            var count: UInt64 = 0
-            if read(token.number, &count, 8) == 8 { return true }
-            let left = deadline.map { $0 - SystemClock().now() }
-            if let left, left <= .zero { return false }
-            var entries = [PollEntry(token.number)]
-            _ = wait(for: &entries, timeout: left)
+    /// Like the other, but returns nil if the lock was not free within `limit`.
+    @discardableResult package func take<Result>(
+        within limit: Duration,
+        _ body: () throws -> Result
+    ) rethrows -> Result? {
+        let isTaken = free.wait(timeout: limit, until: { $0 > 0 }) { free in
+            guard free > 0 else { return false }
+            free -= 1
+            return true
         }
+        guard isTaken else { return nil }
+        defer { give() }
+        return try body()
+    }
+
+    private func give() {
+        free.withLock { $0 += 1 }
+        free.signal()
     }
 }

@@ -17,13 +17,16 @@ extension FleetPage {
     func answer(_ route: ReadRoute, _ head: RequestHead) throws -> HTTPAnswer {
         _ = try viewers.refresh(waits: true)
         try authorize(head)
-        guard readers.wait(timeout: .now()) == .success else {
+        let answer = try readers.take(within: .zero) {
+            try gate.take {
+                try ReadAPI(looks: looks, now: SystemClock().wall().milliseconds)
+                    .answer(route, head)
+            }
+        }
+        guard let answer else {
             throw HTTPRefusal(status: 503, reason: "too many requests at once", retryAfter: 1)
         }
-        defer { readers.signal() }
-        gate.wait()
-        defer { gate.signal() }
-        return try ReadAPI(looks: looks, now: SystemClock().wall().milliseconds).answer(route, head)
+        return answer
     }
 
     /// Throws an HTTPRefusal without a good token or session.

@@ -1,5 +1,5 @@
 // Group commit: batches that wait for the disk are stored together.
-import Foundation
+import Host
 
 /// The result of storing a batch.
 package struct Receipt: Sendable, Equatable {
@@ -24,33 +24,26 @@ final class WaitingBatch {
 
 /// Runs the work of all waiting batches in groups: the first thread that finds no leader becomes
 /// the leader.
-final class GroupQueue {
+final class GroupQueue: Sendable {
     /// The maximum number of batches in a group.
     private static let most = 32
 
-    private let condition = NSCondition()
-    private var waiting: [WaitingBatch] = []
-    private var hasLeader = false
+    private let state = Condition((waiting: [WaitingBatch](), hasLeader: false))
 
     /// Returns the result that `work` gave this batch, on this thread or on another batch's.
     func perform(_ mine: WaitingBatch, _ work: ([WaitingBatch]) -> Void) throws -> Receipt {
-        condition.lock()
-        defer { condition.unlock() }
-        waiting.append(mine)
+        state.withLock { $0.waiting.append(mine) }
         while true {
-            if let result = mine.result { return try result.get() }
-            guard !hasLeader else {
-                condition.wait()
-                continue
+            let group = state.wait(until: { !$0.hasLeader || mine.result != nil }) { state in
+                guard mine.result == nil else { return [WaitingBatch]() }
+                state.hasLeader = true
+                let group = Array(state.waiting.prefix(Self.most))
+                state.waiting.removeFirst(group.count)
+                return group
             }
-            hasLeader = true
-            let group = Array(waiting.prefix(Self.most))
-            waiting.removeFirst(group.count)
-            condition.unlock()
+            if let result = mine.result { return try result.get() }
             work(group)
-            condition.lock()
-            hasLeader = false
-            condition.broadcast()
+            state.change { $0.hasLeader = false }
         }
     }
 }

@@ -1,6 +1,7 @@
 // A receiver that puts batches into a bucket. It has no state, so that many can run behind a load
 // balancer.
-import Dispatch
+import Glibc
+import Host
 
 /// Answers ingest requests; has no pages, alerts or enrolment.
 package struct BucketServer: ReceiverApplication {
@@ -36,7 +37,11 @@ package struct BucketServer: ReceiverApplication {
     /// Ends uploads after two seconds; the gateway retries, perhaps with another receiver.
     package func windDown() {
         let store = store
-        DispatchQueue.global().asyncAfter(deadline: .now() + 2) { store.end() }
+        let end: @Sendable () -> Void = {
+            sleep(2)
+            store.end()
+        }
+        do { try OwnThread("end-uploads", end).detach() } catch { store.end() }
     }
 
     package func finish() {}

@@ -1,5 +1,4 @@
 // Stores batches as objects of a bucket, identical to those of a gateway that writes there itself.
-import Foundation
 import Host
 import HTTP
 import Synchronization
@@ -8,20 +7,18 @@ import Synchronization
 ///
 /// An object's name follows from the batch, so storing is idempotent: whichever receiver a gateway
 /// reaches, and however often, the same object is written again.
-final class BucketStore: @unchecked Sendable {
-    // Unchecked because the idle lines and the totals are used under `lock`.
+final class BucketStore: Sendable {
     static let compression = Compression.gzip
     /// A batch that takes longer is refused; the retry skips the audio that was already stored.
     private static let patience = Duration.seconds(25)
 
     private let place: BucketPlace
     private let folder: String
-    private let lock = NSLock()
-    private var idle: [Transport] = []
-    private var total = ArchiveTotals(records: 0, batches: 0)
+    private let totalsSoFar = Mutex(ArchiveTotals(records: 0, batches: 0))
+    private let idle: Condition<[Transport]>
     private let sound = RecentObjects()
     /// Making the objects needs memory, so at most two batches do it at once.
-    private let making = DispatchSemaphore(value: 2)
+    private let making = Turn(2)
     private let stop: StopSignal
     private let trouble: BucketTrouble
 
@@ -32,11 +29,11 @@ final class BucketStore: @unchecked Sendable {
         stop = try StopSignal()
         trouble = BucketTrouble(log)
         // Reports a setting that libcurl cannot use at the start.
-        idle = [try Transport(place.transport)]
+        idle = Condition([try Transport(place.transport)])
     }
 
     /// Stored since the start.
-    var totals: ArchiveTotals { lock.withLock { total } }
+    var totals: ArchiveTotals { totalsSoFar.withLock { $0 } }
 
     /// Aborts the uploads in progress.
     func end() { stop.raise() }
@@ -47,9 +44,9 @@ final class BucketStore: @unchecked Sendable {
     /// records.
     func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
         let deadline = SystemClock().now() + Self.patience
-        let days = try made(batch, body)
+        let days = try making.take { try DayObjects(batch, body, folder: folder) }
         let line = try takeLine()
-        defer { lock.withLock { idle.append(line) } }
+        defer { idle.withLock { $0.append(line) } }
         let put = BucketPut(
             place: place,
             keys: try keys(),
@@ -70,17 +67,11 @@ final class BucketStore: @unchecked Sendable {
             throw refusal
         }
         trouble.ended()
-        lock.withLock {
-            total.records += Int64(batch.count)
-            total.batches += 1
+        totalsSoFar.withLock {
+            $0.records += Int64(batch.count)
+            $0.batches += 1
         }
         return Receipt(accepted: batch.count, duplicates: 0)
-    }
-
-    private func made(_ batch: IncomingBatch, _ body: ByteView) throws -> DayObjects {
-        making.wait()
-        defer { making.signal() }
-        return try DayObjects(batch, body, folder: folder)
     }
 
     private func keys() throws -> String {
@@ -92,7 +83,7 @@ final class BucketStore: @unchecked Sendable {
     }
 
     private func takeLine() throws -> Transport {
-        try lock.withLock { idle.popLast() } ?? Transport(place.transport)
+        try idle.withLock { $0.popLast() } ?? Transport(place.transport)
     }
 
     private func storeSound(

@@ -1,4 +1,5 @@
 // Serves the metrics on an address of their own, which a proxy does not pass on.
+import Host
 
 /// A small HTTP server with one page, `/metrics`.
 package final class MetricsListener {

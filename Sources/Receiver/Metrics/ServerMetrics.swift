@@ -36,10 +36,10 @@ package final class ServerMetrics: Sendable {
     /// Returns the metrics; throws if the databases cannot be read.
     func text() throws -> String {
         var text = PrometheusText(prefix: "waypost_receiver_")
-        text.add("build_info", .gauge, "Version of the server.", [("version", version, 1)])
+        text.add("build_info", .gauge, "Version of the server.", [(["version": version], 1)])
         let devices = try fleet.look(at: SystemClock().wall().milliseconds).devices
-        let levels = DeviceLevel.allCases.map { level in
-            ("state", "\(level)", Double(devices.count { $0.level == level }))
+        let levels: [PrometheusText.Sample] = DeviceLevel.allCases.map { level in
+            (["state": "\(level)"], Double(devices.count { $0.level == level }))
         }
         text.add("devices", .gauge, "Devices by state, as on the page.", levels)
         let totals = archive.totals
@@ -49,7 +49,8 @@ package final class ServerMetrics: Sendable {
         text.add("received_bytes_total", .counter, "Bytes of stored batches on the wire.", bytes)
         var counts = refusals.all
         for status in Self.usual { counts[status] = counts[status] ?? 0 }
-        let refused = counts.sorted { $0.key < $1.key }.map { ("status", "\($0)", Double($1)) }
+        let refused = counts.sorted { $0.key < $1.key }
+            .map { (labels: ["status": "\($0)"] as KeyValuePairs, value: Double($1)) }
         text.add("refusals_total", .counter, "Refused requests by HTTP status.", refused)
         if let last = devices.compactMap({ $0.contact?.lastSeen.milliseconds }).max() {
             let help = "When a device last sent a batch."

@@ -1,6 +1,6 @@
 // The open connections and their deadlines.
-import Foundation
 import Glibc
+import Host
 
 /// Ends connections that miss the deadline for a complete request.
 ///
@@ -8,31 +8,52 @@ import Glibc
 /// ever. A new connection has `brief` for its header, and for its body unless it brings a good
 /// token. With one, a body has `patience`, and more with each byte received, but the deadline is
 /// never more than `longest` ahead.
-final class Connections: @unchecked Sendable {
-    // Unchecked because everything mutable is used under `condition`.
+final class Connections: Sendable {
+    private struct State {
+        /// The deadline of each connection; nil when nothing is expected of the client.
+        var deadlines:
+            [OpaquePointer: (socket: Int32, network: String, end: ContinuousClock.Instant?)] = [:]
+        var isStopping = false
+
+        /// The time to the next deadline, at most `limit`.
+        func pause(atMost limit: Duration) -> Duration {
+            let now = ContinuousClock.now
+            return min(
+                deadlines.values.compactMap(\.end).filter { $0 > now }.min().map { $0 - now }
+                    ?? limit,
+                limit
+            )
+        }
+
+        /// Shuts overdue sockets down; the daemon notices and closes them.
+        func endOverdue() {
+            let now = ContinuousClock.now
+            for case (_, (let socket, _, let end?)) in deadlines where end <= now {
+                shutdown(socket, Int32(SHUT_RDWR))
+            }
+        }
+    }
+
     /// Bytes per second; a slower body is aborted.
     static let slowest = 256
 
-    private let condition = NSCondition()
+    private let state = Condition(State())
     let patience: Duration
     private let brief: Duration
     private let longest: Duration
     /// Connections from one network (`clientNetwork`); 0 for no limit.
     private let perNetwork: Int
-    /// The deadline of each connection; nil when nothing is expected of the client.
-    private var deadlines:
-        [OpaquePointer: (socket: Int32, network: String, end: ContinuousClock.Instant?)] = [:]
-    private var isStopping = false
 
-    init(patience: Duration, brief: Duration, longest: Duration, perNetwork: Int) {
+    /// Throws a `SystemError` if its thread cannot be started.
+    init(patience: Duration, brief: Duration, longest: Duration, perNetwork: Int) throws {
         self.perNetwork = perNetwork
         self.patience = patience
         self.brief = min(patience, brief)
         self.longest = max(patience, longest)
-        Thread.detachNewThread { [self] in run() }
+        try OwnThread("deadlines") { [self] in run() }.detach()
     }
 
-    var count: Int { condition.withLock { deadlines.count } }
+    var count: Int { state.withLock { $0.deadlines.count } }
 
     /// Starts a deadline: for a new connection, the next request, or a known client's body.
     ///
@@ -40,60 +61,46 @@ final class Connections: @unchecked Sendable {
     func start(_ connection: HTTPConnection, isKnown: Bool = true) {
         let (socket, network) = (connection.socket, clientNetwork(connection.address))
         let end = ContinuousClock.now + (isKnown ? patience : brief)
-        condition.withLock {
-            let isNew = deadlines[connection.handle] == nil
-            let others = deadlines.values.count { $0.network == network }
+        state.withLock { state in
+            let isNew = state.deadlines[connection.handle] == nil
+            let others = state.deadlines.values.count { $0.network == network }
             let isTooMany = isNew && perNetwork > 0 && others >= perNetwork
             if isTooMany { shutdown(socket, Int32(SHUT_RDWR)) }
-            deadlines[connection.handle] = (socket, isTooMany ? "" : network, end)
+            state.deadlines[connection.handle] = (socket, isTooMany ? "" : network, end)
         }
     }
 
     /// Extends the deadline after bytes of the body arrived.
     func give(_ connection: HTTPConnection, timeFor count: Int) {
         let more = Duration.seconds(1) * count / Self.slowest
-        condition.withLock {
-            guard let end = deadlines[connection.handle]?.end else { return }
+        state.withLock { state in
+            guard let end = state.deadlines[connection.handle]?.end else { return }
             let latest = ContinuousClock.now + longest
-            deadlines[connection.handle]?.end = min(end + more, latest)
+            state.deadlines[connection.handle]?.end = min(end + more, latest)
         }
     }
 
     /// Clears the deadline: the request is complete.
     func stop(_ connection: HTTPConnection) {
-        condition.withLock { deadlines[connection.handle]?.end = nil }
+        state.withLock { $0.deadlines[connection.handle]?.end = nil }
     }
 
     /// Called before the socket is closed.
     func forget(_ connection: HTTPConnection) {
-        condition.withLock { deadlines[connection.handle] = nil }
+        state.withLock { $0.deadlines[connection.handle] = nil }
     }
 
-    func finish() {
-        condition.withLock {
-            isStopping = true
-            condition.broadcast()
-        }
-    }
+    func finish() { state.change { $0.isStopping = true } }
 
     private func run() {
-        condition.withLock {
-            while !isStopping {
-                // A deadline added during the wait is never earlier than `brief` from now.
-                let now = ContinuousClock.now
-                let next = deadlines.values.compactMap(\.end).filter { $0 > now }.min()
-                let pause = min(next ?? now + brief, now + brief) - now
-                _ = condition.wait(until: Date(timeIntervalSinceNow: pause / .seconds(1) + 0.01))
-                endOverdue()
+        var isStopping = false
+        while !isStopping {
+            // A deadline added during the wait is never earlier than `brief` from now.
+            let pause = state.withLock { $0.pause(atMost: brief) } + .milliseconds(10)
+            isStopping = state.wait(timeout: pause, until: { $0.isStopping }) { state in
+                state.endOverdue()
+                return state.isStopping
             }
-        }
-    }
-
-    /// Shuts overdue sockets down; the daemon notices and closes them.
-    private func endOverdue() {
-        let now = ContinuousClock.now
-        for case (_, (let socket, _, let end?)) in deadlines where end <= now {
-            shutdown(socket, Int32(SHUT_RDWR))
         }
     }
 }

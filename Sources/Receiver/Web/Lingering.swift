@@ -1,8 +1,8 @@
 // Connections that were answered before their body was read.
 import CMicrohttpd
-import Foundation
 import Glibc
 import Host
+import Synchronization
 
 /// Reads and drops what a refused client still sends, so that the client can read its answer.
 ///
@@ -10,8 +10,7 @@ import Host
 /// section 9.6). A second descriptor therefore keeps it open until the client has seen the end.
 /// Reads 64 kB of an unknown client; more stays in the kernel's buffers until the client has read
 /// its answer or its time is over.
-final class Lingering: @unchecked Sendable {
-    // Unchecked because everything mutable is used under `lock`.
+final class Lingering: Sendable {
     private struct Entry {
         var socket: Int32
         /// True if its deadline grows with the bytes that arrive.
@@ -30,56 +29,53 @@ final class Lingering: @unchecked Sendable {
 
     private let most: Int
     private let wakeup: Wakeup
-    private let lock = NSLock()
-    private var entries: [Entry] = []
-    private var isStopping = false
+    private let state = Mutex((entries: [Entry](), isStopping: false))
 
     init(most: Int) throws {
         self.most = most
         wakeup = try Wakeup()
-        Thread.detachNewThread { [self] in run() }
+        try OwnThread("lingering") { [self] in run() }.detach()
     }
 
     func add(_ socket: Int32, isKnown: Bool) {
         let kept = waypost_http_keep(socket)
         guard kept >= 0 else { return }
-        lock.withLock {
+        state.withLock { state in
             // The oldest one has most likely read its answer.
-            if entries.count >= most { close(entries.removeFirst().socket) }
+            if state.entries.count >= most { close(state.entries.removeFirst().socket) }
             let left = RequestExchange.unwanted(isKnown: isKnown)
             let end = ContinuousClock.now + Self.patience
-            entries.append(Entry(socket: kept, isKnown: isKnown, left: left, end: end))
+            state.entries.append(Entry(socket: kept, isKnown: isKnown, left: left, end: end))
         }
         wakeup.signal()
     }
 
     func finish() {
-        lock.withLock { isStopping = true }
+        state.withLock { $0.isStopping = true }
         wakeup.signal()
     }
 
     private func run() {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while wait() {
-            lock.withLock { entries = entries.compactMap { Self.read($0, &buffer) } }
+            state.withLock { state in
+                state.entries = state.entries.compactMap { Self.read($0, &buffer) }
+            }
         }
-        lock.withLock {
-            for entry in entries { close(entry.socket) }
-            entries = []
+        state.withLock { state in
+            for entry in state.entries { close(entry.socket) }
+            state.entries = []
         }
     }
 
     /// Waits for data or a deadline; returns false at the end.
     private func wait() -> Bool {
-        let (sockets, end, isOver) = lock.withLock {
-            (entries.map { ($0.socket, $0.events) }, entries.map(\.end).min(), isStopping)
-        }
+        let (entries, isOver) = state.withLock { ($0.entries, $0.isStopping) }
         guard !isOver else { return false }
-        var polled = ([(wakeup.descriptor, Int16(POLLIN))] + sockets).map {
-            pollfd(fd: $0, events: $1, revents: 0)
-        }
-        let pause = end.map { max(0, ($0 - .now) / .milliseconds(1)) + 1 }
-        poll(&polled, nfds_t(polled.count), pause.map { Int32($0) } ?? -1)
+        var polled = [PollEntry(wakeup.descriptor)]
+        polled += entries.map { PollEntry($0.socket, $0.events) }
+        let end = entries.map(\.end).min()
+        _ = Host.wait(for: &polled, timeout: end.map { $0 - .now + .milliseconds(1) })
         wakeup.clear()
         return true
     }

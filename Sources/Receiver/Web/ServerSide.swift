@@ -19,9 +19,9 @@ final class ServerSide: Sendable {
     init(_ bounds: HTTPBounds, _ application: any HTTPApplication) throws {
         self.bounds = bounds
         self.application = application
-        workers = Workers(bounds.workers)
+        workers = try Workers(bounds.workers)
         lingering = try Lingering(most: bounds.connections)
-        connections = Connections(
+        connections = try Connections(
             patience: .seconds(bounds.patience),
             brief: .seconds(bounds.strangersPatience),
             longest: .seconds(bounds.longestWait),

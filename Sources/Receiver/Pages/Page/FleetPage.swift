@@ -1,5 +1,4 @@
 // The routes of the fleet page, and access to it.
-import Dispatch
 import FoundationEssentials
 import Host
 import Synchronization
@@ -14,11 +13,11 @@ final class FleetPage: Sendable {
     let looks: FleetRenderings
     let attempts = Mutex(AttemptLimit())
     /// Page requests in progress; further ones are refused.
-    private let lookers = DispatchSemaphore(value: 8)
+    private let lookers = Turn(8)
     /// Rendering needs memory and time, so at most two pages are rendered at once.
-    let gate = DispatchSemaphore(value: 2)
+    let gate = Turn(2)
     /// Requests to the read API in progress: apart, because a page's script sends several at once.
-    let readers = DispatchSemaphore(value: 12)
+    let readers = Turn(12)
     private let openPages: LivePages
     /// By their addresses.
     private let files: [String: HTTPAnswer]
@@ -133,16 +132,18 @@ final class FleetPage: Sendable {
     private func answer(_ page: PageRoute, _ head: RequestHead, _ body: Spool) throws -> HTTPAnswer
     {
         guard let role = role(head) else { return HTTPAnswer(seeOther: "/login") }
-        guard lookers.wait(timeout: .now()) == .success else {
+        let answer = try lookers.take(within: .zero) {
+            try gate.take {
+                let looks = try looks.reading(for: role)
+                let now = SystemClock().wall().milliseconds
+                return try head.method == "POST"
+                    ? looks.save(page, body, at: now) : looks.answer(page, head, at: now)
+            }
+        }
+        guard let answer else {
             throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)
         }
-        defer { lookers.signal() }
-        gate.wait()
-        defer { gate.signal() }
-        let looks = try looks.reading(for: role)
-        let now = SystemClock().wall().milliseconds
-        return try head.method == "POST"
-            ? looks.save(page, body, at: now) : looks.answer(page, head, at: now)
+        return answer
     }
 
     /// Returns a refusal as a page if a browser asked for one, else as it is.
