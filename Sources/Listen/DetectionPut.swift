@@ -65,12 +65,11 @@ final class DetectionPut {
         _ stream: UserStream,
         tell: @escaping @Sendable (String) -> Void
     ) throws {
-        var ends: [Int32] = [-1, -1]
-        guard waypost_pipe(&ends) == 0 else { throw SystemError.last("pipe") }
-        input = Descriptor(owning: ends[1])
-        _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+        let pipe = try makePipe()
+        input = Descriptor(owning: pipe.writing)
+        _ = fcntl(pipe.writing, F_SETFL, O_NONBLOCK)
         finished = try Wakeup()
-        let (result, finished, output) = (result, finished, ends[0])
+        let (result, finished, output) = (result, finished, pipe.reading)
         let thread = try OwnThread("put") {
             let owner = Descriptor(owning: output)
             var options = IntakeClient.Options()

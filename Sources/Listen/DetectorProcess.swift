@@ -9,18 +9,15 @@ final class DetectorProcess {
     private static let grace = Duration.seconds(2)
 
     let segment: SoundSegment
-    /// The end of the program is readable here (pidfd_open(2)).
-    private let ended: Descriptor
     /// Its standard output; -1 if that is this program's.
     private let output: Descriptor
-    private let child: pid_t
+    private let child: ChildProcess
     private(set) var lines = LineBuffer()
     /// It has closed its standard output.
     private var isAtEnd = false
     /// When to send the next signal.
     private(set) var due: BootInstant
     private var isTerminated = false
-    private var isReaped = false
     /// It was ended because it had worked for too long.
     private(set) var isLate = false
 
@@ -34,42 +31,27 @@ final class DetectorProcess {
         isRead: Bool,
         limit: Duration
     ) throws {
-        var ends: [Int32] = [-1, -1]
-        if isRead, waypost_pipe(&ends) != 0 { throw SystemError.last("pipe") }
-        output = Descriptor(owning: ends[0])
-        let other = Descriptor(owning: ends[1])
+        let pipe = isRead ? try makePipe() : (reading: -1, writing: -1)
+        output = Descriptor(owning: pipe.reading)
+        let other = Descriptor(owning: pipe.writing)
         let nothing = try Descriptor(opening: "/dev/null", O_RDONLY)
-        child = try spawn(
+        child = try ChildProcess(
             "/bin/sh",
-            ["/bin/sh", "-c", command],
+            ["-c", command],
             environment: environment,
             files: [
                 STDIN_FILENO: nothing.number,
                 STDOUT_FILENO: isRead ? other.number : STDOUT_FILENO,
             ]
         )
-        let number = waypost_pidfd(child)
-        guard number >= 0 else {
-            let error = SystemError.last("pidfd_open")
-            kill(-child, SIGKILL)
-            waitpid(child, nil, 0)
-            throw error
-        }
-        ended = Descriptor(owning: number)
         if isRead { _ = fcntl(output.number, F_SETFL, O_NONBLOCK) }
         self.segment = segment
         due = SystemClock().now() + limit
     }
 
-    deinit {
-        guard !isReaped else { return }
-        kill(-child, SIGKILL)
-        waitpid(child, nil, 0)
-    }
-
     /// The entries to poll: the end, and the output unless `isWanted` is false or all was read.
     func entries(isWanted: Bool) -> [PollEntry] {
-        [PollEntry(ended.number), PollEntry(isWanted && !isAtEnd ? output.number : -1)]
+        [child.end, PollEntry(isWanted && !isAtEnd ? output.number : -1)]
     }
 
     /// Reads what the output holds; at most 64 kB.
@@ -88,7 +70,7 @@ final class DetectorProcess {
     /// Ends it: first by SIGTERM, at the next call by SIGKILL.
     func end(at now: BootInstant, isLate: Bool) {
         self.isLate = self.isLate || isLate
-        kill(-child, isTerminated ? SIGKILL : SIGTERM)
+        child.kill(isTerminated ? SIGKILL : SIGTERM)
         (isTerminated, due) = (true, now + Self.grace)
     }
 
@@ -97,16 +79,12 @@ final class DetectorProcess {
     /// Programs that it left running are killed: one segment is worked on at a time.
     func reap() -> String? {
         // Before waitpid(2), which frees the number of the group.
-        kill(-child, SIGKILL)
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0, errno == EINTR {}
-        isReaped = true
+        child.kill(SIGKILL)
+        let status = child.wait()
         // A pipe holds 64 kB; nobody writes to it any more.
         read()
         lines.end()
         if isLate { return "it took too long and was ended" }
-        let signal = status & 0x7F
-        if signal != 0 { return "signal \(signal) (\(String(cString: strsignal(signal))))" }
-        return status == 0 ? nil : "exit status \(status >> 8 & 0xFF)"
+        return status.isSuccess ? nil : "\(status)"
     }
 }

@@ -55,7 +55,7 @@ import Testing
 
     @Test func programThatFails_saysHow() throws {
         let stop = try StopSignal()
-        for (lines, words) in [("exit 3", "exit status 3"), ("kill -9 $$", "signal 9")] {
+        for (lines, words) in [("exit 3", "exit status 3"), ("kill -9 $$", "signal 9 (Killed)")] {
             let path = try program("fail-\(words.filter(\.isNumber))", lines)
             #expect(failure(AlertCommand(path: path), until: stop) == "\(path): \(words)")
         }

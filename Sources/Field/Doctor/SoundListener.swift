@@ -18,13 +18,12 @@ struct SoundListener {
         guard let ids = owner.ids, let program = input.program else {
             return try SoundProbe.listen(to: audio, onLevel: onLevel)
         }
-        var ends: [Int32] = [-1, -1]
-        guard waypost_pipe(&ends) == 0 else { throw SystemError.last("pipe2") }
-        let output = Descriptor(owning: ends[0])
-        let started = Result { try start(program, audio, ids, output: ends[1]) }
-        close(ends[1])
+        let pipe = try makePipe()
+        let output = Descriptor(owning: pipe.reading)
+        let started = Result { try start(program, audio, ids, output: pipe.writing) }
+        close(pipe.writing)
         let process = try started.get()
-        defer { while waitpid(process, nil, 0) < 0, errno == EINTR {} }
+        defer { _ = ExitStatus(waitingFor: process) }
         return try SoundReport.read(from: output.number, onLevel: onLevel)
     }
 

@@ -11,20 +11,14 @@ private let limit = 64 << 10
 /// Without `owner` it is called here. Only for a process with one thread.
 func asUser(_ owner: FileOwner?, _ body: () throws -> String) throws -> String {
     guard let owner else { return try body() }
-    var ends: [Int32] = [-1, -1]
-    guard waypost_pipe(&ends) == 0 else { throw SystemError.last("pipe2") }
+    let pipe = try makePipe()
     let child = waypost_fork_as(owner.user, owner.group)
-    if child == 0 { send(result(of: body), to: ends[1]) }
-    close(ends[1])
-    let output = Descriptor(owning: ends[0])
+    if child == 0 { send(result(of: body), to: pipe.writing) }
+    close(pipe.writing)
+    let output = Descriptor(owning: pipe.reading)
     guard child > 0 else { throw SystemError("fork", code: -child) }
-    defer { while waitpid(child, nil, 0) < 0, errno == EINTR {} }
-    var (bytes, block) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
-    while bytes.count < limit {
-        let count = read(output.number, &block, block.count)
-        guard count > 0 || count < 0 && errno == EINTR else { break }
-        bytes += block.prefix(max(0, count))
-    }
+    defer { _ = ExitStatus(waitingFor: child) }
+    let bytes = try readAll(from: output.number, limit: limit, "the child process")
     let lines = String(decoding: bytes, as: UTF8.self)
         .split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     guard lines.count == 2 else {

@@ -7,13 +7,9 @@ import Host
 final class ExportFile {
     private static let blockSize = 64 << 10
 
-    private let path: String
-    /// The path of the incomplete file; nil if written in place.
-    private let part: String?
-    private let descriptor: Descriptor
+    private let file: WholeFile
     private let modified: WallTime?
     private var block: [UInt8] = []
-    private var isWhole = false
 
     /// `isNamedByUs`: a person chose only the folder, so that a link of the name is replaced.
     ///
@@ -27,22 +23,19 @@ final class ExportFile {
     ) throws {
         self.modified = modified
         guard let path, path != "-" else {
-            (self.path, part) = ("standard output", nil)
-            descriptor = Descriptor(owning: dup(STDOUT_FILENO))
+            file = WholeFile(inPlace: Descriptor(owning: dup(STDOUT_FILENO)), "standard output")
             return
         }
-        self.path = path
-        part = isNamedByUs || Self.isReplaced(path) ? path + ".part" : nil
-        // In another user's folder, a link of that name could lead root elsewhere.
-        let create = part == nil ? 0 : O_CREAT | O_NOFOLLOW
-        let flags = O_WRONLY | create | O_TRUNC | O_CLOEXEC
-        let number = open(part ?? path, flags, holdsAudio ? 0o640 : 0o644)
-        guard number >= 0 else { throw Failure("\(SystemError.last("open", on: path))") }
-        descriptor = Descriptor(owning: number)
-    }
-
-    deinit {
-        if let part, !isWhole { unlink(part) }
+        do throws(SystemError) {
+            if isNamedByUs || Self.isReplaced(path) {
+                file = try WholeFile(path, suffix: ".part", mode: holdsAudio ? 0o640 : 0o644)
+            } else {
+                let device = try Descriptor(opening: path, O_WRONLY | O_TRUNC)
+                file = WholeFile(inPlace: device, path)
+            }
+        } catch {
+            throw Failure("\(error)")
+        }
     }
 
     /// Returns whether a path is a new or regular file, not a device, pipe or link (`/dev/null`).
@@ -63,20 +56,14 @@ final class ExportFile {
     func pour() throws { if block.count >= Self.blockSize { try flush() } }
 
     private func flush() throws {
-        if let error = writeAll(block, to: descriptor.number) {
-            throw Failure("\(SystemError(error.call, on: path, code: error.code))")
-        }
+        do { try file.append(block) } catch { throw Failure("\(error)") }
         block.removeAll(keepingCapacity: true)
     }
 
     func close() throws {
         try flush()
-        modified?.setModification(of: descriptor.number)
-        guard let part else { return }
-        guard rename(part, path) == 0 else {
-            throw Failure("\(SystemError.last("rename", on: path))")
-        }
-        isWhole = true
+        modified?.setModification(of: file.file.number)
+        do { try file.finish(isSynced: false) } catch { throw Failure("\(error)") }
     }
 
     /// Syncs the file system, so that a stick can be pulled out once the command has ended.

@@ -16,6 +16,83 @@ package struct Descriptor: ~Copyable, Sendable {
     }
 }
 
+extension Descriptor {
+    /// Opens a file, a folder or a device (open(2)); child processes do not inherit it.
+    ///
+    /// Errors name `subject`, or the path.
+    package init(
+        opening path: String,
+        _ flags: Int32,
+        mode: UInt32 = 0,
+        for subject: String? = nil
+    ) throws(SystemError) {
+        let number = open(path, flags | O_CLOEXEC, mode)
+        guard number >= 0 else { throw SystemError.last("open", on: subject ?? path) }
+        self.init(owning: number)
+    }
+
+    /// Opens `name` in an open folder (openat(2)); does not follow a symbolic link of that name.
+    ///
+    /// Errors name `path`.
+    package init(
+        opening name: String,
+        in folder: borrowing Descriptor,
+        _ flags: Int32,
+        mode: UInt32 = 0,
+        for path: String
+    ) throws(SystemError) {
+        let number = openat(folder.number, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        self.init(owning: number)
+    }
+
+    /// Changes the owner of the open file (fchown(2)), even if its name now leads elsewhere.
+    package borrowing func give(to owner: FileOwner, _ path: String) throws(SystemError) {
+        guard fchown(number, owner.user, owner.group) == 0 else {
+            throw SystemError.last("chown", on: path)
+        }
+    }
+
+    /// Writes all bytes in one call; throws ENOSPC after a short write.
+    ///
+    /// Errors name `path`.
+    package borrowing func write(whole bytes: [UInt8], _ path: String) throws(SystemError) {
+        let count = Glibc.write(number, bytes, bytes.count)
+        if count < 0 { throw SystemError.last("write", on: path) }
+        guard count == bytes.count else { throw SystemError("write", on: path, code: ENOSPC) }
+    }
+
+    /// Fsyncs the file; for a folder, its list of names.
+    package borrowing func sync(_ path: String) throws(SystemError) {
+        guard fsync(number) == 0 else { throw SystemError.last("fsync", on: path) }
+    }
+}
+
+/// Returns a pipe's end for reading and the one for writing; a program that is started gets neither.
+package func makePipe() throws(SystemError) -> (reading: Int32, writing: Int32) {
+    var ends: [Int32] = [-1, -1]
+    guard waypost_pipe(&ends) == 0 else { throw .last("pipe") }
+    return (ends[0], ends[1])
+}
+
+/// Reads to the end, or `limit` bytes; errors name `path`.
+package func readAll(
+    from descriptor: Int32,
+    limit: Int = .max,
+    _ path: String
+) throws(SystemError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while bytes.count < limit {
+        let count = read(descriptor, &buffer, min(buffer.count, limit - bytes.count))
+        if count < 0, errno == EINTR { continue }
+        guard count >= 0 else { throw SystemError.last("read", on: path) }
+        if count == 0 { break }
+        bytes += buffer.prefix(count)
+    }
+    return bytes
+}
+
 /// Writes all bytes, however long that takes; stops at the first error.
 ///
 /// Returns nil if everything was written, else the error of write(2).

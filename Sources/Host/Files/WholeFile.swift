@@ -1,54 +1,109 @@
-// Descriptor calls for files written whole and durably; each error names its system call.
-import CLinux
+// Files that get their names when they are whole.
+package import CLinux
 import Glibc
+import Synchronization
 
-extension Descriptor {
-    /// Opens a file, a folder or a device (open(2)); child processes do not inherit it.
-    package init(
-        opening path: String,
-        _ flags: Int32,
-        mode: UInt32 = 0
-    ) throws(SystemError) {
-        let number = open(path, flags | O_CLOEXEC, mode)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        self.init(owning: number)
-    }
+/// A file with a temporary name in its folder, until it is whole.
+///
+/// Nobody sees a part of it: its own name leads to all of it or to what was there before. What has
+/// not got its name is removed by deinit. Safe for root in a directory of another user: owner and
+/// mode are set on the open file, and no link at either name is followed.
+package final class WholeFile {
+    package let file: Descriptor
+    private let folder: Descriptor
+    private let name: String
+    /// For errors.
+    private let path: String
+    /// Nil once it has its name, or if it is written in place.
+    private var temporary: String?
 
-    /// Opens `name` in an open folder (openat(2)); does not follow a symbolic link of that name.
+    /// Creates a file in an open folder.
     ///
-    /// Errors name `path`.
+    /// `flags`: O_EXCL, or O_TRUNC to go on with a temporary file that is there. `mode` is subject
+    /// to the umask.
     package init(
-        opening name: String,
-        in folder: borrowing Descriptor,
-        _ flags: Int32,
-        mode: UInt32 = 0,
+        _ name: String,
+        in folder: consuming Descriptor,
+        as temporary: String,
+        _ flags: Int32 = O_EXCL,
+        mode: mode_t,
         for path: String
     ) throws(SystemError) {
-        let number = openat(folder.number, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        self.init(owning: number)
+        let flags = O_WRONLY | O_CREAT | flags
+        file = try Descriptor(opening: temporary, in: folder, flags, mode: mode, for: path)
+        self.folder = folder
+        (self.name, self.path, self.temporary) = (name, path, temporary)
     }
 
-    /// Changes the owner of the open file (fchown(2)), even if its name now leads elsewhere.
-    package borrowing func give(to owner: FileOwner, _ path: String) throws(SystemError) {
-        guard fchown(number, owner.user, owner.group) == 0 else {
-            throw SystemError.last("chown", on: path)
-        }
-    }
-
-    /// Writes all bytes in one call; throws ENOSPC after a short write.
+    /// Creates a file beside its path.
     ///
-    /// Errors name `path`.
-    package borrowing func write(whole bytes: [UInt8], _ path: String) throws(SystemError) {
-        let count = Glibc.write(number, bytes, bytes.count)
-        if count < 0 { throw SystemError.last("write", on: path) }
-        guard count == bytes.count else { throw SystemError("write", on: path, code: ENOSPC) }
+    /// `suffix`: of its temporary name, which is then gone on with; without one, no other writer
+    /// has the same.
+    package convenience init(
+        _ path: String,
+        suffix: String? = nil,
+        mode: mode_t
+    ) throws(SystemError) {
+        let parent = Host.folder(ofPath: path)
+        let folder = try Descriptor(opening: parent, O_RDONLY | O_DIRECTORY, for: path)
+        let name = path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+        let temporary = name + (suffix ?? WholeFile.ownSuffix())
+        if suffix == nil { unlinkat(folder.number, temporary, 0) }
+        let flags = suffix == nil ? O_EXCL : O_TRUNC
+        try self.init(name, in: folder, as: temporary, flags, mode: mode, for: path)
     }
 
-    /// Fsyncs the file; for a folder, its list of names.
-    package borrowing func sync(_ path: String) throws(SystemError) {
-        guard fsync(number) == 0 else { throw SystemError.last("fsync", on: path) }
+    /// Writes to an open device or pipe, which has its name.
+    package init(inPlace file: consuming Descriptor, _ path: String) {
+        self.file = file
+        folder = Descriptor(owning: -1)
+        (name, self.path) = (path, path)
     }
+
+    deinit {
+        if let temporary { unlinkat(folder.number, temporary, 0) }
+    }
+
+    /// Writes all bytes behind the others.
+    package func append(_ bytes: [UInt8]) throws(SystemError) {
+        guard let error = writeAll(bytes, to: file.number) else { return }
+        throw SystemError(error.call, on: path, code: error.code)
+    }
+
+    /// The file that has its name now; nil if there is none.
+    package var replaced: stat? {
+        var old = stat()
+        return fstatat(folder.number, name, &old, 0) == 0 ? old : nil
+    }
+
+    /// Gives it its name; returns false if a file has that, and may not be replaced.
+    ///
+    /// `isSynced` makes it survive a power cut.
+    @discardableResult
+    package func finish(isSynced: Bool, replaces: Bool = true) throws(SystemError) -> Bool {
+        guard let temporary else { return true }
+        if isSynced { try file.sync(path) }
+        if replaces {
+            guard renameat(folder.number, temporary, folder.number, name) == 0 else {
+                throw SystemError.last("rename", on: path)
+            }
+            self.temporary = nil
+        } else if linkat(folder.number, temporary, folder.number, name, 0) != 0 {
+            // link(2) instead of rename(2): if two processes race, one creates the file and the
+            // other sees it.
+            let error = SystemError.last("link", on: path)
+            if error.code == EEXIST { return false }
+            throw error
+        }
+        if isSynced { try folder.sync(path) }
+        return true
+    }
+
+    private static func ownSuffix() -> String {
+        ".\(getpid())-\(count.wrappingAdd(1, ordering: .relaxed).newValue).new"
+    }
+
+    private static let count = Atomic(0)
 }
 
 extension WallTime {

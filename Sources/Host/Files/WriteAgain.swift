@@ -13,15 +13,17 @@ package func writeAgain(_ path: String) throws(SystemError) {
         throw .last("open", on: path)
     }
     let file = Descriptor(owning: number)
-    var (block, place) = ([UInt8](repeating: 0, count: 1 << 16), 0)
-    while true {
-        let got = pread(file.number, &block, block.count, place)
-        guard got != 0 else { break }
-        guard got > 0, pwrite(file.number, block, got, place) == got else {
-            if errno == ENOSPC { return }
-            throw .last("write", on: path)
+    var offset: Int64 = 0
+    do throws(SystemError) {
+        while true {
+            let block = try readBytes(1 << 16, of: file.number, at: offset, path)
+            guard !block.isEmpty else { break }
+            try writeBytes(block, to: file.number, at: offset, path)
+            offset += Int64(block.count)
         }
-        place += got
+    } catch {
+        if error.code == ENOSPC { return }
+        throw error
     }
     try file.sync(path)
 }

@@ -1,5 +1,4 @@
 // Keeps copies of the file ends that the receiver cuts off when it starts.
-import Foundation
 import Glibc
 import Host
 
@@ -44,16 +43,16 @@ enum TruncatedFiles {
     }
 
     private static func write(_ tail: Tail, of directory: String, to copy: String) throws {
-        let source = FileHandle(forReadingAtPath: "\(directory)/\(tail.file)")
-        guard let source else { throw SystemError.last("open", on: tail.file) }
+        let path = "\(directory)/\(tail.file)"
+        let source = try Descriptor(opening: path, O_RDONLY)
         let written = try WrittenFile(copy)
-        try source.seek(toOffset: UInt64(tail.start))
-        var done: Int64 = 0
-        while done < tail.end - tail.start {
-            let count = Int(min(1 << 20, tail.end - tail.start - done))
-            guard let block = try source.read(upToCount: count), !block.isEmpty else { return }
-            try written.write([UInt8](block), at: done)
-            done += Int64(block.count)
+        var offset = tail.start
+        while offset < tail.end {
+            let count = Int(min(1 << 20, tail.end - offset))
+            let block = try readBytes(count, of: source.number, at: offset, path)
+            guard !block.isEmpty else { return }
+            try written.write(block, at: offset - tail.start)
+            offset += Int64(block.count)
         }
     }
 }

@@ -12,7 +12,7 @@ struct LinkedPath: Error, CustomStringConvertible {
     }
 }
 
-/// An open regular file below a folder; closed by deinit.
+/// An open regular file below a folder.
 struct PlainFile: ~Copyable {
     private static let block = 1 << 20
     /// Bytes before a place that show whether two files are the same up to there.
@@ -21,21 +21,20 @@ struct PlainFile: ~Copyable {
     /// O_PATH, a macro that Swift cannot import.
     private static let pathOnly: Int32 = 0o10_000_000
 
-    private let number: Int32
+    private let file: Descriptor
     private let path: String
     /// Bytes, as it was opened.
     let size: Int64
     let mode: mode_t
     let modified: timespec
 
-    private init(number: Int32, path: String, status: stat) {
-        (self.number, self.path) = (number, path)
+    private init(_ file: consuming Descriptor, path: String, status: stat) {
+        self.file = file
+        self.path = path
         size = Int64(status.st_size)
         mode = status.st_mode & 0o777
         modified = status.st_mtim
     }
-
-    deinit { close(number) }
 
     /// Opens a path relative to a folder; nil if there is none, or it is not a regular file.
     ///
@@ -47,12 +46,12 @@ struct PlainFile: ~Copyable {
         mode: mode_t = 0
     ) throws -> PlainFile? {
         guard let number = try openBeneath(path, folder, flags, mode) else { return nil }
+        let file = Descriptor(owning: number)
         var status = stat()
-        guard fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            close(number)
+        guard fstat(file.number, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             return nil
         }
-        return PlainFile(number: number, path: path, status: status)
+        return PlainFile(file, path: path, status: status)
     }
 
     /// Opens a path name by name, so that none of them can be a link or lead out of the folder; nil
@@ -99,8 +98,8 @@ struct PlainFile: ~Copyable {
     func hasSameTail(as other: borrowing PlainFile, before place: Int64) throws -> Bool {
         let start = max(0, place - Self.tailSize)
         let count = Int(place - start)
-        return try readBytes(count, of: number, at: start, path)
-            == readBytes(count, of: other.number, at: start, other.path)
+        return try readBytes(count, of: file.number, at: start, path)
+            == readBytes(count, of: other.file.number, at: start, other.path)
     }
 
     /// Copies bytes of another file to the same place in this one, cuts off what is behind them,
@@ -109,15 +108,17 @@ struct PlainFile: ~Copyable {
         var place = range.lowerBound
         while place < range.upperBound {
             let count = Int(min(Int64(Self.block), range.upperBound - place))
-            let block = try readBytes(count, of: other.number, at: place, other.path)
+            let block = try readBytes(count, of: other.file.number, at: place, other.path)
             guard !block.isEmpty else { throw Failure("\(other.path) has become shorter") }
-            try writeBytes(block, to: number, at: place, path)
+            try writeBytes(block, to: file.number, at: place, path)
             place += Int64(block.count)
         }
-        guard ftruncate(number, Int(range.upperBound)) == 0 else {
+        guard ftruncate(file.number, Int(range.upperBound)) == 0 else {
             throw SystemError.last("truncate", on: path)
         }
         var times = [other.modified, other.modified]
-        guard futimens(number, &times) == 0 else { throw SystemError.last("utimens", on: path) }
+        guard futimens(file.number, &times) == 0 else {
+            throw SystemError.last("utimens", on: path)
+        }
     }
 }

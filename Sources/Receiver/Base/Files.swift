@@ -4,28 +4,24 @@ import Foundation
 import Glibc
 import Host
 
-/// A file that is open for writing; closed by deinit.
+/// A file that is open for writing.
 struct WrittenFile: ~Copyable {
-    private let number: Int32
+    private let file: Descriptor
     private let path: String
 
     init(_ path: String) throws {
-        let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        self.number = number
+        file = try Descriptor(opening: path, O_WRONLY | O_CREAT, mode: 0o640)
         self.path = path
     }
 
-    deinit { close(number) }
-
     func write(_ bytes: [UInt8], at offset: Int64) throws {
-        try writeBytes(bytes, to: number, at: offset, path)
+        try writeBytes(bytes, to: file.number, at: offset, path)
     }
 
     /// Throws if the file is shorter than this: data after a hole would be unreadable.
     func expectBytes(before place: Int64) throws {
         var status = stat()
-        guard fstat(number, &status) == 0 else { throw SystemError.last("stat", on: path) }
+        guard fstat(file.number, &status) == 0 else { throw SystemError.last("stat", on: path) }
         guard status.st_size >= place else {
             throw Failure("\(path) was moved away or emptied while a batch was written to it")
         }
@@ -33,7 +29,7 @@ struct WrittenFile: ~Copyable {
 
     /// Cuts off everything after `length`.
     func cut(at length: Int64) throws {
-        guard ftruncate(number, Int(length)) == 0 else {
+        guard ftruncate(file.number, Int(length)) == 0 else {
             throw SystemError.last("truncate", on: path)
         }
     }
@@ -115,10 +111,8 @@ func syncFileSystem(of path: String) throws {
 }
 
 private func sync(_ path: String, _ call: (Int32) -> Int32) throws {
-    let number = open(path, O_RDONLY | O_CLOEXEC)
-    guard number >= 0 else { throw SystemError.last("open", on: path) }
-    defer { close(number) }
-    guard call(number) == 0 else { throw SystemError.last("fsync", on: path) }
+    let file = try Descriptor(opening: path, O_RDONLY)
+    guard call(file.number) == 0 else { throw SystemError.last("fsync", on: path) }
 }
 
 /// Returns the size of a file in bytes; nil if there is none.
@@ -140,7 +134,7 @@ func removeDatabase(_ path: String) {
 
 /// Allows one receiver per directory: a second one's recovery would cut off what the first writes.
 final class DirectoryLock: Sendable {
-    private let number: Int32
+    private let file: Descriptor
 
     /// Creates the directory if needed, and locks it.
     ///
@@ -163,13 +157,9 @@ final class DirectoryLock: Sendable {
             throw StartFailure("\(option)\(directory) cannot be written", cause)
         }
         let path = "\(directory)/.receiver.lock"
-        number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        guard flock(number, LOCK_EX | LOCK_NB) == 0 else {
-            close(number)
+        file = try Descriptor(opening: path, O_RDWR | O_CREAT, mode: 0o640)
+        guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
             throw Failure("\(directory): \(inUse)")
         }
     }
-
-    deinit { close(number) }
 }

@@ -3,7 +3,7 @@ import CLinux
 import Glibc
 import Host
 
-/// A record file that is open for reading; closed by deinit.
+/// A record file that is open for reading.
 struct LineFile: ~Copyable {
     private static let block = 256 << 10
     /// Bytes; longer lines are skipped, because all that the index needs is shorter.
@@ -11,37 +11,28 @@ struct LineFile: ~Copyable {
     /// Bytes that identify a place in a file: a few records.
     private static let tailSize: Int64 = 4096
 
-    private let number: Int32
+    private let file: Descriptor
     private let path: String
-
-    private init(number: Int32, path: String) {
-        self.number = number
-        self.path = path
-    }
 
     /// Nil if the file does not exist.
     static func open(_ path: String) throws -> LineFile? {
-        let number = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else {
-            guard errno == ENOENT || errno == ENOTDIR else {
-                throw SystemError.last("open", on: path)
-            }
+        do throws(SystemError) {
+            return LineFile(file: try Descriptor(opening: path, O_RDONLY), path: path)
+        } catch {
+            guard error.code == ENOENT || error.code == ENOTDIR else { throw error }
             return nil
         }
-        return LineFile(number: number, path: path)
     }
-
-    deinit { close(number) }
 
     /// Reads up to `count` bytes from `place` on; fewer only at the file's end.
     func read(_ count: Int, at place: Int64) throws -> [UInt8] {
-        try readBytes(count, of: number, at: place, path)
+        try readBytes(count, of: file.number, at: place, path)
     }
 
     /// Returns the current size in bytes.
     func size() throws -> Int64 {
         var status = stat()
-        guard fstat(number, &status) == 0 else { throw SystemError.last("stat", on: path) }
+        guard fstat(file.number, &status) == 0 else { throw SystemError.last("stat", on: path) }
         return Int64(status.st_size)
     }
 

@@ -50,11 +50,8 @@ package final class Spool {
     /// Returns up to `limit` bytes from `place` on; none at the end.
     func bytes(from place: Int, atMost limit: Int) throws -> [UInt8] {
         guard file >= 0 else { return Array(memory.dropFirst(place).prefix(limit)) }
-        var bytes = [UInt8](repeating: 0, count: max(0, min(limit, count - place)))
-        guard pread(file, &bytes, bytes.count, place) == bytes.count else {
-            throw SystemError.last("read", on: "a body in \(folder)")
-        }
-        return bytes
+        let size = max(0, min(limit, count - place))
+        return try readBytes(size, of: file, at: Int64(place), "a body in \(folder)")
     }
 
     private func moveToFile() throws {

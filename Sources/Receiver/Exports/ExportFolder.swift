@@ -46,24 +46,22 @@ final class ExportFolder {
     /// Syncs the file system, so that a disk can be taken away once the command has ended.
     func sync() throws { try syncFileSystem(of: path) }
 
-    fileprivate func open(_ name: String) throws -> Int32 {
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let number = openat(folder.number, name + Self.unfinished, flags, Self.mode)
-        guard number >= 0 else { throw SystemError.last("open", on: "\(path)/\(name)") }
-        return number
+    fileprivate func create(_ name: String) throws -> WholeFile {
+        let copy = fcntl(folder.number, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { throw SystemError.last("dup", on: path) }
+        return try WholeFile(
+            name,
+            in: Descriptor(owning: copy),
+            as: name + Self.unfinished,
+            mode: Self.mode,
+            for: "\(path)/\(name)"
+        )
     }
 
-    fileprivate func name(_ name: String) throws {
+    fileprivate func expectNone(_ name: String) throws {
         guard faccessat(folder.number, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 else {
             throw Failure("\(path)/\(name) was written twice; export fewer devices or days")
         }
-        guard renameat(folder.number, name + Self.unfinished, folder.number, name) == 0 else {
-            throw SystemError.last("rename", on: "\(path)/\(name)")
-        }
-    }
-
-    fileprivate func remove(_ name: String) {
-        unlinkat(folder.number, name + Self.unfinished, 0)
     }
 }
 
@@ -73,19 +71,12 @@ final class ExportedFile {
 
     private let name: String
     private let folder: ExportFolder
-    private let number: Int32
+    private let file: WholeFile
     private var waiting: [UInt8] = []
-    private var length: Int64 = 0
-    private var isFinished = false
 
     init(_ name: String, in folder: ExportFolder) throws {
         (self.name, self.folder) = (name, folder)
-        number = try folder.open(name)
-    }
-
-    deinit {
-        close(number)
-        if !isFinished { folder.remove(name) }
+        file = try folder.create(name)
     }
 
     func append(_ bytes: some Sequence<UInt8>) throws {
@@ -94,16 +85,15 @@ final class ExportedFile {
     }
 
     private func flush() throws {
-        try writeBytes(waiting, to: number, at: length, "\(folder.path)/\(name)")
-        length += Int64(waiting.count)
+        try file.append(waiting)
         waiting.removeAll(keepingCapacity: true)
     }
 
     /// Gives the file its name, and a modification time if it has another one than now.
     func finish(modified: WallTime? = nil) throws {
         try flush()
-        modified?.setModification(of: number)
-        try folder.name(name)
-        isFinished = true
+        modified?.setModification(of: file.file.number)
+        try folder.expectNone(name)
+        try file.finish(isSynced: false)
     }
 }

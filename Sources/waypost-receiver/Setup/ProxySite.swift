@@ -140,7 +140,7 @@ struct ProxySite {
     }
 
     private func check() throws {
-        let done: (status: Int32, output: String)
+        let done: (isSuccess: Bool, output: String)
         if kind == .nginx {
             done = try tool.run(["-t", "-q", "-c", main])
         } else {
@@ -153,7 +153,7 @@ struct ProxySite {
                 done = try tool.run(arguments)
             }
         }
-        guard done.status != 0 else { return }
+        guard !done.isSuccess else { return }
         let reason = done.output.split(whereSeparator: \.isNewline).last ?? ""
         throw Failure(
             "\(kind) refuses its configuration with this site, so nothing was changed; correct "

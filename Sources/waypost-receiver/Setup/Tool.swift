@@ -14,22 +14,32 @@ struct Tool {
         self.path = path
     }
 
-    /// Runs it to its end; returns the status and what it printed.
-    func run(_ arguments: [String], home: String? = nil) throws -> (status: Int32, output: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = arguments
+    /// Runs it to its end; returns whether its exit status was 0, and what it printed.
+    func run(_ arguments: [String], home: String? = nil) throws(SystemError) -> (
+        isSuccess: Bool, output: String
+    ) {
+        var environment = ChildProcess.ownEnvironment
         if let home {
-            process.environment = ProcessInfo.processInfo.environment.merging(["HOME": home]) { $1 }
+            environment = environment.filter { !$0.hasPrefix("HOME=") } + ["HOME=\(home)"]
         }
-        let pipe = Pipe()
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.run()
-        let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+        let nothing = try Descriptor(opening: "/dev/null", O_RDONLY)
+        let pipe = try makePipe()
+        let output = Descriptor(owning: pipe.reading)
+        let started = Result { () throws(SystemError) in
+            try ChildProcess(
+                path,
+                arguments,
+                environment: environment,
+                files: [
+                    STDIN_FILENO: nothing.number, STDOUT_FILENO: pipe.writing,
+                    STDERR_FILENO: pipe.writing,
+                ]
+            )
+        }
+        close(pipe.writing)
+        let process = try started.get()
+        let bytes = try readAll(from: output.number, path)
+        return (process.wait().isSuccess, String(decoding: bytes, as: UTF8.self))
     }
 }
 
@@ -47,7 +57,7 @@ struct SystemManager {
     /// Throws a `Failure` with the command and what it printed.
     func run(_ verb: String, _ unit: String) throws {
         let done = try tool.run([verb, unit])
-        guard done.status != 0 else { return }
+        guard !done.isSuccess else { return }
         throw Failure(
             "systemctl \(verb) \(unit): \(done.output.trimmingCharacters(in: .whitespacesAndNewlines)); "
                 + "see: sudo journalctl -u \(unit) -n 20"
