@@ -1,12 +1,12 @@
 // Small files that hold a setting, a token or an id: read whole, replaced atomically and durably.
-package import CLinux
+import CLinux
 import Glibc
 
 /// The content and mode of a file that was read whole.
 package struct SmallFile {
     /// The content; one byte longer than the limit asked for if the file is larger than that.
     package var bytes: [UInt8]
-    package var mode: mode_t
+    package var mode: UInt32
 
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
 
@@ -39,7 +39,7 @@ package struct SmallFile {
         _ name: String,
         in directory: String,
         _ bytes: [UInt8],
-        mode: mode_t = 0o644,
+        mode: UInt32 = 0o644,
         owner: FileOwner? = nil
     ) throws(SystemError) -> Bool {
         let path = "\(directory)/\(name)"
@@ -57,7 +57,7 @@ package struct SmallFile {
     package static func replace(
         _ path: String,
         _ bytes: [UInt8],
-        mode: mode_t,
+        mode: UInt32,
         owner: FileOwner? = nil,
         keepsOwner: Bool = false,
         isSynced: Bool = true

@@ -1,5 +1,5 @@
 // Files that get their names when they are whole.
-package import CLinux
+import CLinux
 import Glibc
 import Synchronization
 
@@ -26,7 +26,7 @@ package final class WholeFile {
         in folder: consuming Descriptor,
         as temporary: String,
         _ flags: Int32 = O_EXCL,
-        mode: mode_t,
+        mode: UInt32,
         for path: String
     ) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | flags
@@ -42,7 +42,7 @@ package final class WholeFile {
     package convenience init(
         _ path: String,
         suffix: String? = nil,
-        mode: mode_t
+        mode: UInt32
     ) throws(SystemError) {
         let parent = Host.folder(ofPath: path)
         let folder = try Descriptor(opening: parent, O_RDONLY | O_DIRECTORY, for: path)
@@ -71,7 +71,7 @@ package final class WholeFile {
     }
 
     /// The file that has its name now; nil if there is none.
-    package var replaced: stat? {
+    var replaced: stat? {
         var old = stat()
         return fstatat(folder.number, name, &old, 0) == 0 ? old : nil
     }
