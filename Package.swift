@@ -171,6 +171,7 @@ let package = Package(
         system("CZstd", "libzstd", debian: "libzstd-dev"),
         system("CCrypto", "libcrypto", debian: "libssl-dev"),
         system("CMicrohttpd", "libmicrohttpd", debian: "libmicrohttpd-dev"),
+        system("CSystemd", "libsystemd", debian: "libsystemd-dev"),
 
         .target(
             name: "CTOML",
@@ -217,7 +218,9 @@ let package = Package(
         ),
         module(
             "Proxy",
-            ["Host", "StatusBoard", "Configuration", "Records", "CLinux", "CCrypto"],
+            [
+                "Host", "StatusBoard", "Configuration", "Records", "CLinux", "CCrypto", "CSystemd",
+            ],
             small: true
         ),
         module(
@@ -398,7 +401,7 @@ let package = Package(
             ]
         ),
         tests("Listen", ["Listen", "Records", "Host", "StatusBoard"]),
-        tests("Proxy", ["Proxy", "Records", "Host", "StatusBoard", "CLinux"]),
+        tests("Proxy", ["Proxy", "Records", "Host", "StatusBoard", "CLinux", "CSystemd"]),
         tests(
             "Location",
             [

@@ -1,181 +1,163 @@
 // Announces the proxy by mDNS, through Avahi's D-Bus interface (org.freedesktop.Avahi).
-import Glibc
+import CSystemd
 import Host
 
 /// A service `_esphomelib._tcp` in Avahi; it lasts as long as this connection to the bus.
 ///
-/// Never blocks: every call is sent without waiting for its answer. Used by the proxy's thread.
-package struct AvahiAnnouncement {
-    /// Returns the socket of the system's bus; `$DBUS_SYSTEM_BUS_ADDRESS` may name another one.
+/// Never blocks: no call waits for its answer. Used by the proxy's thread.
+package final class AvahiAnnouncement {
+    /// Returns the address of the system's bus; `$DBUS_SYSTEM_BUS_ADDRESS` may name another one.
     package static func bus(_ environment: [String: String]) -> String {
-        let (address, prefix) = (environment["DBUS_SYSTEM_BUS_ADDRESS"] ?? "", "unix:path=")
-        guard address.hasPrefix(prefix) else { return "/run/dbus/system_bus_socket" }
-        return String(address.dropFirst(prefix.count).prefix { $0 != "," && $0 != ";" })
+        environment["DBUS_SYSTEM_BUS_ADDRESS"] ?? "unix:path=/run/dbus/system_bus_socket"
     }
 
     private static let avahi = "org.freedesktop.Avahi"
     private static let driver = "org.freedesktop.DBus"
-    private static let driverPath = "/org/freedesktop/DBus"
-
-    /// A call, which its number identifies in the answer.
-    private enum Call: UInt32 {
-        case hello = 1, match, newGroup, addService, commit
-
-        var member: String {
-            switch self {
-            case .hello: "Hello"
-            case .match: "AddMatch"
-            case .newGroup: "EntryGroupNew"
-            case .addService: "AddService"
-            case .commit: "Commit"
-            }
-        }
-    }
 
     private let identity: ProxyIdentity
     private let port: UInt16
-    private let path: String
-    private var socket: DBusSocket?
-    private var isAuthenticated = false
-    /// The announcement in Avahi, and Avahi's unique name on the bus; nil while there is none.
-    private var group: (path: String, owner: String)?
+    private let address: String
+    private var bus: OpaquePointer?
+    /// The subscription to Avahi's starts and stops.
+    private var owners: OpaquePointer?
+    /// The subscription to the states of the announcement in Avahi; nil while there is none.
+    private var states: OpaquePointer?
     /// Why the service is not announced, with the remedy; nil if it is, or that is not known yet.
     private(set) var problem: String?
 
-    /// `bus`: the socket of the system's bus.
+    /// `bus`: the address of the system's bus.
     init(_ identity: ProxyIdentity, port: UInt16, bus: String) {
-        (self.identity, self.port, path) = (identity, port, bus)
+        (self.identity, self.port, address) = (identity, port, bus)
     }
 
+    deinit { close() }
+
+    // MARK: The connection
+
     var entry: PollEntry {
-        guard let socket else { return PollEntry(-1) }
-        return PollEntry(
-            socket.number,
-            PollEntry.readable | (socket.hasOutput ? PollEntry.writable : 0)
-        )
+        guard let bus else { return PollEntry(-1) }
+        return PollEntry(sd_bus_get_fd(bus), Int16(truncatingIfNeeded: sd_bus_get_events(bus)))
     }
 
     /// Connects if that is still to do; called from time to time.
-    mutating func check() {
-        guard socket == nil else { return }
-        (isAuthenticated, group) = (false, nil)
-        guard let socket = DBusSocket(path) else { return fail("D-Bus is not running") }
-        self.socket = socket
-        // Authentication by the user id that the kernel tells the bus ("Authentication Protocol").
-        socket.send([0] + "AUTH EXTERNAL \(hex(String(geteuid()).utf8))\r\n".utf8)
-    }
-
-    /// Reads what the bus has sent.
-    mutating func receive() {
-        guard let socket else { return }
-        guard socket.receive() else { return drop("the connection to D-Bus has ended") }
-        if !isAuthenticated {
-            guard let line = socket.nextLine() else {
-                if socket.isMalformed { drop("D-Bus does not answer as it should") }
-                return
-            }
-            guard line.starts(with: "OK ".utf8) else {
-                return drop("D-Bus does not accept this user")
-            }
-            isAuthenticated = true
-            introduce(socket)
+    func check() {
+        guard bus == nil else { return receive() }
+        guard sd_bus_new(&bus) >= 0, sd_bus_set_address(bus, address) >= 0,
+            sd_bus_set_bus_client(bus, 1) >= 0, sd_bus_start(bus) >= 0
+        else {
+            close()
+            return fail("D-Bus is not running")
         }
-        while let message = socket.nextMessage() { handle(message, socket) }
-        if socket.isMalformed { drop("D-Bus does not answer as it should") }
-    }
-
-    /// Ends the connection; `check` makes another one.
-    private mutating func drop(_ why: String) {
-        socket = nil
-        fail(why)
-    }
-
-    private func introduce(_ socket: DBusSocket) {
-        socket.send("BEGIN\r\n".utf8)
-        socket.send(Self.message(.hello))
-        var rule = DBusWriter()
-        rule.add(
-            "type='signal',sender='\(Self.driver)',member='NameOwnerChanged',arg0='\(Self.avahi)'"
-        )
-        socket.send(Self.message(.match, "s", rule.bytes))
-        socket.send(Self.message(.newGroup))
-    }
-
-    private mutating func handle(_ message: DBusMessage, _ socket: DBusSocket) {
-        var body = DBusReader(message.body)
-        switch (message.kind, message.replyTo.flatMap(Call.init(rawValue:))) {
-        case (.answer, .newGroup):
-            guard let path = body.text() else { return }
-            group = (path, message.sender)
-            socket.send(addService(path))
-            socket.send(Self.message(.commit, of: path))
-        case (.answer, .commit): problem = nil
-        case (.error, .newGroup): fail("Avahi is not running")
-        case (.error, let call?):
-            fail("Avahi refuses it (\(call): \(printable(message.errorName)))")
-        // Anyone on the bus can send a signal to anyone; only the bus passes on the sender's name.
-        case (.signal, _)
-        where message.member == "NameOwnerChanged" && message.interface == Self.driver
-            && message.sender == Self.driver && message.path == Self.driverPath
-            && body.text() == Self.avahi:
-            _ = body.text()
-            group = nil
-            if body.text()?.isEmpty == false {
-                socket.send(Self.message(.newGroup))
-            } else {
-                fail("Avahi is not running")
-            }
-        // State 3: another device has the name.
-        case (.signal, _)
-        where message.member == "StateChanged" && message.interface == "\(Self.avahi).EntryGroup"
-            && group.map { $0 == (message.path, message.sender) } ?? false && body.number() == 3:
-            fail("another device in this network is called \(identity.name); set proxy.name")
-        default: break
+        let driver = Self.driver
+        let news = "sender='\(driver)',path='/org/freedesktop/DBus',interface='\(driver)'"
+        owners = match("\(news),member='NameOwnerChanged',arg0='\(Self.avahi)'") {
+            signal,
+            data,
+            _ in
+            AvahiAnnouncement.at(data)?.ownerChanged(signal)
+            return 0
         }
+        makeGroup()
     }
 
-    private mutating func fail(_ why: String) {
+    /// Handles what the bus has sent.
+    func receive() {
+        guard bus != nil else { return }
+        var count: Int32 = 1
+        while count > 0 { count = sd_bus_process(bus, nil) }
+        guard count < 0 else { return }
+        close()
+        fail("the connection to D-Bus has ended")
+    }
+
+    private func close() {
+        (owners, states) = (sd_bus_slot_unref(owners), sd_bus_slot_unref(states))
+        sd_bus_close(bus)
+        bus = sd_bus_unref(bus)
+    }
+
+    private func fail(_ why: String) {
         problem =
             "not announced by mDNS: \(why) (package avahi-daemon); in Home Assistant add ESPHome with "
             + "this device's address and port \(port)"
     }
 
-    // MARK: Calls
+    // MARK: The announcement
 
-    /// Returns a call to the bus, to Avahi's server, or to the entry group `group`.
-    private static func message(
-        _ call: Call,
-        of group: String = "",
-        _ signature: String = "",
-        _ body: [UInt8] = []
-    ) -> [UInt8] {
-        let (name, path, interface) =
-            switch call {
-            case .hello, .match: (driver, driverPath, driver)
-            case .newGroup: (avahi, "/", "\(avahi).Server")
-            case .addService, .commit: (avahi, group, "\(avahi).EntryGroup")
-            }
-        return DBusMessage.call(
-            call.rawValue,
-            name,
-            path,
-            call.member,
-            interface: interface,
-            signature: signature,
-            body: body
-        )
+    private func ownerChanged(_ signal: OpaquePointer?) {
+        // Any local user can send a signal, and sd-bus compares the sender of a rule only if it is
+        // a unique name.
+        guard let sender = sd_bus_message_get_sender(signal), String(cString: sender) == Self.driver
+        else { return }
+        let (_, _, owner) = (text(signal), text(signal), text(signal))
+        states = sd_bus_slot_unref(states)
+        if owner?.isEmpty == false { makeGroup() } else { fail("Avahi is not running") }
     }
 
-    private func addService(_ group: String) -> [UInt8] {
-        var body = DBusWriter()
+    private func makeGroup() {
+        call("/", "Server", "EntryGroupNew") { answer, data, _ in
+            AvahiAnnouncement.at(data)?.announce(answer)
+            return 0
+        }
+    }
+
+    /// Announces the service in the group that Avahi's answer names.
+    private func announce(_ answer: OpaquePointer?) {
+        guard sd_bus_message_get_error(answer) == nil, let group = text(answer, "o"),
+            let owner = sd_bus_message_get_sender(answer)
+        else { return fail("Avahi is not running") }
+        sd_bus_slot_unref(states)
+        let sender = "sender='\(String(cString: owner))',path='\(group)'"
+        states = match(
+            "\(sender),interface='\(Self.avahi).EntryGroup',member='StateChanged'"
+        ) { signal, data, _ in
+            AvahiAnnouncement.at(data)?.stateChanged(signal)
+            return 0
+        }
+        call(group, "EntryGroup", "AddService", fill: describe) { answer, data, _ in
+            _ = AvahiAnnouncement.at(data)?.accepts("AddService", answer)
+            return 0
+        }
+        call(group, "EntryGroup", "Commit") { answer, data, _ in
+            if let announcement = AvahiAnnouncement.at(data),
+                announcement.accepts("Commit", answer)
+            {
+                announcement.problem = nil
+            }
+            return 0
+        }
+    }
+
+    private func accepts(_ call: String, _ answer: OpaquePointer?) -> Bool {
+        guard let error = sd_bus_message_get_error(answer) else { return true }
+        let name = error.pointee.name.map { printable(String(cString: $0)) } ?? ""
+        fail("Avahi refuses it (\(call): \(name))")
+        return false
+    }
+
+    private func stateChanged(_ signal: OpaquePointer?) {
+        var state: Int32 = 0
+        // State 3: another device has the name.
+        guard sd_bus_message_read_basic(signal, code("i"), &state) > 0, state == 3 else { return }
+        fail("another device in this network is called \(identity.name); set proxy.name")
+    }
+
+    /// Adds the arguments of AddService, `iiussssqaay`.
+    private func describe(_ message: OpaquePointer?) {
         // On all interfaces, by IPv4 and IPv6, under the machine's own host name.
-        body.add(Int32(-1))
-        body.add(Int32(-1))
-        body.add(UInt32(0))
-        for text in [identity.name, "_esphomelib._tcp", "", ""] { body.add(text) }
-        body.add(port)
-        body.add(list: records)
-        return Self.message(.addService, of: group, "iiussssqaay", body.bytes)
+        var (any, flags, port) = (Int32(-1), UInt32(0), port)
+        sd_bus_message_append_basic(message, code("i"), &any)
+        sd_bus_message_append_basic(message, code("i"), &any)
+        sd_bus_message_append_basic(message, code("u"), &flags)
+        for text in [identity.name, "_esphomelib._tcp", "", ""] {
+            sd_bus_message_append_basic(message, code("s"), text)
+        }
+        sd_bus_message_append_basic(message, code("q"), &port)
+        sd_bus_message_open_container(message, code("a"), "ay")
+        for record in records {
+            sd_bus_message_append_array(message, code("y"), record, record.utf8.count)
+        }
+        sd_bus_message_close_container(message)
     }
 
     /// The TXT records that Home Assistant reads, as an ESPHome device has them.
@@ -187,66 +169,46 @@ package struct AvahiAnnouncement {
             "project_version=\(identity.version)",
         ]
     }
-}
 
-/// A connection to a bus, with bounded buffers.
-private final class DBusSocket {
-    private let socket: Descriptor
-    private var input: [UInt8] = []
-    private var output: [UInt8] = []
-    private(set) var isMalformed = false
+    // MARK: sd-bus
 
-    /// Returns nil if nobody listens there.
-    init?(_ path: String) {
-        guard let socket = UnixSocket.connectAtOnce(to: path) else { return nil }
-        self.socket = socket
+    /// The object that a handler is called for: it closes the bus before it goes.
+    private static func at(_ data: UnsafeMutableRawPointer?) -> AvahiAnnouncement? {
+        data.map { Unmanaged<AvahiAnnouncement>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    var number: Int32 { socket.number }
-    var hasOutput: Bool { !output.isEmpty }
+    private var data: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
-    func send(_ bytes: some Sequence<UInt8>) {
-        output += bytes
-        flush()
+    /// Calls a method of Avahi, without waiting for the answer.
+    private func call(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        fill: (OpaquePointer?) -> Void = { _ in },
+        answer: sd_bus_message_handler_t
+    ) {
+        let (avahi, interface) = (Self.avahi, "\(Self.avahi).\(interface)")
+        var message: OpaquePointer?
+        sd_bus_message_new_method_call(bus, &message, avahi, path, interface, member)
+        defer { sd_bus_message_unref(message) }
+        // No automatic start of a service that somebody has switched off.
+        sd_bus_message_set_auto_start(message, 0)
+        fill(message)
+        sd_bus_call_async(bus, nil, message, answer, data, 0)
     }
 
-    private func flush() {
-        guard !output.isEmpty else { return }
-        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
-        let count = Glibc.send(number, output, output.count, flags)
-        if count > 0 { output.removeFirst(count) }
+    /// Subscribes to signals; returns the subscription.
+    private func match(_ rule: String, _ handler: sd_bus_message_handler_t) -> OpaquePointer? {
+        var slot: OpaquePointer?
+        sd_bus_add_match_async(bus, &slot, "type='signal',\(rule)", handler, nil, data)
+        return slot
     }
 
-    /// Reads once; returns false if the connection has ended.
-    func receive() -> Bool {
-        flush()
-        return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
-            let count = recv(number, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
-            let code = errno
-            if count > 0 { input += buffer[..<count] }
-            return count > 0 || (count < 0 && (code == EAGAIN || code == EINTR))
-        }
+    private func text(_ message: OpaquePointer?, _ type: Unicode.Scalar = "s") -> String? {
+        var text: UnsafePointer<CChar>?
+        guard sd_bus_message_read_basic(message, code(type), &text) > 0 else { return nil }
+        return text.map { String(cString: $0) }
     }
 
-    /// Returns the next line of the authentication.
-    func nextLine() -> [UInt8]? {
-        guard let end = input.firstIndex(of: 10) else {
-            isMalformed = input.count > 1024
-            return nil
-        }
-        defer { input.removeFirst(end + 1) }
-        return Array(input[..<end])
-    }
-
-    func nextMessage() -> DBusMessage? {
-        switch DBusMessage.parse(input[...]) {
-        case .incomplete: return nil
-        case .malformed:
-            isMalformed = true
-            return nil
-        case .message(let message, let bytes):
-            input.removeFirst(bytes)
-            return message
-        }
-    }
+    private func code(_ type: Unicode.Scalar) -> CChar { CChar(type.value) }
 }

@@ -20,7 +20,7 @@ package final class ProxyServer: Sendable {
     let warn: @Sendable (String) -> Void
     private let health: Wakeup
 
-    /// Opens the socket; `bus`: the socket of D-Bus, for mDNS by Avahi.
+    /// Opens the socket; `bus`: the address of D-Bus, for mDNS by Avahi.
     ///
     /// Throws a `Failure` with the address, the reason and the remedy.
     package init(
@@ -60,7 +60,7 @@ final class ProxyLoop {
     private let health: Wakeup
     private var clients: [ProxyClient] = []
     private var report = ProxyReport()
-    private var announcement: AvahiAnnouncement
+    private let announcement: AvahiAnnouncement
     private var hasWarned = false
     /// When the gathered advertisements are sent; nil while nothing is gathered.
     private var flushesAt: BootInstant?

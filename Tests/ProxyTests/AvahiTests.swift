@@ -1,5 +1,5 @@
-// The announcement by mDNS, against a bus that this test plays byte by byte.
-import CLinux
+// The announcement by mDNS, on a bus of its own with an Avahi that this test plays.
+import CSystemd
 import Foundation
 import Host
 import Support
@@ -7,143 +7,214 @@ import Testing
 
 @testable import Proxy
 
-/// A message from the bus; each value is a text.
-private func message(
-    _ kind: DBusMessage.Kind,
-    fields: [(UInt8, String, String)] = [],
-    replyTo: UInt32? = nil,
-    body values: [String] = []
-) -> [UInt8] {
-    var (header, body, message) = (DBusWriter(), DBusWriter(), DBusWriter())
-    for value in values { body.add(value) }
-    for (code, type, text) in fields {
-        header.align(8)
-        header.add(byte: code)
-        header.add(signature: type)
-        header.add(text)
+private let avahiName = "org.freedesktop.Avahi"
+private let entryGroup = "\(avahiName).EntryGroup"
+private let group = "/Client0/EntryGroup1"
+
+private func code(_ type: Unicode.Scalar) -> CChar { CChar(type.value) }
+
+/// A program on the bus: Avahi, once it has that name, or a local user.
+private final class BusClient {
+    private(set) var calls: [String] = []
+    /// The texts of the last call of AddService.
+    private(set) var service: [String] = []
+    private var caller = ""
+    private var bus: OpaquePointer?
+
+    init(_ address: String) throws {
+        try #require(sd_bus_new(&bus) >= 0 && sd_bus_set_address(bus, address) >= 0)
+        try #require(sd_bus_set_bus_client(bus, 1) >= 0 && sd_bus_start(bus) >= 0)
+        let data = Unmanaged.passUnretained(self).toOpaque()
+        sd_bus_add_filter(
+            bus,
+            nil,
+            { message, data, _ in
+                data.map {
+                    Unmanaged<BusClient>.fromOpaque($0).takeUnretainedValue().answer(message)
+                } ?? 0
+            },
+            data
+        )
     }
-    if let replyTo {
-        header.align(8)
-        header.add(byte: 5)
-        header.add(signature: "u")
-        header.add(replyTo)
+
+    deinit { leave() }
+
+    func leave() {
+        sd_bus_close(bus)
+        bus = sd_bus_unref(bus)
     }
-    message.append([UInt8(ascii: "l"), kind.rawValue, 0, 1])
-    message.add(UInt32(body.bytes.count))
-    message.add(UInt32(7))
-    message.add(UInt32(header.bytes.count))
-    message.append(header.bytes)
-    message.align(8)
-    return message.bytes + body.bytes
+
+    func process() { while sd_bus_process(bus, nil) > 0 {} }
+
+    func becomeAvahi() { #expect(sd_bus_request_name(bus, avahiName, 0) >= 0) }
+
+    /// Returns once the bus has passed on all signals before.
+    func roundTrip() { sd_bus_release_name(bus, "org.example.None") }
+
+    private func answer(_ message: OpaquePointer?) -> Int32 {
+        guard sd_bus_message_is_method_call(message, nil, nil) > 0,
+            let member = sd_bus_message_get_member(message).map({ String(cString: $0) })
+        else { return 0 }
+        calls.append(member)
+        caller = sd_bus_message_get_sender(message).map { String(cString: $0) } ?? ""
+        if member == "AddService" { service = texts(message) }
+        var answer: OpaquePointer?
+        sd_bus_message_new_method_return(message, &answer)
+        if member == "EntryGroupNew" { sd_bus_message_append_basic(answer, code("o"), group) }
+        sd_bus_send(bus, answer, nil)
+        sd_bus_message_unref(answer)
+        return 1
+    }
+
+    /// Returns the texts in the arguments of AddService; empty if they are of other types.
+    private func texts(_ message: OpaquePointer?) -> [String] {
+        guard sd_bus_message_has_signature(message, "iiussssqaay") > 0 else { return [] }
+        sd_bus_message_skip(message, "iiu")
+        var texts: [String] = []
+        var text: UnsafePointer<CChar>?
+        for _ in 0..<4 where sd_bus_message_read_basic(message, code("s"), &text) > 0 {
+            texts.append(text.map { String(cString: $0) } ?? "")
+        }
+        var port: UInt16 = 0
+        sd_bus_message_read_basic(message, code("q"), &port)
+        texts.append("\(port)")
+        sd_bus_message_enter_container(message, code("a"), "ay")
+        var (bytes, count) = (UnsafeRawPointer?.none, 0)
+        while sd_bus_message_read_array(message, code("y"), &bytes, &count) > 0 {
+            texts.append(
+                String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
+            )
+        }
+        return texts
+    }
+
+    /// Sends a signal to the announcement, with a number or texts in it.
+    func signal(
+        _ member: String,
+        _ path: String,
+        _ interface: String,
+        to caller: String? = nil,
+        state: Int32? = nil,
+        texts: [String] = []
+    ) {
+        var signal: OpaquePointer?
+        sd_bus_message_new_signal(bus, &signal, path, interface, member)
+        if var state { sd_bus_message_append_basic(signal, code("i"), &state) }
+        for text in texts { sd_bus_message_append_basic(signal, code("s"), text) }
+        sd_bus_send_to(bus, signal, caller ?? self.caller, nil)
+        sd_bus_message_unref(signal)
+        roundTrip()
+    }
+
+    var announcer: String { caller }
 }
 
-@Suite struct AvahiTests {
+@Suite(.enabled(if: Tree.hasTool("dbus-daemon"), "dbus-daemon is not here: package dbus-daemon"))
+struct AvahiTests {
     private let folder = TemporaryFolder()
     private let identity = ProxyIdentity(name: "roof", area: nil, deviceID: "a", version: "1")
 
+    private var address: String { "unix:path=\(folder.path)/bus" }
+
+    private func startBus() throws -> Process {
+        let configuration = """
+            <busconfig><listen>\(address)</listen><policy context="default">
+            <allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/>
+            </policy></busconfig>
+            """
+        let path = folder.path + "/bus.conf"
+        try Data(configuration.utf8).write(to: URL(fileURLWithPath: path))
+        let bus = try Process.started(
+            Tree.tool("dbus-daemon"),
+            ["--config-file=\(path)", "--nofork", "--nopidfile"]
+        )
+        try waitUntil("the bus") {
+            FileManager.default.fileExists(atPath: folder.path + "/bus")
+        }
+        return bus
+    }
+
     @Test func service_isAnnounced_onceAvahiIsThere() throws {
-        let path = folder.path + "/bus"
-        var announcement = AvahiAnnouncement(identity, port: 6053, bus: path)
+        let announcement = AvahiAnnouncement(identity, port: 6053, bus: address)
         announcement.check()
         let absent = try #require(announcement.problem)
         #expect(absent.contains("D-Bus is not running"))
         #expect(absent.hasSuffix("add ESPHome with this device's address and port 6053"))
+        #expect(announcement.entry.descriptor == -1)
 
-        let listener = try UnixListener(path: path, name: "bus", waiting: 1)
-        announcement.check()
-        var accepted: Int32 = -1
-        #expect(listener.acceptAll { accepted = $0 })
-        let bus = accepted
-        let sent = {
-            var bytes = [UInt8](repeating: 0, count: 4096)
-            let count = read(bus, &bytes, bytes.count)
-            return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        let bus = try startBus()
+        defer { bus.killAndWait() }
+        var service: BusClient?
+        let stop = try StopSignal()
+        /// One turn of the proxy's loop.
+        func turn() {
+            var entries = [announcement.entry]
+            _ = stop.wait(for: &entries, timeout: .milliseconds(10))
+            if entries[0].isReady { announcement.receive() }
         }
-        func says(_ bytes: [UInt8]) {
-            #expect(write(bus, bytes, bytes.count) == bytes.count)
-            announcement.receive()
+        func problem(_ text: String) throws {
+            try waitUntil(text) {
+                if announcement.entry.descriptor == -1 { announcement.check() }
+                turn()
+                service?.process()
+                return announcement.problem?.contains(text) == true
+            }
         }
-        let user = String(geteuid()).utf8.map { hex([$0]) }.joined()
-        #expect(sent() == "\0AUTH EXTERNAL \(user)\r\n")
-        says(Array("OK 1234\r\n".utf8))
-        let introduction = sent()
-        for text in ["BEGIN\r\n", "Hello", "NameOwnerChanged", "EntryGroupNew"] {
-            #expect(introduction.contains(text))
-        }
-        says(message(.error, fields: [(4, "s", "org.freedesktop.DBus.Error.X")], replyTo: 3))
-        #expect(announcement.problem?.contains("Avahi is not running") == true)
+        try problem("Avahi is not running")
 
-        // Avahi starts; the message comes in two pieces.
-        let (driver, entries) = ("org.freedesktop.DBus", "org.freedesktop.Avahi.EntryGroup")
-        func signal(_ member: String, from sender: String, _ path: String, _ interface: String)
-            -> [(UInt8, String, String)]
-        {
-            [(1, "o", path), (2, "s", interface), (3, "s", member), (7, "s", sender)]
+        let avahi = try BusClient(address)
+        service = avahi
+        avahi.becomeAvahi()
+        try waitUntil("the announcement") {
+            avahi.process()
+            turn()
+            return announcement.problem == nil
         }
-        let news = message(
-            .signal,
-            fields: signal("NameOwnerChanged", from: driver, "/org/freedesktop/DBus", driver),
-            body: ["org.freedesktop.Avahi", "", ":1.5"]
-        )
-        says(Array(news.prefix(20)))
-        says(Array(news.dropFirst(20)))
-        #expect(sent().contains("EntryGroupNew"))
-        // The same from a local user.
-        says(
-            message(
-                .signal,
-                fields: signal("NameOwnerChanged", from: ":1.9", "/org/freedesktop/DBus", driver),
-                body: ["org.freedesktop.Avahi", "", ":1.9"]
-            )
-        )
-        let group = "/Client0/EntryGroup1"
-        says(message(.answer, fields: [(7, "s", ":1.5")], replyTo: 3, body: [group]))
-        let service = sent()
-        #expect(!service.contains("EntryGroupNew"))
+        #expect(avahi.calls == ["EntryGroupNew", "AddService", "Commit"])
+        #expect(avahi.service.prefix(5) == ["roof", "_esphomelib._tcp", "", "", "6053"])
         for text in [
-            "AddService", "/Client0/EntryGroup1", "_esphomelib._tcp", "Commit", "iiussssqaay",
             "mac=\(identity.macDigits)", "api_encryption=\(NoiseHandshake.protocolName)",
         ] {
-            #expect(service.contains(text), "\(text)")
+            #expect(avahi.service.contains(text), "\(text)")
         }
-        says(message(.answer, replyTo: 4) + message(.answer, replyTo: 5))
+
+        try sendForgeries(avahi)
+        announcement.receive()
         #expect(announcement.problem == nil)
 
-        for forged in [
-            signal("StateChanged", from: ":1.9", group, entries),
-            signal("StateChanged", from: ":1.5", "/Client0/EntryGroup2", entries),
-            signal("StateChanged", from: ":1.5", group, "org.freedesktop.Avahi.Server"),
-        ] {
-            says(message(.signal, fields: forged, body: ["xxx"]))
-            #expect(announcement.problem == nil)
+        avahi.signal("StateChanged", group, entryGroup, state: 3, texts: [""])
+        try problem("is called roof; set proxy.name")
+        #expect(avahi.calls.count == 3)
+        service = nil
+        avahi.leave()
+        try problem("Avahi is not running")
+        bus.killAndWait()
+        try waitUntil("the end of the bus") {
+            announcement.receive()
+            return announcement.entry.descriptor == -1
         }
-        // The length of this text is the number of the state.
-        let collision = signal("StateChanged", from: ":1.5", group, entries)
-        says(message(.signal, fields: collision, body: ["xxx"]))
-        #expect(announcement.problem?.contains("is called roof; set proxy.name") == true)
-        close(bus)
-        announcement.receive()
         #expect(announcement.problem?.contains("connection to D-Bus has ended") == true)
-        #expect(announcement.entry.descriptor == -1)
     }
 
-    @Test func bytesThatAreNoMessages_endTheConnection() throws {
-        let path = folder.path + "/bus"
-        let listener = try UnixListener(path: path, name: "bus", waiting: 1)
-        var announcement = AvahiAnnouncement(identity, port: 6053, bus: path)
-        announcement.check()
-        var bus: Int32 = -1
-        #expect(listener.acceptAll { bus = $0 })
-        let bytes = Array("OK\r\n".utf8)
-        #expect(write(bus, bytes, bytes.count) == bytes.count)
-        announcement.receive()
-        #expect(announcement.problem?.contains("does not accept this user") == true)
-        close(bus)
+    /// Signals of a local user, and signals of Avahi about something else.
+    private func sendForgeries(_ service: BusClient) throws {
+        let user = try BusClient(address)
+        let (driver, to) = ("org.freedesktop.DBus", service.announcer)
+        user.signal("StateChanged", group, entryGroup, to: to, state: 3, texts: [""])
+        user.signal(
+            "NameOwnerChanged",
+            "/org/freedesktop/DBus",
+            driver,
+            to: to,
+            texts: [avahiName, "", ":1.9"]
+        )
+        service.signal("StateChanged", "/Client0/EntryGroup2", entryGroup, state: 3, texts: [""])
+        service.signal("StateChanged", group, "\(avahiName).Server", state: 3, texts: [""])
     }
 
     @Test func busAddress_isTheEnvironmentsOne() {
-        #expect(AvahiAnnouncement.bus([:]) == "/run/dbus/system_bus_socket")
+        #expect(AvahiAnnouncement.bus([:]) == "unix:path=/run/dbus/system_bus_socket")
         let address = ["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/x/bus,guid=1"]
-        #expect(AvahiAnnouncement.bus(address) == "/x/bus")
+        #expect(AvahiAnnouncement.bus(address) == "unix:path=/x/bus,guid=1")
     }
 }

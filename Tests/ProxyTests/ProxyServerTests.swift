@@ -20,7 +20,7 @@ final class TestProxy {
     let server: ProxyServer
     let thread: StoppableThread
 
-    init(_ limits: ProxyLimits = ProxyLimits(), bus: String = "/nonexistent") throws {
+    init(_ limits: ProxyLimits = ProxyLimits(), bus: String = "unix:path=/nonexistent") throws {
         tap = try AdvertisementTap()
         let identity = ProxyIdentity(name: nil, area: nil, deviceID: "device", version: "1")
         let scanner = scanner
@@ -324,7 +324,7 @@ private func number(_ data: [UInt8]) -> Int {
             _ = try ProxyServer(
                 proxy.server.facts,
                 listen: HostPort(host: "127.0.0.1", port: proxy.port),
-                bus: "/nonexistent",
+                bus: "unix:path=/nonexistent",
                 tap: proxy.tap,
                 board: proxy.board,
                 clock: SystemClock()

@@ -11,7 +11,6 @@ enum ProxyTargets {
         FuzzTarget(name: "proxy-frames", run: frames),
         FuzzTarget(name: "proxy-message", run: message),
         FuzzTarget(name: "proxy-key", run: key),
-        FuzzTarget(name: "dbus", run: bus),
     ]
 
     private static let identity = ProxyIdentity(
@@ -70,17 +69,5 @@ enum ProxyTargets {
         precondition(ProxyKey(text: Array(key.base64.utf8)) == key)
         let text = String(decoding: input, as: UTF8.self)
         precondition(text.split(whereSeparator: \.isWhitespace).map(String.init) == [key.base64])
-    }
-
-    /// Checks that each message of a bus ends within the input.
-    private static func bus(_ input: [UInt8]) {
-        var rest = input[...]
-        while case .message(let message, let bytes) = DBusMessage.parse(rest) {
-            precondition((16...rest.count).contains(bytes))
-            precondition(message.body.count <= bytes - 16)
-            var body = DBusReader(message.body)
-            _ = (body.text(), body.text(), body.text(), body.number())
-            rest = rest.dropFirst(bytes)
-        }
     }
 }

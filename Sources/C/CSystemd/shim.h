@@ -1,0 +1,3 @@
+// libsystemd: D-Bus (sd-bus).
+#pragma once
+#include <systemd/sd-bus.h>
