@@ -43,10 +43,14 @@ func module(
     )
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+func tests(
+    _ name: String,
+    _ dependencies: [Target.Dependency],
+    support: [Target.Dependency] = ["Support"]
+) -> Target {
     .testTarget(
         name: "\(name)Tests",
-        dependencies: dependencies + ["Support"],
+        dependencies: dependencies + support,
         path: "Tests/\(name)Tests",
         swiftSettings: strict
     )
@@ -381,9 +385,9 @@ let package = Package(
             "Simulation",
             ["Simulation", "SimulatedDisk", "QueueSupport", "Queue", "Records", "Host"]
         ),
-        tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
+        tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"], support: []),
         tests("Host", ["Host", "JSON"]),
-        tests("StatusBoard", ["StatusBoard", "Host"]),
+        tests("StatusBoard", ["StatusBoard", "Host"], support: []),
         tests("Schedule", ["Schedule", "Configuration", "Host"]),
         tests(
             "Queue",
@@ -418,7 +422,7 @@ let package = Package(
                 "StatusBoard", "AudioFiles", "COpus",
             ]
         ),
-        tests("AudioFiles", ["AudioFiles", "COgg"]),
+        tests("AudioFiles", ["AudioFiles", "COgg"], support: []),
         tests("AudioTags", ["AudioTags", "AudioFiles", "Host"]),
         tests(
             "Upload",
