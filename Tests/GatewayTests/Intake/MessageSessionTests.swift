@@ -293,6 +293,22 @@ import Testing
         #expect(String(decoding: members, as: UTF8.self) == pair[1])
     }
 
+    /// As `waypost put` would refuse it, with the members that the gateway adds.
+    @Test func objectBeyondTheLimits_isAText() throws {
+        func members(_ payload: String) throws -> String {
+            let message = MQTTMessage(topic: "t", payload: Array(payload.utf8))
+            return String(decoding: try MessageMembers(message).members, as: UTF8.self)
+        }
+        func object(_ count: Int) -> String {
+            "{" + (0..<count).map { "\"m\($0)\":1" }.joined(separator: ",") + "}"
+        }
+        #expect(try members(object(4092)).hasPrefix(#""topic":"t","m0":1,"m1""#))
+        let sound = #"{"audio_data":"?","audio_format":"wav"}"#
+        for payload in [object(4093), #"{"":1}"#, sound] {
+            #expect(try members(payload).hasPrefix(#""topic":"t","text":"{"#))
+        }
+    }
+
     @Test func otherThanUTF8_isRefused() {
         let message = MQTTMessage(topic: "t", payload: [0xFF, 0xFE])
         #expect(throws: IntakeRefusal("not UTF-8")) { try MessageMembers(message) }
