@@ -58,6 +58,18 @@ import Testing
         #expect(try devices(receiver)[0]["token"] as? String == "valid")
     }
 
+    @Test func tokenThatIsRevokedWithinAnUpload_isRefused() throws {
+        let receiver = try ReceiverProcess()
+        let (token, body) = (try receiver.enrol(), RawRequest.batch([UUID().uuidString]))
+        let client = try RawClient(receiver)
+        client.send(RawRequest.head(length: body.count, token: token))
+        client.send(Array(body.dropLast()))
+        #expect(try receiver.send(token) == 200)
+        #expect(try receiver.command("devices", "revoke", "d1").status == 0)
+        client.send(Array(body.suffix(1)))
+        #expect(client.answer()?.status == 401)
+    }
+
     /// Any token of it is refused: a listed one for this device, or one that others share.
     @Test func revokedDevice_isRefusedWithATokenOfTheListToo() throws {
         let folder = TemporaryFolder()
