@@ -102,28 +102,30 @@ extension HostClock {
 package struct SystemClock: HostClock {
     package init() {}
 
-    package func now() -> BootInstant { BootInstant(nanoseconds: read(CLOCK_BOOTTIME)) }
+    package func now() -> BootInstant { BootInstant(nanoseconds: Self.read(CLOCK_BOOTTIME)) }
 
     package func suspended() -> Duration {
-        let awake = read(CLOCK_MONOTONIC)
-        return .nanoseconds(read(CLOCK_BOOTTIME) - awake)
+        let awake = Self.read(CLOCK_MONOTONIC)
+        return .nanoseconds(Self.read(CLOCK_BOOTTIME) - awake)
     }
 
     package func slewed() -> Duration {
         var slewed: Int64 = 0
         // Reads again if this thread was interrupted between the clocks.
         for _ in 0..<4 {
-            let before = read(CLOCK_MONOTONIC)
-            slewed = read(CLOCK_MONOTONIC_RAW) - before
-            if read(CLOCK_MONOTONIC) - before < 1_000_000 { break }
+            let before = Self.read(CLOCK_MONOTONIC)
+            slewed = Self.read(CLOCK_MONOTONIC_RAW) - before
+            if Self.read(CLOCK_MONOTONIC) - before < 1_000_000 { break }
         }
         return .nanoseconds(slewed)
     }
 
-    package func wall() -> WallTime { WallTime(milliseconds: read(CLOCK_REALTIME) / 1_000_000) }
+    package func wall() -> WallTime {
+        WallTime(milliseconds: Self.read(CLOCK_REALTIME) / 1_000_000)
+    }
 
-    /// Returns nanoseconds.
-    private func read(_ clock: clockid_t) -> Int64 {
+    /// Returns the time of any clock in nanoseconds.
+    package static func read(_ clock: Int32) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)

@@ -117,9 +117,9 @@ final class DetectionPut {
         }
         guard outgoing.isEmpty else { return nil }
         // The thread reads the end of the pipe once this end is closed.
-        let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
-        dup2(null, input.number)
-        close(null)
+        if let null = try? Descriptor(opening: "/dev/null", O_WRONLY) {
+            dup2(null.number, input.number)
+        }
         var entries = [PollEntry(finished.descriptor)]
         _ = wait(for: &entries, timeout: max(.zero, deadline - clock.now()))
         return outcome

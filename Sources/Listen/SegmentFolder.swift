@@ -90,9 +90,7 @@ final class SegmentFolder {
         // Detectors choose by the ending, and some read the time from the name.
         let name = segment.start.rfc3339.filter { $0 != "-" && $0 != ":" } + ".wav"
         let file = "\(path)/\(name)"
-        let number = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard number >= 0 else { throw SystemError.last("open", on: file) }
-        let owner = Descriptor(owning: number)
+        let owner = try Descriptor(opening: file, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         let bytes =
             WaveFile.header(rate: rate, frames: samples.count) + samples.littleEndianBytes
         if let error = writeAll(bytes, to: owner.number) { throw error }

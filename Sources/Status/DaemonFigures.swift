@@ -6,15 +6,13 @@ import Host
 extension StatusReport.Daemon {
     /// Reads the memory and CPU time of this process.
     static func measured() -> Self {
-        var time = timespec()
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-        return Self(
+        Self(
             running: true,
             pid: Int(getpid()),
             rssBytes: field("VmRSS:", of: "/proc/self/status") * 1024,
             // Private memory that the system cannot reclaim (proc(5), `Private_Dirty`).
             privateBytes: field("Private_Dirty:", of: "/proc/self/smaps_rollup") * 1024,
-            cpuS: rounded(Double(time.tv_sec) + Double(time.tv_nsec) / 1e9, 100)
+            cpuS: rounded(Double(SystemClock.read(CLOCK_PROCESS_CPUTIME_ID)) / 1e9, 100)
         )
     }
 

@@ -8,9 +8,7 @@ extension DataOwner {
     static func expectSelf(_ data: String) throws {
         var status = stat()
         guard geteuid() == 0, stat(data, &status) == 0, status.st_uid != 0 else { return }
-        let name =
-            getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) }
-            ?? "\(status.st_uid)"
+        let name = userName(status.st_uid)
         throw StartFailure(
             "--data \(data) belongs to \(name), and files of root there would stop its server",
             Failure(

@@ -232,10 +232,10 @@ struct PCM: ~Copyable {
         // Reads both clocks again if more than 1 ms passed between them, because the audio would
         // get a wrong time.
         for _ in 0..<4 where best.map({ $0.took > 1_000_000 }) ?? true {
-            let before = Self.monotonic()
+            let before = SystemClock.read(CLOCK_MONOTONIC)
             guard let (captured, age) = captured(at: before) else { return nil }
             let now = clock.stamp()
-            let took = Self.monotonic() - before
+            let took = SystemClock.read(CLOCK_MONOTONIC) - before
             if took < best?.took ?? .max {
                 let slewed = clock.slewed()
                 best = (Position(captured: captured, age: age, now: now, slewed: slewed), took)
@@ -260,12 +260,6 @@ struct PCM: ~Copyable {
         }
         let count = available()
         return count < 0 ? nil : (framesRead + Int64(count), .zero)
-    }
-
-    private static func monotonic() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
     /// Restarts the device after a fault; its frames count from zero again.

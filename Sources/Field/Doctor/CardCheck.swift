@@ -105,9 +105,8 @@ struct CardCheck {
     ///
     /// Each is `PRIORITY,NUMBER,TIME,FLAGS;TEXT` (dev-kmsg); one per read, which does not block.
     private var kernelLog: [Substring]? {
-        let number = open(files.root + "/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-        guard number >= 0 else { return nil }
-        let log = Descriptor(owning: number)
+        let path = files.root + "/dev/kmsg"
+        guard let log = try? Descriptor(opening: path, O_RDONLY | O_NONBLOCK) else { return nil }
         var bytes: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 8192)
         while bytes.count < 8 << 20 {

@@ -40,8 +40,7 @@ final class ExportFile {
 
     /// Returns whether a path is a new or regular file, not a device, pipe or link (`/dev/null`).
     private static func isReplaced(_ path: String) -> Bool {
-        var status = stat()
-        return lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
+        [0, S_IFREG].contains(fileKind(path))
     }
 
     func write(_ bytes: [UInt8]) throws {
@@ -71,13 +70,6 @@ final class ExportFile {
         var status = stat()
         guard stat(path, &status) != 0 || [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
         else { return }
-        do throws(SystemError) {
-            let descriptor = try Descriptor(opening: path, O_RDONLY)
-            guard waypost_sync_file_system(descriptor.number) == 0 else {
-                throw SystemError.last("syncfs", on: path)
-            }
-        } catch {
-            throw Failure("\(error)")
-        }
+        do { try syncFileSystem(of: path) } catch { throw Failure("\(error)") }
     }
 }

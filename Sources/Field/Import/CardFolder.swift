@@ -67,10 +67,7 @@ struct CardFolder: Sendable {
         }
     }
 
-    private func isFile(_ name: String) -> Bool {
-        var figures = stat()
-        return lstat("\(path)/\(name)", &figures) == 0 && figures.st_mode & S_IFMT == S_IFREG
-    }
+    private func isFile(_ name: String) -> Bool { fileKind("\(path)/\(name)") == S_IFREG }
 
     private mutating func read(_ file: CardFile, _ name: String) {
         do throws(CardFault) {

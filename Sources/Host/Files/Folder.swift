@@ -1,10 +1,22 @@
-// Folders: the parent of a path, the names inside, and fsync.
+// Folders: the parent of a path, the names inside and their kinds, and fsync.
 import CLinux
 import Glibc
 
 /// Fsyncs a folder: after it returns, a power cut no longer changes which files the folder holds.
 package func syncFolder(_ path: String) throws(SystemError) {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).sync(path)
+}
+
+/// Writes the whole file system that a file or folder is on to its disk (syncfs(2)).
+package func syncFileSystem(of path: String) throws(SystemError) {
+    let file = try Descriptor(opening: path, O_RDONLY)
+    guard waypost_sync_file_system(file.number) == 0 else { throw .last("syncfs", on: path) }
+}
+
+/// Returns the kind of a file such as S_IFREG, not following a link; 0 if there is none.
+package func fileKind(_ path: String) -> UInt32 {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
 }
 
 /// Returns the parent folder, never empty: `/etc` of `/etc/x`, `/` of `/x`, `.` of `x`.

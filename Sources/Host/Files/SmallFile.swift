@@ -67,17 +67,16 @@ package struct SmallFile {
         let old = keepsOwner ? file.replaced : nil
         if let old {
             // Only root can, and must, keep another owner.
-            let former = FileOwner(user: old.st_uid, group: old.st_gid)
             if geteuid() == 0 {
-                try file.file.give(to: former, path)
+                try file.file.give(to: old.owner, path)
             } else {
-                try? file.file.give(to: former, path)
+                try? file.file.give(to: old.owner, path)
             }
         } else if let owner {
             try file.file.give(to: owner, path)
         }
         // Not for the mode it was made with: a file system without modes refuses to set any.
-        let wanted = old.map { $0.st_mode & 0o777 } ?? mode
+        let wanted = old?.mode ?? mode
         guard wanted == 0o600 || fchmod(file.file.number, wanted) == 0 else {
             throw SystemError.last("chmod", on: path)
         }

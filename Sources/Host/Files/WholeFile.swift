@@ -70,10 +70,11 @@ package final class WholeFile {
         throw SystemError(error.call, on: path, code: error.code)
     }
 
-    /// The file that has its name now; nil if there is none.
-    var replaced: stat? {
+    /// Owner and permissions of the file that has its name now; nil if there is none.
+    var replaced: (owner: FileOwner, mode: UInt32)? {
         var old = stat()
-        return fstatat(folder.number, name, &old, 0) == 0 ? old : nil
+        guard fstatat(folder.number, name, &old, 0) == 0 else { return nil }
+        return (FileOwner(user: old.st_uid, group: old.st_gid), old.st_mode & 0o777)
     }
 
     /// Gives it its name; returns false if a file has that, and may not be replaced.

@@ -49,8 +49,4 @@ extension SystemFiles {
         }
         return owners
     }
-
-    private func userName(_ user: uid_t) -> String {
-        getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)"
-    }
 }

@@ -61,11 +61,7 @@ package struct ThreadTime: Sendable {
         self.clock = clock
     }
 
-    package var used: Duration {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-    }
+    package var used: Duration { .nanoseconds(SystemClock.read(clock)) }
 }
 
 private final class ThreadStart: Sendable {

@@ -30,9 +30,9 @@ struct DiskReserve {
     /// Creates it if it does not exist and there is enough space.
     mutating func make() {
         guard !isThere, FileSpace.free(directory) ?? 0 >= Self.least else { return }
-        let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { return }
-        defer { close(file) }
-        isThere = posix_fallocate(file, 0, Self.size) == 0
+        guard let file = try? Descriptor(opening: path, O_WRONLY | O_CREAT, mode: 0o600) else {
+            return
+        }
+        isThere = posix_fallocate(file.number, 0, Self.size) == 0
     }
 }

@@ -46,8 +46,7 @@ struct BackupFolder {
     static func time(of path: String) throws -> String {
         let marked = try? SmallFile.read("\(path)/\(marker)", limit: 64, followsLink: false)
         if access("\(path)/\(marker)", R_OK) != 0, errno == EACCES {
-            let user =
-                getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
+            let user = userName(geteuid())
             throw Failure(
                 "\(path) cannot be read by \(user), the owner of the data; run: sudo chown -R \(user): \(path)"
             )

@@ -88,7 +88,7 @@ final class DurableFolders {
 /// A person may have put a part of the archive, such as `audio`, on a disk of its own.
 func syncAll(_ paths: [String]) throws {
     guard paths.count > 3 else {
-        for path in paths { try sync(path) { fsync($0) } }
+        for path in paths { try Descriptor(opening: path, O_RDONLY).sync(path) }
         return
     }
     for path in try onePathPerFileSystem(paths) { try syncFileSystem(of: path) }
@@ -105,26 +105,10 @@ func onePathPerFileSystem(_ paths: [String]) throws -> [String] {
     return Array(found.values)
 }
 
-/// Flushes the whole file system that a file or folder is on.
-func syncFileSystem(of path: String) throws {
-    try sync(path) { waypost_sync_file_system($0) }
-}
-
-private func sync(_ path: String, _ call: (Int32) -> Int32) throws {
-    let file = try Descriptor(opening: path, O_RDONLY)
-    guard call(file.number) == 0 else { throw SystemError.last("fsync", on: path) }
-}
-
 /// Returns the size of a file in bytes; nil if there is none.
 func fileSize(_ path: String) -> Int64? {
     var status = stat()
     return stat(path, &status) == 0 ? Int64(status.st_size) : nil
-}
-
-/// Returns the kind of a file such as S_IFREG, not following a link; 0 if there is none.
-func fileKind(_ path: String) -> mode_t {
-    var status = stat()
-    return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
 }
 
 /// Deletes a database and its journals.

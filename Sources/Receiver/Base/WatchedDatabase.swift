@@ -47,12 +47,10 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
             atPath: directory,
             withIntermediateDirectories: true
         )
-        let number = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        defer { close(number) }
+        let file = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
         var folder = stat()
         if geteuid() == 0, stat(directory, &folder) == 0 {
-            _ = fchown(number, folder.st_uid, folder.st_gid)
+            _ = fchown(file.number, folder.st_uid, folder.st_gid)
         }
     }
 

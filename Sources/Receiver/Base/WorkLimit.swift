@@ -1,6 +1,7 @@
 // Limits the processor time of one request.
 import CLinux
 import Glibc
+import Host
 
 /// A deadline in the processor time of the current thread.
 ///
@@ -31,9 +32,5 @@ package struct WorkLimit: Sendable {
     }
 
     /// The processor time of this thread in nanoseconds.
-    private static func used() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    private static func used() -> Int64 { SystemClock.read(CLOCK_THREAD_CPUTIME_ID) }
 }

@@ -124,7 +124,11 @@ package final class CamtrapPackage {
         }
         try table.finish()
         for table in [media, observations, failures] { try table.finish() }
-        let descriptor = PackageDescriptor(request, deployments, species.sorted())
+        let descriptor = PackageDescriptor(
+            request: request,
+            deployments: deployments,
+            species: species.sorted()
+        )
         try folder.write(descriptor.json(), to: "datapackage.json")
         try folder.sync()
         outcome.deployments = deployments.count

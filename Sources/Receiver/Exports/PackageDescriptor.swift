@@ -6,20 +6,10 @@ import Host
 struct PackageDescriptor {
     private static let base = "https://raw.githubusercontent.com/tdwg/camtrap-dp/1.0.2"
 
-    private let request: CamtrapRequest
-    private let deployments: [Deployment]
-    private let species: [String]
-    private let now: WallTime
-
-    init(
-        _ request: CamtrapRequest,
-        _ deployments: [Deployment],
-        _ species: [String],
-        at now: WallTime = SystemClock().wall()
-    ) {
-        (self.request, self.deployments, self.species) = (request, deployments, species)
-        self.now = now
-    }
+    let request: CamtrapRequest
+    let deployments: [Deployment]
+    let species: [String]
+    var now = SystemClock().wall()
 
     func json() throws -> [UInt8] {
         let title = request.title ?? "Waypost recordings"

@@ -10,18 +10,16 @@ enum RebuildLock {
     /// Runs `body` with the lock, so that only one process rebuilds a directory's index.
     static func hold<Value>(in directory: String, _ body: () throws -> Value) throws -> Value {
         let path = path(in: directory)
-        let number = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        defer { close(number) }
-        guard flock(number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
-        return try body()
+        let lock = try Descriptor(opening: path, O_RDONLY | O_CREAT, mode: 0o640)
+        guard flock(lock.number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
+        return try withExtendedLifetime(lock) { try body() }
     }
 
     static func isHeld(in directory: String) -> Bool {
-        let number = open(path(in: directory), O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else { return false }
-        defer { close(number) }
-        return flock(number, LOCK_EX | LOCK_NB) != 0
+        guard let lock = try? Descriptor(opening: path(in: directory), O_RDONLY) else {
+            return false
+        }
+        return flock(lock.number, LOCK_EX | LOCK_NB) != 0
     }
 
     private static func path(in directory: String) -> String {
