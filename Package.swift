@@ -175,7 +175,7 @@ let package = Package(
         system("CZstd", "libzstd", debian: "libzstd-dev"),
         system("CCrypto", "libcrypto", debian: "libssl-dev"),
         system("CMicrohttpd", "libmicrohttpd", debian: "libmicrohttpd-dev"),
-        system("CSystemd", "libsystemd", debian: "libsystemd-dev"),
+        system("CSystemd"),
 
         .target(
             name: "CTOML",
