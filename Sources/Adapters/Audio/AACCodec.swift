@@ -28,7 +28,9 @@ final class AACCodec: BlockCodec {
     init(rate: Int, bitrate: Int) throws {
         var code: UInt32 = 0
         let handle = waypost_aac_open(Int32(clamping: rate), Int32(clamping: bitrate), &code)
-        guard let handle else { throw AACError(call: "voAACEncSetParam", code: code) }
+        guard let handle else {
+            throw CodecError("voAACEncSetParam", "error 0x\(String(code, radix: 16))")
+        }
         encoder = handle
         samples = [Int16](repeating: 0, count: Self.dropped * 1024 - Self.delay)
     }
@@ -68,16 +70,8 @@ final class AACCodec: BlockCodec {
         var length = 0
         let code = waypost_aac_encode(encoder, samples, &frame, frame.count, &length)
         guard code == 0, length <= frame.count else {
-            throw AACError(call: "voAACEncGetOutputData", code: code)
+            throw CodecError("voAACEncGetOutputData", "error 0x\(String(code, radix: 16))")
         }
         return Array(frame.prefix(length))
     }
-}
-
-/// An error of libvo-aacenc, which has no messages.
-struct AACError: Error, CustomStringConvertible {
-    var call: String
-    var code: UInt32
-
-    var description: String { "\(call): error 0x\(String(code, radix: 16))" }
 }

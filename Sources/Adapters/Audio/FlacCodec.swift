@@ -15,7 +15,7 @@ final class FlacCodec: BlockCodec {
         let most = min(Self.longestBlock, max(16, segmentFrames))
         blockFrames = (16...most).reversed().first { segmentFrames % $0 == 0 } ?? most
         guard let encoder = FLAC__stream_encoder_new() else {
-            throw FlacError(call: "FLAC__stream_encoder_new", reason: "out of memory")
+            throw CodecError("FLAC__stream_encoder_new", "out of memory")
         }
         self.encoder = encoder
         FLAC__stream_encoder_set_channels(encoder, 1)
@@ -37,10 +37,8 @@ final class FlacCodec: BlockCodec {
             Unmanaged.passUnretained(output).toOpaque()
         )
         guard status == FLAC__STREAM_ENCODER_INIT_STATUS_OK else {
-            throw FlacError(
-                call: "FLAC__stream_encoder_init_stream",
-                reason: String(cString: waypost_flac_init_status(status))
-            )
+            let reason = String(cString: waypost_flac_init_status(status))
+            throw CodecError("FLAC__stream_encoder_init_stream", reason)
         }
     }
 
@@ -63,8 +61,8 @@ final class FlacCodec: BlockCodec {
         return packets + output.take()
     }
 
-    private func failure(_ call: String) -> FlacError {
-        FlacError(call: call, reason: String(cString: waypost_flac_state(encoder)))
+    private func failure(_ call: String) -> CodecError {
+        CodecError(call, String(cString: waypost_flac_state(encoder)))
     }
 }
 
@@ -97,12 +95,4 @@ private func receive(
     Unmanaged<FlacOutput>.fromOpaque(output).takeUnretainedValue()
         .append(UnsafeBufferPointer(start: bytes, count: count))
     return FLAC__STREAM_ENCODER_WRITE_STATUS_OK
-}
-
-/// An error of libFLAC, with its message.
-package struct FlacError: Error, CustomStringConvertible {
-    var call: String
-    var reason: String
-
-    package var description: String { "\(call): \(reason)" }
 }

@@ -20,11 +20,14 @@ package final class Resampler {
     private var output: [Float]
 
     /// Rates in frames per second; throws the library's error if out of memory.
-    package init(from: Int, to: Int) throws(ResamplerError) {
+    package init(from: Int, to: Int) throws(CodecError) {
         var code: Int32 = 0
         guard
             let state = speex_resampler_init(1, UInt32(from), UInt32(to), Self.quality, &code)
-        else { throw ResamplerError(code: code) }
+        else {
+            let reason = String(cString: speex_resampler_strerror(code))
+            throw CodecError("speex_resampler_init", reason)
+        }
         self.state = state
         self.from = from
         self.to = to
@@ -75,15 +78,6 @@ package final class Resampler {
             framesOut += Int64(kept)
             for value in output.prefix(kept) { samples.append(Int16(fullScale: value)) }
         }
-    }
-}
-
-/// An error of libspeexdsp, with its message.
-package struct ResamplerError: Error, CustomStringConvertible {
-    var code: Int32
-
-    package var description: String {
-        "speex_resampler_init: \(String(cString: speex_resampler_strerror(code)))"
     }
 }
 

@@ -168,7 +168,7 @@ private final class OpusHandle {
         var code: Int32 = 0
         guard let encoder = opus_encoder_create(Int32(rate), 1, OPUS_APPLICATION_AUDIO, &code)
         else {
-            throw OpusError(call: "opus_encoder_create", code: code)
+            throw CodecError(opus: "opus_encoder_create", code: code)
         }
         self.encoder = encoder
         var lag: Int32 = 0
@@ -189,20 +189,7 @@ private final class OpusHandle {
             guard let start = samples.baseAddress else { return OPUS_BAD_ARG }
             return opus_encode(encoder, start, Int32(samples.count), &packet, Int32(packet.count))
         }
-        guard count >= 0 else { throw OpusError(call: "opus_encode", code: count) }
+        guard count >= 0 else { throw CodecError(opus: "opus_encode", code: count) }
         return Array(packet.prefix(Int(count)))
     }
-}
-
-/// An error of libopus, with its message.
-package struct OpusError: Error, CustomStringConvertible {
-    var call: String
-    var code: Int32
-
-    package init(call: String, code: Int32) {
-        self.call = call
-        self.code = code
-    }
-
-    package var description: String { "\(call): \(String(cString: opus_strerror(code)))" }
 }

@@ -27,7 +27,7 @@ struct ChunkFile {
 
     /// Writes the file as a `type` of `type(as:)`.
     ///
-    /// Throws an `OpusError` or a `FlacError` if the audio cannot be converted.
+    /// Throws a `CodecError` if the audio cannot be converted.
     func write(_ type: String, to path: String) throws {
         let start = recording.start
         let whole = try ExportFile(path, isNamedByUs: true, holdsAudio: true, modified: start)

@@ -10,7 +10,7 @@ import Upload
 enum OpusSamples {
     /// Calls `body` with the samples of each segment in order.
     ///
-    /// Throws RecordMissing for a segment that is not in the database, OpusError if libopus fails.
+    /// Throws RecordMissing for a segment that is not in the database, CodecError if libopus fails.
     static func decode(
         _ stored: Stored<Chunk>,
         _ reader: Reader,
@@ -52,7 +52,7 @@ private final class OpusDecoderHandle {
     init(rate: Int) throws {
         var code: Int32 = 0
         guard let decoder = opus_decoder_create(Int32(clamping: rate), 1, &code) else {
-            throw OpusError(call: "opus_decoder_create", code: code)
+            throw CodecError(opus: "opus_decoder_create", code: code)
         }
         self.decoder = decoder
         samples = [Int16](repeating: 0, count: rate * 120 / 1000)
@@ -65,7 +65,7 @@ private final class OpusDecoderHandle {
         let count = packet.withUnsafeBufferPointer {
             opus_decode(decoder, $0.baseAddress, Int32($0.count), &samples, room, 0)
         }
-        guard count >= 0 else { throw OpusError(call: "opus_decode", code: count) }
+        guard count >= 0 else { throw CodecError(opus: "opus_decode", code: count) }
         return samples.prefix(Int(count))
     }
 }

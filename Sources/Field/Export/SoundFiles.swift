@@ -72,7 +72,7 @@ struct SoundFiles {
                 let type = try write(stored, at: moment)
                 count.files += 1
                 if format != .recorded, format.rawValue != type { count.asRecorded += 1 }
-            } catch let error where error is OpusError || error is FlacError {
+            } catch let error as CodecError {
                 // The chunks after it may be intact.
                 complain(Self.message(moment.wall, error))
                 count.unconverted += 1
