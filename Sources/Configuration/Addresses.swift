@@ -8,7 +8,8 @@ extension ValueFormat where Value == String {
             "an absolute path of at most \(limit) bytes",
             isDiscreet: true,
             parse: { text in
-                pathProblem(text, limit: limit).map { .failure(Mismatch($0)) } ?? .success(text)
+                pathProblem(text, limit: limit).map { .failure(MismatchError($0)) }
+                    ?? .success(text)
             },
             written: { $0 }
         )

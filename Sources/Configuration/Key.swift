@@ -54,7 +54,7 @@ package struct Key<Settings: Sendable>: Sendable {
     /// Counts the members of a table with free keys; nil for any other key.
     let count: (@Sendable (Settings) -> Int)?
     /// Sets the value, or leaves the settings unchanged and returns why it is refused.
-    let set: @Sendable (Literal, inout Settings) -> Mismatch?
+    let set: @Sendable (Literal, inout Settings) -> MismatchError?
     /// Returns its value as TOML; nil if it has none.
     package let written: @Sendable (Settings) -> String?
     /// Copies its value from other settings.
@@ -123,7 +123,7 @@ package struct Key<Settings: Sendable>: Sendable {
         example: String? = nil,
         isOfDevice: @escaping @Sendable (Settings) -> Bool = { _ in false },
         count: (@Sendable (Settings) -> Int)? = nil,
-        set: @escaping @Sendable (Literal, inout Settings) -> Mismatch?,
+        set: @escaping @Sendable (Literal, inout Settings) -> MismatchError?,
         written: @escaping @Sendable (Settings) -> String?
     ) {
         (self.path, self.allowed, self.example) = (path, allowed, example)
@@ -134,8 +134,8 @@ package struct Key<Settings: Sendable>: Sendable {
 
     private static func setter<Value>(
         _ property: any WritableKeyPath<Settings, Value> & Sendable,
-        _ read: @escaping @Sendable (Literal) -> Result<Value, Mismatch>
-    ) -> @Sendable (Literal, inout Settings) -> Mismatch? {
+        _ read: @escaping @Sendable (Literal) -> Result<Value, MismatchError>
+    ) -> @Sendable (Literal, inout Settings) -> MismatchError? {
         { literal, settings in
             switch read(literal) {
             case .failure(let mismatch): return mismatch
@@ -200,7 +200,7 @@ package struct Key<Settings: Sendable>: Sendable {
             count = nil
         }
         set = { literal, settings in
-            var mismatch: Mismatch?
+            var mismatch: MismatchError?
             change({ mismatch = key.set(literal, &$0) }, &settings)
             return mismatch
         }

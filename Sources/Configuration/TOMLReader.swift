@@ -157,16 +157,16 @@ private struct TOMLReader<Settings: Configurable> {
         let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
         var mistakes = lines.enumerated().compactMap { index, text in
-            TOMLMistake.explanation(of: text).map { (line: index + 1, message: $0) }
+            TOMLDiagnostic.explanation(of: text).map { (line: index + 1, message: $0) }
         }
         if error.description.contains(text: "cannot redefine existing table") {
-            mistakes += TOMLMistake.repeatedTables(in: lines)
+            mistakes += TOMLDiagnostic.repeatedTables(in: lines)
         }
         for (line, message) in mistakes {
             found.append((line, ConfigurationProblem(place: "\(file):\(line)", message: message)))
         }
         guard !found.contains(where: { $0.line == error.line }) else { return }
-        let hint = TOMLMistake.isUnquoted(error) ? " (put text in double quotes)" : ""
+        let hint = TOMLDiagnostic.isUnquoted(error) ? " (put text in double quotes)" : ""
         let message = "not valid TOML: \(printable(error.description, limit: 300))\(hint)"
         let place = "\(file):\(error.line):\(error.column)"
         found.append((error.line, ConfigurationProblem(place: place, message: message)))
@@ -176,11 +176,13 @@ private struct TOMLReader<Settings: Configurable> {
         var skipped: [String] = []
         for entry in entries where !skipped.contains(where: { entry.path.hasPrefix($0) }) {
             // The members of a refused table would be refused for the same reason.
-            if !take(entry, at: .file(file, line: entry.line)) { skipped.append(entry.path + ".") }
+            if !receive(entry, at: .file(file, line: entry.line)) {
+                skipped.append(entry.path + ".")
+            }
         }
     }
 
-    private mutating func take(_ entry: TOMLEntry, at place: Origin) -> Bool {
+    private mutating func receive(_ entry: TOMLEntry, at place: Origin) -> Bool {
         if let key = table[entry.path] ?? named.first(where: { $0.path == entry.path }) {
             return set(key, to: entry.value, from: place)
         }
@@ -189,7 +191,7 @@ private struct TOMLReader<Settings: Configurable> {
             return set(free, to: .member(entry.key, entry.value), from: place, at: entry.path)
         }
         if let tables = table.named, entry.path.hasPrefix(tables.section + ".") {
-            return takeNamed(entry, of: tables, at: place)
+            return readNamed(entry, of: tables, at: place)
         }
         return isSection(entry, at: place)
     }
@@ -226,7 +228,7 @@ private struct TOMLReader<Settings: Configurable> {
     }
 
     /// Handles `[stream.weather]`, and anything below `stream` that is not a key.
-    private mutating func takeNamed(
+    private mutating func readNamed(
         _ entry: TOMLEntry,
         of tables: NamedTables<Settings>,
         at place: Origin

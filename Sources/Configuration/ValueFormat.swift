@@ -1,7 +1,7 @@
 // Formats of values: parsed from the file or the environment, written as TOML.
 package import Host
 
-extension Mismatch {
+extension MismatchError {
     /// Describes a value of the wrong type.
     package init(found literal: Literal) {
         self.init("found \(literal.found)")
@@ -11,7 +11,7 @@ extension Mismatch {
 /// One kind of value: its description, parser and writer.
 package struct ValueFormat<Value: Sendable>: Sendable {
     package var allowed: String
-    package var read: @Sendable (Literal) -> Result<Value, Mismatch>
+    package var read: @Sendable (Literal) -> Result<Value, MismatchError>
     /// Returns the value as TOML.
     package var written: @Sendable (Value) -> String
     /// Returns true if a value names a file or folder of the device, which a card or a stick cannot
@@ -20,7 +20,7 @@ package struct ValueFormat<Value: Sendable>: Sendable {
 
     package init(
         allowed: String,
-        read: @escaping @Sendable (Literal) -> Result<Value, Mismatch>,
+        read: @escaping @Sendable (Literal) -> Result<Value, MismatchError>,
         written: @escaping @Sendable (Value) -> String
     ) {
         (self.allowed, self.read, self.written) = (allowed, read, written)
@@ -86,7 +86,7 @@ extension ValueFormat where Value == Bool {
             case .boolean(let value): .success(value)
             case .unquoted("true"): .success(true)
             case .unquoted("false"): .success(false)
-            default: .failure(Mismatch(found: literal))
+            default: .failure(MismatchError(found: literal))
             }
         },
         written: { "\($0)" }
@@ -106,15 +106,17 @@ extension ValueFormat where Value == Int {
                 switch literal {
                 case .integer(let number): value = Int(clamping: number)
                 case .unquoted(let text):
-                    guard let number = Int(text) else { return .failure(Mismatch(found: literal)) }
+                    guard let number = Int(text) else {
+                        return .failure(MismatchError(found: literal))
+                    }
                     value = number
-                default: return .failure(Mismatch(found: literal))
+                default: return .failure(MismatchError(found: literal))
                 }
                 guard range.contains(value) else {
-                    return .failure(Mismatch("\(value) is out of range"))
+                    return .failure(MismatchError("\(value) is out of range"))
                 }
                 guard value % step == 0 else {
-                    return .failure(Mismatch("\(value) is not a multiple of \(step)"))
+                    return .failure(MismatchError("\(value) is not a multiple of \(step)"))
                 }
                 return .success(value)
             },
@@ -139,13 +141,13 @@ extension ValueFormat where Value == Double {
                 case .number(let number): value = number
                 case .unquoted(let text):
                     guard let number = Double(text) else {
-                        return .failure(Mismatch(found: literal))
+                        return .failure(MismatchError(found: literal))
                     }
                     value = number
-                default: return .failure(Mismatch(found: literal))
+                default: return .failure(MismatchError(found: literal))
                 }
                 guard range.contains(value), !above || value > range.lowerBound else {
-                    return .failure(Mismatch("\(short(value)) is out of range"))
+                    return .failure(MismatchError("\(short(value)) is out of range"))
                 }
                 return .success(value)
             },
@@ -167,9 +169,11 @@ extension ValueFormat {
         return ValueFormat(
             allowed: names.joined(separator: ", "),
             read: { literal in
-                guard let text = literal.text else { return .failure(Mismatch(found: literal)) }
+                guard let text = literal.text else {
+                    return .failure(MismatchError(found: literal))
+                }
                 if let word = words.first(where: { $0.0 == text }) { return .success(word.1) }
-                return .failure(Mismatch("\"\(printable(text))\" is not one of them"))
+                return .failure(MismatchError("\"\(printable(text))\" is not one of them"))
             },
             written: { value in
                 words.first { $0.1 == value }.map { "\"\($0.0)\"" } ?? "\"\""
@@ -183,7 +187,7 @@ extension ValueFormat {
     package static func text(
         _ allowed: String,
         isDiscreet: Bool = false,
-        parse: @escaping @Sendable (String) -> Result<Value, Mismatch>,
+        parse: @escaping @Sendable (String) -> Result<Value, MismatchError>,
         written: @escaping @Sendable (Value) -> String
     ) -> Self {
         ValueFormat(
@@ -191,7 +195,7 @@ extension ValueFormat {
             read: { literal in
                 guard let text = literal.text else {
                     let found = isDiscreet ? literal.foundKind : literal.found
-                    return .failure(Mismatch("found \(found)"))
+                    return .failure(MismatchError("found \(found)"))
                 }
                 return parse(text)
             },
@@ -210,7 +214,7 @@ extension ValueFormat {
             allowed,
             parse: { text in
                 parse(text).map { .success($0) }
-                    ?? .failure(Mismatch("\"\(printable(text))\" is not a valid \(what)"))
+                    ?? .failure(MismatchError("\"\(printable(text))\" is not a valid \(what)"))
             },
             written: written
         )
@@ -238,13 +242,15 @@ extension ValueFormat where Value == [String] {
                 case .strings(let strings): texts = strings
                 case .unquoted(let text):
                     guard let list = arrayOfTexts(text) else {
-                        return .failure(Mismatch("\"\(printable(text))\" is not an array of texts"))
+                        return .failure(
+                            MismatchError("\"\(printable(text))\" is not an array of texts")
+                        )
                     }
                     texts = list
-                default: return .failure(Mismatch(found: literal))
+                default: return .failure(MismatchError(found: literal))
                 }
                 if let message = texts.firstResult(problem) {
-                    return .failure(Mismatch(message))
+                    return .failure(MismatchError(message))
                 }
                 return .success(texts)
             },

@@ -61,7 +61,7 @@ final class ClockMonitor: Sendable {
         // If the disk rejects the write, the entry is written later.
         let noted = try? queue.perform { writer in
             let before = writer.clockAnchor()
-            try writer.noteClock(stamp, synced: isSynced)
+            try writer.recordClock(stamp, synced: isSynced)
             let isKnown = writer.clockSyncedThisBoot()
             return (isSynced: isKnown, anchor: writer.clockAnchor(), before: before)
         }
@@ -94,7 +94,7 @@ final class ClockMonitor: Sendable {
         let evidence = ReceiverEvidence(stamp: stamp, isSettled: isSettled)
         let wantsLook = known.update { known in
             known.hasSettled = known.hasSettled || isSettled
-            if known.wasVouchedFor { return known.judge(evidence) }
+            if known.wasVouchedFor { return known.evaluate(evidence) }
             guard known.isNews(evidence) else { return false }
             known.receiver = evidence
             // While the disk rejects writes, the next check is soon enough.
@@ -154,15 +154,15 @@ final class ClockMonitor: Sendable {
             last.notedAt.map { stamp.boot - $0 >= Self.pause } ?? true
             || last.generation != queue.generation
         if step != nil || isDue || isVouchedFor && !wasVouchedFor {
-            note(stamp, synced: isVouchedFor, by: .kernel)
+            record(stamp, synced: isVouchedFor, by: .kernel)
         }
         known.update { $0.settle(at: stamp.boot) }
-        guard let receiver = known.update({ $0.takeReceiver() }) else { return }
+        guard let receiver = known.update({ $0.useReceiver() }) else { return }
         guard isVouchedFor else {
-            return note(receiver.stamp, synced: true, by: .gpsd, isSettled: receiver.isSettled)
+            return record(receiver.stamp, synced: true, by: .gpsd, isSettled: receiver.isSettled)
         }
         if receiver.contradicts(last.seen) {
-            tell(
+            report(
                 ClockContradiction(
                     believed: .kernel,
                     time: stamp.wall,
@@ -182,7 +182,7 @@ final class ClockMonitor: Sendable {
         let delay: UInt64 = source == anchor.source ? 0 : 1000
         let limit = delay + ClockMap.tolerance(boottime &- anchor.boottime)
         guard anchor.deviation(of: stamp.wall.milliseconds, at: boottime) > limit else { return }
-        tell(
+        report(
             ClockContradiction(
                 believed: source,
                 time: stamp.wall,
@@ -193,9 +193,9 @@ final class ClockMonitor: Sendable {
         )
     }
 
-    private func tell(_ contradiction: ClockContradiction, at now: Stamp) {
+    private func report(_ contradiction: ClockContradiction, at now: Stamp) {
         let isNews = known.update { known in
-            let isNews = known.dispute.note(contradiction, at: now.boot)
+            let isNews = known.dispute.record(contradiction, at: now.boot)
             known.state.contradiction = known.dispute.contradiction
             return isNews
         }
@@ -207,7 +207,7 @@ final class ClockMonitor: Sendable {
     }
 
     /// Writes an entry; if that fails, the next check writes one.
-    private func note(
+    private func record(
         _ stamp: Stamp,
         synced: Bool,
         by source: ClockSource,
@@ -218,7 +218,7 @@ final class ClockMonitor: Sendable {
             defer { known.state.isSynced = known.state.isSynced || synced }
             return synced && !known.state.isSynced
         }
-        if isFirst { tellSync(stamp, by: source, isSettled) }
+        if isFirst { reportSync(stamp, by: source, isSettled) }
         let generation = queue.generation
         let before = known.value.anchor
         if synced { compare(stamp, by: source, with: before) }
@@ -226,9 +226,9 @@ final class ClockMonitor: Sendable {
         let written = try? queue.perform { writer in
             // A new database that replaces a damaged one lacks the anchor of this boot's dates.
             if let before, writer.clockAnchor() == nil {
-                try writer.noteClock(before.stamp, synced: true, by: before.source ?? .kernel)
+                try writer.recordClock(before.stamp, synced: true, by: before.source ?? .kernel)
             }
-            try writer.noteClock(stamp, synced: synced, by: source)
+            try writer.recordClock(stamp, synced: synced, by: source)
             try writer.pruneClockMap()
             return [writer.clockAnchor()]
         }
@@ -241,7 +241,7 @@ final class ClockMonitor: Sendable {
         }
     }
 
-    private func tellSync(_ right: Stamp, by source: ClockSource, _ isSettled: Bool) {
+    private func reportSync(_ right: Stamp, by source: ClockSource, _ isSettled: Bool) {
         var detail: [(key: String, value: EventValue)] = [("by", .text(source.shortName))]
         let now = clock.steadyStamp()
         if source == .gpsd {
@@ -284,7 +284,7 @@ extension ClockMonitor.Known {
     /// Evaluates a GNSS receiver's time while the kernel vouches for the clock.
     ///
     /// Returns true if the clock's thread has to check it.
-    fileprivate mutating func judge(_ evidence: ReceiverEvidence) -> Bool {
+    fileprivate mutating func evaluate(_ evidence: ReceiverEvidence) -> Bool {
         guard evidence.contradicts(seen) else {
             dispute.ends()
             return state.contradiction != nil
@@ -303,7 +303,7 @@ extension ClockMonitor.Known {
         state.contradiction = dispute.contradiction
     }
 
-    fileprivate mutating func takeReceiver() -> ReceiverEvidence? {
+    fileprivate mutating func useReceiver() -> ReceiverEvidence? {
         defer { receiver = nil }
         return receiver
     }

@@ -11,7 +11,7 @@ struct Debounce: Sendable {
 
     private var first: Int64?
     private var last: Int64 = 0
-    private var toldAt: Int64?
+    private var reportedAt: Int64?
 
     /// Records a change at `now`, in ms of boot time.
     mutating func changed(at now: Int64) {
@@ -23,14 +23,14 @@ struct Debounce: Sendable {
     var due: Int64? {
         guard let first else { return nil }
         let settled = min(last + Int64(Self.quiet), first + Int64(Self.limit))
-        return max(settled, toldAt.map { $0 + Int64(Self.gap) } ?? .min)
+        return max(settled, reportedAt.map { $0 + Int64(Self.gap) } ?? .min)
     }
 
     /// Returns true once when a change is due.
     mutating func isOver(at now: Int64) -> Bool {
         guard let due, now >= due else { return false }
         first = nil
-        toldAt = now
+        reportedAt = now
         return true
     }
 }

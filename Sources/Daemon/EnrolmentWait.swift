@@ -34,7 +34,7 @@ struct EnrolmentWait: Sendable {
                 let answer = try destination.verify(until: stop) { traffic in
                     // Suspends the heartbeat: this thread blocks on the writer, which has its own.
                     stop.life.rests()
-                    try? context.queue.perform { try $0.note(traffic) }
+                    try? context.queue.perform { try $0.record(traffic) }
                     context.budget.spend(traffic)
                 }
                 switch answer {
@@ -45,7 +45,7 @@ struct EnrolmentWait: Sendable {
             } catch {
                 // A stop also aborts a request.
                 if stop.isRaised { return false }
-                tell(error)
+                report(error)
                 if (error as? Failure)?.code != .tokenRefused { pause = retry.next() }
             }
             var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
@@ -61,13 +61,13 @@ struct EnrolmentWait: Sendable {
         do {
             try mark.write(endpoint)
         } catch {
-            tell(error)
+            report(error)
         }
         context.log.info("enrolled", ["endpoint": endpoint])
         return true
     }
 
-    private func tell(_ error: any Error) {
+    private func report(_ error: any Error) {
         let failure = (error as? Failure) ?? Failure("\(error)")
         context.board.errors.add(failure, at: context.clock.now())
         context.log.warning("enrolment", ["why": failure.description])

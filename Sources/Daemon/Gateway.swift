@@ -105,7 +105,7 @@ package final class Gateway: Sendable {
             version: settings.version,
             environment: settings.environment,
             log: settings.log,
-            sound: try SoundTap(),
+            sound: try AudioTap(),
             keepsEffort: configuration.effort.isEnabled
         )
         if !configuration.effort.isEnabled { queue.forgetEffort() }
@@ -276,7 +276,7 @@ package final class Gateway: Sendable {
     /// Makes a collector of the present status; after a reload, of the new configuration.
     private var collector: @Sendable () -> StatusCollector {
         let (context, bootID, started, services) = (context, bootID, started, services)
-        let trouble = memoryTrouble(settings.configuration.stateDirectory, currentMounts())
+        let trouble = memoryWarning(settings.configuration.stateDirectory, currentMounts())
         return {
             StatusCollector(
                 board: context.board,
@@ -291,7 +291,7 @@ package final class Gateway: Sendable {
                 nextSync: { services.uploads?.nextSync },
                 outputs: { services.outputs },
                 budget: context.budget,
-                memoryTrouble: trouble
+                memoryWarning: trouble
             )
         }
     }

@@ -9,8 +9,8 @@ import Upload
 extension Gateway {
     /// Subscribes to all states of the board; ends when the result is released.
     func observe() -> [Subscription] {
-        context.board.sources.map { tellOpening($0.key, $0.value) }
-            + [tellUploadFailures(), tellSyncs(), tellStorage(), wakeSchedule()]
+        context.board.sources.map { reportOpening($0.key, $0.value) }
+            + [reportUploadFailures(), reportSyncs(), reportStorage(), wakeSchedule()]
     }
 
     /// Has the schedules looked at after each step and sync of the clock.
@@ -20,7 +20,7 @@ extension Gateway {
     }
 
     /// Logs each device that a source opens (`debug`).
-    private func tellOpening(
+    private func reportOpening(
         _ name: SourceName,
         _ source: Publisher<SourceReport>
     ) -> Subscription {
@@ -37,7 +37,7 @@ extension Gateway {
     }
 
     /// Logs each sync (`debug`), and stores its dates for the next start.
-    private func tellSyncs() -> Subscription {
+    private func reportSyncs() -> Subscription {
         let (context, status, isSyncing) = (context, door.status, StateBox(false))
         return context.board.upload.subscribe { state in
             guard case .loaded(let report) = state else { return }
@@ -56,7 +56,7 @@ extension Gateway {
         }
     }
 
-    private func tellUploadFailures() -> Subscription {
+    private func reportUploadFailures() -> Subscription {
         let (context, seen) = (context, StateBox([Stream: TimedFailure]()))
         let errors = context.board.errors
         return context.board.upload.subscribe { state in
@@ -76,11 +76,11 @@ extension Gateway {
         }
     }
 
-    private func tellStorage() -> Subscription {
+    private func reportStorage() -> Subscription {
         let (log, errors) = (context.log, context.board.errors)
         let (clock, queue) = (context.clock, context.queue)
         let level = StateBox("ok")
-        let told = StateBox([String: BootInstant]())
+        let reported = StateBox([String: BootInstant]())
         return queue.storage.subscribe { state in
             switch state {
             case .error(let failure, _):
@@ -91,7 +91,7 @@ extension Gateway {
                 guard level.replace(with: now) != now else { return }
                 guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
                 log.warning("storage", ["why": report.detail])
-                if Self.isNew(now, in: told, at: clock.now()) {
+                if Self.isNew(now, in: reported, at: clock.now()) {
                     queue.accept(Self.event(report, at: clock.stamp()))
                 }
                 guard report.level != .low else { return }
@@ -109,12 +109,12 @@ extension Gateway {
     /// Limits events of a level that comes and goes to one per hour.
     private static func isNew(
         _ level: String,
-        in told: StateBox<[String: BootInstant]>,
+        in reported: StateBox<[String: BootInstant]>,
         at now: BootInstant
     ) -> Bool {
-        told.update { told in
-            if let last = told[level], now - last < .seconds(3600) { return false }
-            told[level] = now
+        reported.update { reported in
+            if let last = reported[level], now - last < .seconds(3600) { return false }
+            reported[level] = now
             return true
         }
     }

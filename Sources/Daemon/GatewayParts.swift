@@ -15,7 +15,8 @@ extension Gateway {
     ) -> Supervisor {
         let (intake, subscriber, wasEnrolled) = (intake, subscriber, signals.wasEnrolled)
         var parts = SourceName.allCases.map { services.part($0, sourceWatch) }
-        parts += [uploadPart, livePart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
+        parts +=
+            [uploadPart, livePart, writerPart, clockPart(clockThread)] + partsThatAreOnlyReported
         parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
         parts.append(
             Supervisor.Part(name: "mqtt in", word: { subscriber.word }, ask: { subscriber.ask() })
@@ -34,12 +35,12 @@ extension Gateway {
             clock: context.clock,
             errors: context.board.errors,
             log: context.log,
-            onSuspend: context.noteSuspend
+            onSuspend: context.recordSuspend
         )
     }
 
     /// Threads that are neither restarted nor woken: only the call that they are in is checked.
-    private var partsThatAreOnlyTold: [Supervisor.Part] {
+    private var partsThatAreOnlyReported: [Supervisor.Part] {
         let (services, queue, status, aside) = (services, context.queue, door.status, aside)
         let listen = listen
         return [

@@ -55,7 +55,7 @@ package final class GatewayRun {
             }
             if entries[2].isReady {
                 doorOpens = nil
-                try takeGateway()
+                try startGateway()
             }
             if entries[1].isReady {
                 signals.isWell.clear()
@@ -101,7 +101,7 @@ package final class GatewayRun {
         try? OwnThread("door") { try? door.open() }.detach()
     }
 
-    private func takeGateway() throws {
+    private func startGateway() throws {
         hasStarted.clear()
         gateway = try outcome.value?.get()
         StartErrorFile.clear(in: settings.configuration.runtimeDirectory)
@@ -113,7 +113,7 @@ package final class GatewayRun {
         if gateway == nil {
             var entries = [PollEntry(hasStarted.descriptor)]
             _ = wait(for: &entries, timeout: Self.stopLimit / 2)
-            if entries[0].isReady { try takeGateway() }
+            if entries[0].isReady { try startGateway() }
         }
         guard let gateway else {
             settings.log.error("stopped during the start", ["in": "\(life.word.call)"])

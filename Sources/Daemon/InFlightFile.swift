@@ -28,8 +28,8 @@ struct InFlightFile: Sendable {
         let found = PendingLossFile.found(in: directory, bootID: bootID, queue.streams)
         let inFlight = PendingLossFile.inFlight(in: directory, bootID: bootID, queue.streams)
         guard !found.isEmpty || !inFlight.isEmpty else { return }
-        for loss in found.compactMap(lost) { queue.note(loss) }
-        for loss in inFlight.compactMap(lost) { queue.note(loss) }
+        for loss in found.compactMap(lost) { queue.record(loss) }
+        for loss in inFlight.compactMap(lost) { queue.record(loss) }
         // While the disk still rejects writes they stay in the file, and in memory.
         let isEntered = (try? queue.flushed()) != nil
         if isEntered { keep([]) } else { keepWaiting() }

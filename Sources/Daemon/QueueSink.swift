@@ -15,7 +15,7 @@ final class QueueSink: RecordSink {
     /// The board on which the run publishes its state.
     let board = Publisher<SourceReport>()
     let tap: AdvertisementTap?
-    let soundTap: SoundTap?
+    let soundTap: AudioTap?
     private let queue: Queue
     /// The values to be published live; nil while nothing is.
     private let live: StateBox<LiveTap?>
@@ -49,7 +49,7 @@ final class QueueSink: RecordSink {
         live: StateBox<LiveTap?> = StateBox(nil),
         isOnTrial: Bool = false,
         tap: AdvertisementTap? = nil,
-        sound: SoundTap? = nil,
+        sound: AudioTap? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { _ in },
         onTime: @escaping @Sendable (Stamp, _ isSettled: Bool) -> Void = { _, _ in },
         onEffort: @escaping @Sendable (SourceEffort) -> Void = { _ in },
@@ -80,7 +80,7 @@ final class QueueSink: RecordSink {
     }
 
     private func forward(_ state: BoardState<SourceReport>) {
-        noteEffort()
+        recordEffort()
         let isTried = isOnTrial.load(ordering: .acquiring)
         switch state {
         case .unknown: break
@@ -102,7 +102,7 @@ final class QueueSink: RecordSink {
     ///
     /// `again`: also without a change, because a hang may have been noted in between. The state is
     /// read under the lock: of two threads, the later one notes the newer state.
-    func noteEffort(again: Bool = false) {
+    func recordEffort(again: Bool = false) {
         effort.withLock { last in
             if again { last = nil }
             let next: SourceEffort? =
@@ -170,20 +170,20 @@ final class QueueSink: RecordSink {
 
     func accept(_ segment: Segment) -> Bool { pass(false) { _ in queue.accept(segment) } }
     func accept(_ event: Event) { pass(()) { _ in _ = queue.accept(event) } }
-    func note(_ loss: Loss) { pass(()) { _ in queue.note(loss) } }
+    func record(_ loss: Loss) { pass(()) { _ in queue.record(loss) } }
     func warn(_ message: String) { onWarning(message) }
 
     var hasRoom: Bool { queue.hasRoom }
     func recentReadings() -> [Sighting] { queue.recentReadings() }
 
-    func note(place fix: Fix) {
+    func record(place fix: Fix) {
         pass(()) { _ in
-            queue.note(place: fix)
+            queue.record(place: fix)
             soundTap?.place.update { $0 = fix }
-            schedule?.note(place: fix)
+            schedule?.record(place: fix)
         }
     }
-    func note(time stamp: Stamp, isSettled: Bool) {
+    func record(time stamp: Stamp, isSettled: Bool) {
         pass(()) { _ in onTime(stamp, isSettled) }
     }
 
@@ -204,13 +204,13 @@ final class QueueSink: RecordSink {
     }
 
     var soundRefusal: Failure? { queue.soundRefusal }
-    func endOfSound() -> Stamp? { lastAudio.end }
+    func endOfAudio() -> Stamp? { lastAudio.end }
     func missedAudio() -> [DueTime] { lastAudio.missed + (schedule?.takeMissed() ?? []) }
 
     /// When audio was last recorded, if something is missing since then, and the closed windows in
     /// which it is.
     private var lastAudio: (end: Stamp?, missed: [DueTime]) {
-        let known = [queue.endOfSound(), audioMemo?.due].compactMap { $0 }
+        let known = [queue.endOfAudio(), audioMemo?.due].compactMap { $0 }
         guard let end = known.max(by: { $0.boot < $1.boot }) else { return (nil, []) }
         switch audioMemo?.state {
         case .off: return (nil, [])

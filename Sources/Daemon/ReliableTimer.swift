@@ -77,7 +77,7 @@ package final class ReliableTimer: Sendable {
             let timer = Descriptor(owning: number)
             while !stop.isRaised {
                 let next = grid.next(after: clock.now())
-                self?.note(next)
+                self?.record(next)
                 let wake = TimerGrid.wake(for: next, leeway: leeway)
                 guard waypost_arm_timer(timer.number, wake.nanoseconds) == 0 else { return }
                 var entries = [PollEntry(timer.number), PollEntry(stop.descriptor)]
@@ -91,7 +91,7 @@ package final class ReliableTimer: Sendable {
     /// When the handler is called next.
     package var next: BootInstant? { upcoming.withLock { $0 } }
 
-    private func note(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
+    private func record(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
 
     /// Stops the timer and waits for its handler; returns false if that still ran at `deadline`.
     ///

@@ -40,7 +40,7 @@ struct Reloader: Sendable {
             guard entries[1].isReady, !stop.sleep(for: Self.burst) else { continue }
             signals.wantsReload.clear()
             service.notify("RELOADING=1")
-            do { take(try read(), stop.life) } catch { refuse(error) }
+            do { apply(try read(), stop.life) } catch { refuse(error) }
             service.notify("READY=1")
         }
     }
@@ -52,7 +52,7 @@ struct Reloader: Sendable {
         context.board.errors.add(failure, at: context.clock.now())
     }
 
-    private func take(_ configuration: Configuration, _ life: Heartbeat) {
+    private func apply(_ configuration: Configuration, _ life: Heartbeat) {
         let before = services.configuration
         var new = configuration
         let needRestart = new.keepWhatNeedsRestart(of: before)
@@ -70,9 +70,9 @@ struct Reloader: Sendable {
         listen.declare(isEnabled: new.audio.isEnabled)
         if subscribe(new, life) { changed.append("mqtt") }
         changed += services.apply(new, isReload: true)
-        var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
-        if !needRestart.isEmpty { told["needs a restart"] = needRestart.joined(separator: " ") }
-        context.log.info("configuration reloaded", told)
+        var reported = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
+        if !needRestart.isEmpty { reported["needs a restart"] = needRestart.joined(separator: " ") }
+        context.log.info("configuration reloaded", reported)
     }
 
     private func changeStorage(_ before: StorageSettings, _ new: StorageSettings) -> [String] {

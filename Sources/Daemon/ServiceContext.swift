@@ -21,33 +21,33 @@ struct ServiceContext: Sendable {
     /// The values to be published live; nil while nothing is.
     let live = StateBox<LiveTap?>(nil)
     /// Recorded audio, for programs that listen.
-    let sound: SoundTap
+    let sound: AudioTap
     /// Whether the effort accounts are kept.
     var keepsEffort = true
 
     /// Notes in its effort account what a source does from `stamp` on (default: now).
-    func note(_ effort: SourceEffort, of name: SourceName, at stamp: Stamp? = nil) {
+    func record(_ effort: SourceEffort, of name: SourceName, at stamp: Stamp? = nil) {
         guard keepsEffort else { return }
-        queue.note(effort, of: name.stream, at: stamp)
+        queue.record(effort, of: name.stream, at: stamp)
     }
 
     /// Notes that a window of its schedule closed.
-    func noteClosed(_ name: SourceName, at stamp: Stamp? = nil) {
-        note(.scheduledOff("\(name.rawValue).schedule"), of: name, at: stamp)
+    func recordClosed(_ name: SourceName, at stamp: Stamp? = nil) {
+        record(.scheduledOff("\(name.rawValue).schedule"), of: name, at: stamp)
     }
 
     /// Notes windows of its schedule that opened and closed unnoticed.
-    func note(passed windows: [DueTime], of name: SourceName) {
+    func record(passed windows: [DueTime], of name: SourceName) {
         for window in windows {
-            note(.failed(Services.late), of: name, at: window.from)
-            noteClosed(name, at: window.to)
+            record(.failed(Services.late), of: name, at: window.from)
+            recordClosed(name, at: window.to)
         }
     }
 
     /// Notes in all effort accounts that the machine was suspended.
-    func noteSuspend(from start: Stamp, to end: Stamp) {
+    func recordSuspend(from start: Stamp, to end: Stamp) {
         guard keepsEffort else { return }
-        queue.noteSleep(from: start, to: end)
+        queue.recordSleep(from: start, to: end)
     }
 }
 

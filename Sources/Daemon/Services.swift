@@ -83,12 +83,12 @@ final class Services: Sendable {
                 let now = self.context.clock.stamp()
                 // An abandoned run hangs since before the source was due again.
                 let stamp = self.source(name).map { _ in now.advanced(by: since - now.boot) }
-                self.context.note(.failed(failure.message), of: name, at: stamp)
+                self.context.record(.failed(failure.message), of: name, at: stamp)
             },
             recover: { self.replace(name) },
             isBack: {
                 self.source(name)?.sink.endTrial()
-                self.source(name)?.sink.noteEffort(again: true)
+                self.source(name)?.sink.recordEffort(again: true)
             }
         )
     }
@@ -186,13 +186,13 @@ final class Services: Sendable {
             try body()
         } catch {
             let failure = (error as? Failure) ?? Failure("\(what) could not be started: \(error)")
-            if tell(failure, board) { context.log.error(what, ["why": failure.message]) }
+            if report(failure, board) { context.log.error(what, ["why": failure.message]) }
         }
     }
 
     /// Publishes a failure once; returns false if the board shows it already.
     @discardableResult
-    private func tell<Value>(_ failure: Failure, _ board: Publisher<Value>?) -> Bool {
+    private func report<Value>(_ failure: Failure, _ board: Publisher<Value>?) -> Bool {
         if case .error(failure, _)? = board?.state { return false }
         board?.failed(failure)
         return true
@@ -239,7 +239,7 @@ final class Services: Sendable {
         let why = "the gateway was stopped"
         // One that rests by its schedule has no run that would end.
         for name in SourceName.allCases where source(name) == nil {
-            context.note(.off(why), of: name)
+            context.record(.off(why), of: name)
         }
         let sourcesEnded = stop(SourceName.allCases, by: deadline) { _ in why }
         let liveEnded = stopLive(by: deadline)
@@ -259,7 +259,7 @@ final class Services: Sendable {
         let ended = runs.map { run in
             let hasEnded = run.stop(by: deadline)
             if !hasEnded { leave(run.slice.name.rawValue, [run.life]) }
-            if let why = why(run.slice.name) { context.note(.off(why), of: run.slice.name) }
+            if let why = why(run.slice.name) { context.record(.off(why), of: run.slice.name) }
             return hasEnded
         }
         state.update { state in for name in names { state.sources[name] = nil } }
@@ -344,7 +344,7 @@ final class Services: Sendable {
         let failure = Failure(
             "\(part): not started, \(left.count) earlier starts of it hang, the last in \(call)"
         )
-        tell(failure, board)
+        report(failure, board)
         return failure
     }
 }

@@ -17,7 +17,7 @@ struct SourceHealth: Sendable {
         /// The number of restarts of the source when the absence began.
         var restarts: Int
         /// Whether it has lasted long enough to be reported.
-        var isTold = false
+        var isReported = false
     }
 
     enum Verdict: Sendable, Equatable {
@@ -35,7 +35,7 @@ struct SourceHealth: Sendable {
     private(set) var report = SourceReport(device: "")
 
     /// Records a state of the board; returns true for the first failure of an absence.
-    mutating func note(_ state: BoardState<SourceReport>, at stamp: Stamp) -> Bool {
+    mutating func record(_ state: BoardState<SourceReport>, at stamp: Stamp) -> Bool {
         report = state.value ?? report
         switch state {
         case .unknown:
@@ -68,7 +68,7 @@ struct SourceHealth: Sendable {
 
     /// Records that the source is switched off: an absence not yet reported is dropped.
     mutating func rests() {
-        if absence?.isTold == true { absence?.until = nil } else { absence = nil }
+        if absence?.isReported == true { absence?.until = nil } else { absence = nil }
     }
 
     /// Records whether its schedule is closed, in which time it is not absent.
@@ -87,16 +87,16 @@ struct SourceHealth: Sendable {
     /// Evaluates the absence at a health tick; `patience` is the time a source may need to start.
     ///
     /// An absence ends when the source has worked for that long, so that flapping counts once.
-    mutating func judge(at now: BootInstant, patience: Duration) -> Verdict? {
+    mutating func evaluate(at now: BootInstant, patience: Duration) -> Verdict? {
         guard var absence, closedAt == nil else { return nil }
         if let until = absence.until {
             guard now - until.boot >= patience else { return nil }
             self.absence = nil
-            if absence.isTold { return .recovered(absence) }
+            if absence.isReported { return .recovered(absence) }
             return absence.failure == nil ? nil : .brief(absence)
         }
-        guard !absence.isTold, now - absence.since.boot - closed >= patience else { return nil }
-        absence.isTold = true
+        guard !absence.isReported, now - absence.since.boot - closed >= patience else { return nil }
+        absence.isReported = true
         self.absence = absence
         return .lost(absence)
     }
@@ -142,7 +142,7 @@ final class SourceMonitor: Sendable {
             publisher.subscribe { state in
                 let stamp = clock.stamp()
                 let isNews = health.update {
-                    $0[name, default: SourceHealth()].note(state, at: stamp)
+                    $0[name, default: SourceHealth()].record(state, at: stamp)
                 }
                 guard case .error(let failure, _) = state else { return }
                 board.errors.add(failure, at: stamp.boot)
@@ -174,14 +174,14 @@ final class SourceMonitor: Sendable {
                     all[name]?.rests()
                     return (nil, nil)
                 }
-                let verdict = all[name]?.judge(at: now.boot, patience: patience)
+                let verdict = all[name]?.evaluate(at: now.boot, patience: patience)
                 return (verdict, all[name]?.report)
             }
-            if let verdict, let report { tell(verdict, name, report, at: now) }
+            if let verdict, let report { reportVerdict(verdict, name, report, at: now) }
         }
     }
 
-    private func tell(
+    private func reportVerdict(
         _ verdict: SourceHealth.Verdict,
         _ name: SourceName,
         _ report: SourceReport,

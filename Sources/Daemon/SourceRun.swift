@@ -100,7 +100,7 @@ final class SourceRun: Sendable {
             onEffort: { effort in
                 // Until its window opens, nothing is due, whatever becomes of its device.
                 let (now, opens) = (context.clock.stamp(), window.opens)
-                context.note(effort, of: slice.name, at: opens.boot > now.boot ? opens : now)
+                context.record(effort, of: slice.name, at: opens.boot > now.boot ? opens : now)
             },
             schedule: context.schedule
         )
@@ -157,7 +157,7 @@ final class SourceRun: Sendable {
             close(at: next.opens, passed, context)
             // Else its device is opened before the window.
             guard next.opens.boot < context.clock.now() else { return }
-            context.note(.failed(Services.late), of: slice.name, at: next.opens)
+            context.record(.failed(Services.late), of: slice.name, at: next.opens)
         case .ends(let end), .rests(let end): close(at: end, passed, context)
         case nil: break
         }
@@ -175,12 +175,12 @@ final class SourceRun: Sendable {
         if !closed.replace(with: true) {
             let end = end.advanced(by: min(.zero, (closes(passed) ?? end.boot) - end.boot))
             sink.window.closes = end.boot
-            context.noteClosed(slice.name, at: end)
+            context.recordClosed(slice.name, at: end)
             if slice.name == .audio {
                 AudioMemo(.closed(end), due: window.due).keep(in: context.queue)
             }
         }
-        context.note(passed: passed, of: slice.name)
+        context.record(passed: passed, of: slice.name)
     }
 
     /// The heartbeat of its thread.

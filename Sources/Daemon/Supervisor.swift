@@ -20,11 +20,11 @@ struct PartHealth: Sendable {
     /// Since when the part hangs, across the restarts in between.
     private(set) var hungSince: BootInstant?
     /// When the reported call began.
-    private var told: BootInstant?
+    private var reported: BootInstant?
     private var recovered: [BootInstant] = []
 
     /// Evaluates the last heartbeat at a health tick.
-    mutating func judge(
+    mutating func evaluate(
         _ word: Heartbeat.Word?,
         at now: BootInstant,
         patience: Duration
@@ -32,14 +32,14 @@ struct PartHealth: Sendable {
         // Ticks are not exact: without this margin a thread could be reported a tick late.
         if let word, word.overdue(at: now) >= patience - patience / 30 {
             hungSince = hungSince ?? word.due
-            guard told != word.since else { return .asBefore }
-            told = word.since
+            guard reported != word.since else { return .asBefore }
+            reported = word.since
             return .hangs(call: "\(word.call)", for: word.overdue(at: now))
         }
         guard hungSince != nil else { return .asBefore }
         // A new run has to work for a while first: the previous one hung only after a while, too.
         if let last = recovered.last, now - last < patience * 2 { return .asBefore }
-        (hungSince, told) = (nil, nil)
+        (hungSince, reported) = (nil, nil)
         return .isBack
     }
 
@@ -120,7 +120,7 @@ final class Supervisor: Sendable {
     ///
     /// Returns false if only a restart of the program helps.
     func check() -> Bool {
-        noteSuspend()
+        recordSuspend()
         let now = clock.now()
         let last = content.update { content in
             defer { content.lastCheck = now }
@@ -129,7 +129,7 @@ final class Supervisor: Sendable {
         // If this call comes much too late, the whole machine slept: no thread hangs.
         let delay = last.map { now - $0 - interval } ?? .zero
         if delay < interval / 2 + .seconds(2) {
-            for part in parts { judge(part, now) }
+            for part in parts { evaluate(part, now) }
         } else {
             content.update { $0.sleep = (now, delay) }
         }
@@ -144,7 +144,7 @@ final class Supervisor: Sendable {
         return lost.isEmpty
     }
 
-    private func noteSuspend() {
+    private func recordSuspend() {
         let (end, total) = (clock.stamp(), clock.suspended())
         let length = content.update { content in
             defer { content.suspended = total }
@@ -155,7 +155,7 @@ final class Supervisor: Sendable {
         onSuspend(end.advanced(by: .zero - length), end)
     }
 
-    private func judge(_ part: Part, _ now: BootInstant) {
+    private func evaluate(_ part: Part, _ now: BootInstant) {
         var word = part.word()
         // A wait that began before a sleep of the machine gets a later deadline.
         if let sleep = content.value.sleep, let said = word, said.since < sleep.end {
@@ -163,7 +163,7 @@ final class Supervisor: Sendable {
         }
         let verdict = content.update {
             $0.health[part.name, default: PartHealth()]
-                .judge(word, at: now, patience: patience)
+                .evaluate(word, at: now, patience: patience)
         }
         switch verdict {
         case .asBefore: break

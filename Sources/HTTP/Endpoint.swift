@@ -46,30 +46,34 @@ package struct Endpoint: Sendable, Equatable {
     }
 
     /// Parses an absolute URL of `kind` with a host, without a user or a fragment.
-    package static func parse(_ text: String, _ kind: Kind = .http) -> Result<Endpoint, Mismatch> {
+    package static func parse(_ text: String, _ kind: Kind = .http) -> Result<
+        Endpoint, MismatchError
+    > {
         guard text.utf8.count <= 2048, text.utf8.allSatisfy(isURLByte) else {
-            return .failure(Mismatch("holds a character not allowed in a URL"))
+            return .failure(MismatchError("holds a character not allowed in a URL"))
         }
         let (encrypted, plain) = (kind.scheme(true), kind.scheme(false))
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: ":")),
             text[mark...].hasPrefix("://")
-        else { return .failure(Mismatch("is not a URL with \(encrypted):// before the host")) }
+        else { return .failure(MismatchError("is not a URL with \(encrypted):// before the host")) }
         let scheme = text[..<mark].lowercased()
         guard scheme == encrypted || scheme == plain else {
             let article = kind == .http ? "an" : "a"
             return .failure(
-                Mismatch("is neither \(article) \(encrypted):// nor \(article) \(plain):// URL")
+                MismatchError(
+                    "is neither \(article) \(encrypted):// nor \(article) \(plain):// URL"
+                )
             )
         }
         let rest = text[mark...].dropFirst(3)
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         if authority.contains("@") {
-            return .failure(Mismatch("names a user: \(kind.userAdvice)"))
+            return .failure(MismatchError("names a user: \(kind.userAdvice)"))
         }
-        if rest.contains("#") { return .failure(Mismatch("ends in a #fragment")) }
+        if rest.contains("#") { return .failure(MismatchError("ends in a #fragment")) }
         let isEncrypted = scheme == encrypted
         guard let place = place(ofAuthority: authority, port: kind.port(isEncrypted)) else {
-            return .failure(Mismatch("does not name a valid host and port"))
+            return .failure(MismatchError("does not name a valid host and port"))
         }
         return .success(
             Endpoint(isEncrypted: isEncrypted, host: place.host, port: place.port, kind: kind)

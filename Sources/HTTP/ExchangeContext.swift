@@ -41,7 +41,7 @@ final class ExchangeContext {
     var reply: Reply { scanner.reply }
 
     /// Handles a header line.
-    func take(header line: UnsafeRawBufferPointer) {
+    func receive(header line: UnsafeRawBufferPointer) {
         headerBytes += line.count
         // Each of several answers (`100 Continue` first) starts over; lines after a body are
         // trailers.
@@ -55,7 +55,7 @@ final class ExchangeContext {
     }
 
     /// Handles more of the answer's body; returns false once it is too long.
-    func take(answer bytes: UnsafeRawBufferPointer) -> Bool {
+    func receive(answer bytes: UnsafeRawBufferPointer) -> Bool {
         answered += bytes.count
         answer.append(contentsOf: bytes.prefix(max(0, Self.kept - answer.count)))
         let isGood = (200...299).contains(status)
@@ -119,7 +119,7 @@ func countSent(
     return 0
 }
 
-func takeAnswer(
+func receiveAnswer(
     _ buffer: UnsafeMutablePointer<CChar>?,
     _ size: Int,
     _ count: Int,
@@ -128,17 +128,17 @@ func takeAnswer(
     guard let exchange = ExchangeContext.from(context), let buffer else { return 0 }
     let bytes = UnsafeRawBufferPointer(start: buffer, count: size * count)
     // Returning less than was offered ends the request.
-    return exchange.take(answer: bytes) ? bytes.count : 0
+    return exchange.receive(answer: bytes) ? bytes.count : 0
 }
 
-func takeHeader(
+func receiveHeader(
     _ buffer: UnsafeMutablePointer<CChar>?,
     _ size: Int,
     _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let exchange = ExchangeContext.from(context) else { return 0 }
-    exchange.take(header: UnsafeRawBufferPointer(start: buffer, count: size * count))
+    exchange.receive(header: UnsafeRawBufferPointer(start: buffer, count: size * count))
     return exchange.isHeaderTooLong ? 0 : size * count
 }
 

@@ -89,7 +89,7 @@ private struct ReplyFields: JSONListener {
     }
 
     mutating func content(_ piece: UnsafeRawBufferPointer, depth: Int) {
-        if depth == 1 { value.take(piece) }
+        if depth == 1 { value.receive(piece) }
     }
 
     mutating func ended(depth: Int) {
@@ -128,7 +128,7 @@ private struct ReplyValue {
     }
 
     /// Takes a piece of a text or of a number.
-    mutating func take(_ piece: UnsafeRawBufferPointer) {
+    mutating func receive(_ piece: UnsafeRawBufferPointer) {
         guard kind == .number else { return elements = 1 }
         for byte in piece {
             if byte == 0x45 || byte == 0x65 { isInPower = true }

@@ -168,9 +168,9 @@ package final class Transport {
         waypost_curl_set_pointer(easy, CURLOPT_READDATA, context)
         waypost_curl_set_seek(easy, rewindBody)
         waypost_curl_set_pointer(easy, CURLOPT_SEEKDATA, context)
-        waypost_curl_set_transfer(easy, CURLOPT_WRITEFUNCTION, takeAnswer)
+        waypost_curl_set_transfer(easy, CURLOPT_WRITEFUNCTION, receiveAnswer)
         waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
-        waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, takeHeader)
+        waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, receiveHeader)
         waypost_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
         // The debug callback is called only in verbose mode; nothing is printed.
         waypost_curl_set_long(easy, CURLOPT_VERBOSE, 1)

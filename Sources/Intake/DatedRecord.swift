@@ -19,7 +19,7 @@ package enum DatedRecord {
     package static func check(_ object: [UInt8]) throws { _ = try members(object) }
 
     private static func members(_ object: [UInt8]) throws -> [UInt8] {
-        do throws(IntakeRefusal) {
+        do throws(IntakeError) {
             return try IntakeLine.members(of: object)
         } catch {
             throw Failure(error.message)

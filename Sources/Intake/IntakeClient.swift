@@ -48,7 +48,7 @@ package final class IntakeClient {
     private let configuration: Configuration
     private let options: Options
     private let path: String
-    private let tell: (String) -> Void
+    private let warn: (String) -> Void
     private let progress: (Outcome) -> Void
     private let clock = SystemClock()
     private var outcome = Outcome()
@@ -75,19 +75,19 @@ package final class IntakeClient {
     private var waitingSince: BootInstant?
     private var isNoticed = false
 
-    /// `tell` gets a message per refused line, `progress` regularly the counts so far.
+    /// `warn` gets a message per refused line, `progress` regularly the counts so far.
     package init(
         _ configuration: Configuration,
         stream: UserStream,
         options: Options = Options(),
-        tell: @escaping (String) -> Void,
+        warn: @escaping (String) -> Void,
         progress: @escaping (Outcome) -> Void = { _ in }
     ) {
         self.stream = stream
         self.configuration = configuration
         self.options = options
         path = "\(configuration.runtimeDirectory)/\(IntakeService.fileName)"
-        self.tell = tell
+        self.warn = warn
         self.progress = progress
     }
 
@@ -179,9 +179,9 @@ package final class IntakeClient {
 
     /// Returns the request for a line; nil for a blank line, and for one that was refused here.
     private func wireLine(_ line: LineBuffer.Line) -> [UInt8]? {
-        do throws(IntakeRefusal) {
+        do throws(IntakeError) {
             guard case .whole(let bytes) = line else {
-                throw IntakeRefusal("too long: more than \(Self.lineLimit) bytes in a line")
+                throw IntakeError("too long: more than \(Self.lineLimit) bytes in a line")
             }
             if bytes.allSatisfy({ $0 == 32 || $0 == 9 || $0 == 13 }) { return nil }
             if options.takesRequests { return bytes + [10] }
@@ -197,7 +197,7 @@ package final class IntakeClient {
 
     private func refuse(_ lines: String, _ why: String) {
         outcome.refused += 1
-        tell("\(lines): \(why)")
+        warn("\(lines): \(why)")
     }
 
     // MARK: Answers
@@ -209,8 +209,8 @@ package final class IntakeClient {
         while let line = socket.input.next(limit: 64 << 10) {
             // 1 answers a line, 0 answers `{"wait": true}`.
             let why = IntakeLine.refusal(in: line, unlessAccepted: isGreeting ? 0 : 1)
-            if let why, isGreeting || IntakeRefusal(why).isOfConnection {
-                takeBack()
+            if let why, isGreeting || IntakeError(why).isOfConnection {
+                requeue()
                 return try linger(why)
             }
             if isGreeting {
@@ -231,7 +231,7 @@ package final class IntakeClient {
     }
 
     /// Queues all unanswered lines again: a stopping or full gateway has stored none of them.
-    private func takeBack() {
+    private func requeue() {
         socket = nil
         unsent = waiting + unsent
         (waiting, waitingBytes) = ([], 0)
@@ -241,7 +241,7 @@ package final class IntakeClient {
     ///
     /// They may have been stored, so they are not sent again.
     private func lose() {
-        takeBackUnsent()
+        requeueUnsent()
         let unknown = waiting
         socket = nil
         (waiting, waitingBytes) = ([], 0)
@@ -255,7 +255,7 @@ package final class IntakeClient {
     }
 
     /// Queues lines again that were not sent completely.
-    private func takeBackUnsent() {
+    private func requeueUnsent() {
         var left = socket?.outgoing.count ?? 0
         // A line that lacks only its line feed may have been accepted.
         while left > 1, let line = waiting.popLast() {
@@ -316,12 +316,12 @@ package final class IntakeClient {
             return
         }
         isNoticed = true
-        tell("waiting with line \(next): \(reason)")
+        warn("waiting with line \(next): \(reason)")
     }
 
     /// Returns the timeout error, which names the lines of unknown state and those not sent.
     private func givenUp() -> Failure {
-        takeBackUnsent()
+        requeueUnsent()
         guard let names = Self.names(of: waiting), let last = waiting.last?.number else {
             let next = unsent.first?.number ?? lines + 1
             return Failure("line \(next) and those after it were not put: \(reason)")

@@ -48,7 +48,7 @@ final class IntakeHandler: LineHandler {
 
     var isBusy: Bool { travelling != nil }
 
-    func refusal(beside count: Int) -> [UInt8] { IntakeRefusal.full(count).answer }
+    func refusal(beside count: Int) -> [UInt8] { IntakeError.full(count).answer }
 
     /// Sets the streams that are accepted from now on; delayed lines are tried again.
     func declare(_ declared: [UserStream]) {
@@ -57,7 +57,7 @@ final class IntakeHandler: LineHandler {
     }
 
     func handle(_ line: LineBuffer.Line, _ number: Int, of client: LineConnection) {
-        do throws(IntakeRefusal) {
+        do throws(IntakeError) {
             guard case .whole(let bytes) = line else { throw streams.tooLong }
             if bytes.count < 64, bytes.filter({ $0 > 32 }) == IntakeLine.waitForRate {
                 client.acceptsDelay = true
@@ -66,7 +66,7 @@ final class IntakeHandler: LineHandler {
             let record = try streams.record(of: bytes, server.clock)
             // Checked per record here, because a batch is stored or refused as a whole.
             if let why = server.sink.refusal(of: record.stream) {
-                throw IntakeRefusal("not kept: \(why)")
+                throw IntakeError("not kept: \(why)")
             }
             recordBytes += record.members.count
             records.append(record)
@@ -91,13 +91,13 @@ final class IntakeHandler: LineHandler {
         let records = records
         (self.records, owners, recordBytes) = ([], [], 0)
         server.sink.put(records) { [batch, lines = server.lines] error in
-            let refusal = error.map { IntakeRefusal(notKept: $0) }
+            let refusal = error.map { IntakeError(notKept: $0) }
             lines.post { $0.settle(batch, refusal) }
         }
     }
 
     /// Answers the lines of a batch that was committed, or refused.
-    private func settle(_ number: Int, _ refusal: IntakeRefusal?) {
+    private func settle(_ number: Int, _ refusal: IntakeError?) {
         guard number == batch, let owners = travelling else { return }
         travelling = nil
         server.figures.update { [count = owners.count, isKept = refusal == nil] in
@@ -110,7 +110,7 @@ final class IntakeHandler: LineHandler {
     /// Refuses pending records, and tells each `waypost put` that later lines were not read.
     func stop() {
         guard travelling == nil else { return }
-        let answer = IntakeRefusal.stopping.answer
+        let answer = IntakeError.stopping.answer
         for owner in owners { owner.client.answer(owner.line, answer) }
         for client in clients where client.acceptsDelay {
             client.answerDelayed(answer)

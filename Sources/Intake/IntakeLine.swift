@@ -3,7 +3,7 @@ import Host
 import JSON
 
 /// Why a line or an object is refused, with the message for its program.
-struct IntakeRefusal: Error, Equatable {
+struct IntakeError: Error, Equatable {
     /// The gateway is stopping.
     ///
     /// `waypost put` sends such a line, and all after it, to the next process.
@@ -67,16 +67,16 @@ struct IntakeLine: Equatable {
     var members: [UInt8]
 
     /// Parses any bytes; throws the reason if they are not a valid line.
-    init(_ bytes: [UInt8]) throws(IntakeRefusal) {
-        do throws(JSONFault) {
+    init(_ bytes: [UInt8]) throws(IntakeError) {
+        do throws(JSONError) {
             var cursor = Self.cursor(bytes, depthLimit: Self.depthLimit + 1)
             self = try Self.read(&cursor)
         } catch {
-            throw IntakeRefusal("\(error)")
+            throw IntakeError("\(error)")
         }
     }
 
-    private static func read(_ cursor: inout JSONCursor) throws(JSONFault) -> Self {
+    private static func read(_ cursor: inout JSONCursor) throws(JSONError) -> Self {
         var stream: String?
         var members: [UInt8]?
         var given: WallTime?
@@ -109,7 +109,7 @@ struct IntakeLine: Equatable {
     }
 
     /// Reads an RFC 3339 time of a plausible year.
-    private static func time(_ cursor: inout JSONCursor) throws(JSONFault) -> WallTime {
+    private static func time(_ cursor: inout JSONCursor) throws(JSONError) -> WallTime {
         let expected = "timestamp is a text such as \"2026-11-21T04:30:07.123Z\""
         let place = cursor.place
         let text = String(decoding: try cursor.text(expected), as: UTF8.self)
@@ -120,7 +120,7 @@ struct IntakeLine: Equatable {
     }
 
     /// Reads nanoseconds on CLOCK_BOOTTIME.
-    private static func bootTime(_ cursor: inout JSONCursor) throws(JSONFault) -> BootInstant {
+    private static func bootTime(_ cursor: inout JSONCursor) throws(JSONError) -> BootInstant {
         let place = cursor.place
         var digits: [UInt8] = []
         try cursor.copyValue(to: &digits)
@@ -131,7 +131,7 @@ struct IntakeLine: Equatable {
     }
 
     /// Reads a `timestamp` that is a JSON value by itself.
-    static func given(_ value: [UInt8]) throws(JSONFault) -> WallTime {
+    static func given(_ value: [UInt8]) throws(JSONError) -> WallTime {
         var cursor = JSONCursor(value)
         return try time(&cursor)
     }
@@ -147,21 +147,21 @@ struct IntakeLine: Equatable {
     }
 
     /// Returns the members of a bare object, the input of `waypost put`.
-    static func members(of object: [UInt8]) throws(IntakeRefusal) -> [UInt8] {
-        do throws(JSONFault) {
+    static func members(of object: [UInt8]) throws(IntakeError) -> [UInt8] {
+        do throws(JSONError) {
             var cursor = cursor(object)
             let members = try members(&cursor, "a line is a JSON object")
             try cursor.end()
             return members
         } catch {
-            throw IntakeRefusal("\(error)")
+            throw IntakeError("\(error)")
         }
     }
 
     private static func members(
         _ cursor: inout JSONCursor,
         _ expected: String
-    ) throws(JSONFault) -> [UInt8] {
+    ) throws(JSONError) -> [UInt8] {
         let place = cursor.place
         var (members, value) = (IntakeMembers(), [UInt8]())
         try cursor.openObject(expected)

@@ -6,7 +6,7 @@ import JSON
 struct IntakeMembers {
     /// Members that the gateway adds itself.
     static let reserved = ["id", "timestamp", "clock"]
-    /// The most members of an object, as in the server (`MemberNames.most`), with reserved ones.
+    /// The most members of an object, as in the server (`MemberNames.maximum`), with reserved ones.
     static let objectLimit = 4096
     /// The most members of a record.
     static let limit = objectLimit - reserved.count
@@ -14,7 +14,7 @@ struct IntakeMembers {
     /// The members, without braces and without blanks between their parts.
     private(set) var bytes: [UInt8] = []
     private(set) var count = 0
-    private var sound = SoundMembers()
+    private var sound = AudioMembers()
 
     /// Adds a member; `written` is its name and `value` its value, as JSON.
     mutating func append(_ name: [UInt8], _ written: ArraySlice<UInt8>, _ value: [UInt8]) {
@@ -23,7 +23,7 @@ struct IntakeMembers {
         bytes += written
         bytes.append(UInt8(ascii: ":"))
         bytes += value
-        sound.take(name, value[...])
+        sound.receive(name, value[...])
     }
 
     /// Returns why the server would refuse the record with one more member of this name.

@@ -21,8 +21,8 @@ extension Queue: IntakeSink {
         guard streams[number: Stream.last] != nil else {
             return "the disk has not taken the stream \(stream) yet; send it again later"
         }
-        let most = Stream.last - Stream.firstOfUser + 1
-        return "\(stream) is one too many: this device has had \(most) streams, as many as "
+        let maximum = Stream.last - Stream.firstOfUser + 1
+        return "\(stream) is one too many: this device has had \(maximum) streams, as many as "
             + "it can; declare one of their names again, with wire = \"\(stream)\""
     }
 }

@@ -32,11 +32,11 @@ struct RecordRate: Sendable {
         _ given: WallTime?,
         of stream: String,
         at now: BootInstant
-    ) throws(IntakeRefusal) {
+    ) throws(IntakeError) {
         guard let given else { return }
         if now - datesSince >= .seconds(86_400) { (dates, datesSince) = ([], now) }
         guard dates.count < Self.datesPerDay || dates.contains(given.utcDay) else {
-            throw IntakeRefusal(
+            throw IntakeError(
                 "too many dates: records of stream \(stream) have named \(Self.datesPerDay) days; "
                     + "send it again tomorrow"
             )
@@ -92,14 +92,14 @@ struct IntakeStreams {
     }
 
     /// Returns the record of a line, or throws the reason.
-    mutating func record(of bytes: [UInt8], _ clock: any HostClock) throws(IntakeRefusal)
+    mutating func record(of bytes: [UInt8], _ clock: any HostClock) throws(IntakeError)
         -> UserRecord
     {
         let line = try IntakeLine(bytes)
         guard let stream = declared[line.stream]?.stream else { throw undeclared(line.stream) }
         let size = line.members.count + 2
         guard size <= stream.maxRecordBytes else {
-            throw IntakeRefusal(
+            throw IntakeError(
                 "too long: \(size) bytes, stream \(stream.name) takes \(stream.maxRecordBytes) "
                     + "(stream.\(stream.name).max_record_bytes)"
             )
@@ -107,7 +107,7 @@ struct IntakeStreams {
         var stamp = clock.stamp()
         try declared[line.stream]?.rate.check(line.given, of: stream.name, at: stamp.boot)
         if let delay = declared[line.stream]?.rate.delay(at: stamp.boot) {
-            throw IntakeRefusal(
+            throw IntakeError(
                 "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records per second "
                     + "(stream.\(stream.name).max_rate); send it again later",
                 retryAfter: delay
@@ -115,7 +115,7 @@ struct IntakeStreams {
         }
         if let boot = line.boot {
             guard boot <= stamp.boot else {
-                throw IntakeRefusal("boottime_ns is later than now: CLOCK_BOOTTIME of this boot")
+                throw IntakeError("boottime_ns is later than now: CLOCK_BOOTTIME of this boot")
             }
             stamp = stamp.advanced(by: boot - stamp.boot)
         }
@@ -128,19 +128,19 @@ struct IntakeStreams {
     }
 
     /// The refusal of a line that exceeds the buffer.
-    var tooLong: IntakeRefusal {
-        IntakeRefusal(
+    var tooLong: IntakeError {
+        IntakeError(
             "too long: a line takes \(longestLine) bytes at most, by the largest max_record_bytes declared"
         )
     }
 
-    private func undeclared(_ name: String) -> IntakeRefusal {
+    private func undeclared(_ name: String) -> IntakeError {
         let shown = JSONCursor.shown(Array(name.utf8))
         let known = names.isEmpty ? "no stream is declared" : "declared: \(names)"
         let table =
             UserStream.problem(withName: name) == nil
             ? "; [stream.\(name)] in the configuration declares it" : ""
-        return IntakeRefusal("stream \"\(shown)\" is not declared (\(known))\(table)")
+        return IntakeError("stream \"\(shown)\" is not declared (\(known))\(table)")
     }
 
     private static func shown(_ rate: Double) -> String {

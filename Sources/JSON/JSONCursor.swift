@@ -2,7 +2,7 @@
 internal import Host
 
 /// An error in JSON, or valid JSON that exceeds a limit.
-package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
+package struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The byte at which the error is, counted from 1.
     package var place: Int
     package var message: String
@@ -58,13 +58,13 @@ package struct JSONCursor: Sendable {
     // MARK: Parts
 
     /// Enters an object; `expected` names it in the error.
-    package mutating func openObject(_ expected: String) throws(JSONFault) {
+    package mutating func openObject(_ expected: String) throws(JSONError) {
         guard next() == UInt8(ascii: "{") else { throw unexpected(expected) }
         try enter()
     }
 
     /// Reads the next member's name and colon; at the end of the object, leaves it and returns nil.
-    package mutating func nextName() throws(JSONFault) -> Name? {
+    package mutating func nextName() throws(JSONError) -> Name? {
         if try closes(UInt8(ascii: "}"), isFirst: open.last?.isEmpty ?? true) { return nil }
         guard next() == UInt8(ascii: "\"") else {
             throw peek == nil
@@ -87,13 +87,13 @@ package struct JSONCursor: Sendable {
     }
 
     /// Reads and decodes a string; `expected` names it in the error.
-    package mutating func text(_ expected: String) throws(JSONFault) -> [UInt8] {
+    package mutating func text(_ expected: String) throws(JSONError) -> [UInt8] {
         guard next() == UInt8(ascii: "\"") else { throw unexpected(expected) }
         return try scanText().text
     }
 
     /// Appends the next value of any kind, as written.
-    package mutating func copyValue(to copy: inout [UInt8]) throws(JSONFault) {
+    package mutating func copyValue(to copy: inout [UInt8]) throws(JSONError) {
         switch next() {
         case UInt8(ascii: "{"): try copyObject(to: &copy)
         case UInt8(ascii: "["): try copyArray(to: &copy)
@@ -107,18 +107,18 @@ package struct JSONCursor: Sendable {
     }
 
     /// Checks that only white space follows.
-    package mutating func end() throws(JSONFault) {
+    package mutating func end() throws(JSONError) {
         if next() != nil { throw fault("more text after the object") }
     }
 
     /// Returns a fault for valid JSON that exceeds a limit, at `place` or at the cursor.
-    package func refusal(_ message: String, _ place: Int? = nil) -> JSONFault {
-        JSONFault(place: place ?? self.place, message: message, isRefusal: true)
+    package func refusal(_ message: String, _ place: Int? = nil) -> JSONError {
+        JSONError(place: place ?? self.place, message: message, isRefusal: true)
     }
 
     // MARK: Objects and arrays
 
-    private mutating func copyObject(to copy: inout [UInt8]) throws(JSONFault) {
+    private mutating func copyObject(to copy: inout [UInt8]) throws(JSONError) {
         try enter()
         copy.append(UInt8(ascii: "{"))
         while let name = try nextName() {
@@ -130,7 +130,7 @@ package struct JSONCursor: Sendable {
         copy.append(UInt8(ascii: "}"))
     }
 
-    private mutating func copyArray(to copy: inout [UInt8]) throws(JSONFault) {
+    private mutating func copyArray(to copy: inout [UInt8]) throws(JSONError) {
         try enter()
         copy.append(UInt8(ascii: "["))
         while try !closes(UInt8(ascii: "]"), isFirst: copy.last == UInt8(ascii: "[")) {
@@ -140,7 +140,7 @@ package struct JSONCursor: Sendable {
         copy.append(UInt8(ascii: "]"))
     }
 
-    mutating func enter() throws(JSONFault) {
+    mutating func enter() throws(JSONError) {
         guard open.count < depthLimit else {
             throw refusal("nested deeper than \(depthLimit) levels")
         }
@@ -150,7 +150,7 @@ package struct JSONCursor: Sendable {
 
     /// Returns true at the end of the object or array; otherwise skips the comma before a further
     /// element.
-    mutating func closes(_ end: UInt8, isFirst: Bool) throws(JSONFault) -> Bool {
+    mutating func closes(_ end: UInt8, isFirst: Bool) throws(JSONError) -> Bool {
         guard let byte = next() else { throw ending() }
         if byte == end {
             at += 1
@@ -176,12 +176,12 @@ package struct JSONCursor: Sendable {
         return peek
     }
 
-    private func fault(_ message: String) -> JSONFault { JSONFault(place: place, message: message) }
+    private func fault(_ message: String) -> JSONError { JSONError(place: place, message: message) }
 
-    private func ending() -> JSONFault { fault("the text ends before the object does") }
+    private func ending() -> JSONError { fault("the text ends before the object does") }
 
     /// Returns the fault for a value other than the `expected` one.
-    private func unexpected(_ expected: String) -> JSONFault {
+    private func unexpected(_ expected: String) -> JSONError {
         if peek == nil { return ending() }
         return kind.map { refusal("\(expected), and this is \($0)") } ?? fault(expected)
     }
@@ -197,13 +197,13 @@ package struct JSONCursor: Sendable {
         }
     }
 
-    private mutating func copyWord(_ word: String, to copy: inout [UInt8]) throws(JSONFault) {
+    private mutating func copyWord(_ word: String, to copy: inout [UInt8]) throws(JSONError) {
         guard bytes[at...].starts(with: word.utf8) else { throw fault("a value is missing") }
         copy += word.utf8
         at += word.utf8.count
     }
 
-    private mutating func scanNumber() throws(JSONFault) -> Range<Int> {
+    private mutating func scanNumber() throws(JSONError) -> Range<Int> {
         let start = at
         var end = at
         var token = JSONNumberToken()
@@ -218,7 +218,7 @@ package struct JSONCursor: Sendable {
 
     /// Refuses numbers that overflow a double: most readers would refuse the whole text (RFC 8259,
     /// section 6).
-    private func checkSize(_ range: Range<Int>) throws(JSONFault) {
+    private func checkSize(_ range: Range<Int>) throws(JSONError) {
         let text = bytes[range]
         guard text.count > 300 || text.contains(where: { $0 | 0x20 == UInt8(ascii: "e") }),
             Double(String(decoding: text, as: UTF8.self))?.isFinite != true
@@ -229,7 +229,7 @@ package struct JSONCursor: Sendable {
     /// Scans a string with its quotes; `text` is what it says, if it `isWanted`.
     private mutating func scanText(
         isWanted: Bool = true
-    ) throws(JSONFault) -> (range: Range<Int>, text: [UInt8]) {
+    ) throws(JSONError) -> (range: Range<Int>, text: [UInt8]) {
         let start = at
         var end = at + 1
         var text: [UInt8] = []
@@ -238,7 +238,7 @@ package struct JSONCursor: Sendable {
             token.pass(bytes, &end, to: bytes.count) { if isWanted { text += $0 } }
         }
         guard case .end = step else {
-            throw JSONFault(place: token.start + 1, message: token.problem)
+            throw JSONError(place: token.start + 1, message: token.problem)
         }
         at = end
         return (start..<end, text)

@@ -1,7 +1,7 @@
 // The JSON decoder, without Foundation, whose decoder crashes on some malformed names in Swift 6.0.
 
 package enum JSONInput {
-    /// Decodes a value; throws `JSONFault` for malformed JSON and DecodingError for another type.
+    /// Decodes a value; throws `JSONError` for malformed JSON and DecodingError for another type.
     ///
     /// `snakeCase`: the names in the text are `in_snake_case`.
     package static func decode<Value: Decodable>(

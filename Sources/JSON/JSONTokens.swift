@@ -78,7 +78,7 @@ package struct JSONStringToken {
                 at = bytes.endOfPlainText(from: at, to: stop)
                 start = at
             }
-            let effect = at < stop ? take(bytes[at]) : .part
+            let effect = at < stop ? consume(bytes[at]) : .part
             if case .byte = effect {
                 at += 1
                 continue
@@ -96,7 +96,7 @@ package struct JSONStringToken {
         }
     }
 
-    private mutating func take(_ byte: UInt8) -> Effect {
+    private mutating func consume(_ byte: UInt8) -> Effect {
         switch state {
         case .between: return begin(byte)
         case .tail: return tail(byte)

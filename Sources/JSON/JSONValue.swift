@@ -11,7 +11,7 @@ package enum JSONValue: Sendable, Equatable {
     case object([String: JSONValue])
 
     /// Parses a JSON text; throws if it is malformed or nested deeper than `depthLimit`.
-    package init(_ bytes: [UInt8], depthLimit: Int = 32) throws(JSONFault) {
+    package init(_ bytes: [UInt8], depthLimit: Int = 32) throws(JSONError) {
         var cursor = JSONCursor(bytes, depthLimit: depthLimit)
         self = try cursor.value()
         try cursor.end()
@@ -38,7 +38,7 @@ package enum JSONValue: Sendable, Equatable {
 
 extension JSONCursor {
     /// Parses the next value of any kind.
-    fileprivate mutating func value() throws(JSONFault) -> JSONValue {
+    fileprivate mutating func value() throws(JSONError) -> JSONValue {
         switch next() {
         case UInt8(ascii: "{"): return try object()
         case UInt8(ascii: "["): return try array()
@@ -56,7 +56,7 @@ extension JSONCursor {
         }
     }
 
-    private mutating func object() throws(JSONFault) -> JSONValue {
+    private mutating func object() throws(JSONError) -> JSONValue {
         var members: [String: JSONValue] = [:]
         try openObject("an object")
         while let name = try nextName() {
@@ -65,7 +65,7 @@ extension JSONCursor {
         return .object(members)
     }
 
-    private mutating func array() throws(JSONFault) -> JSONValue {
+    private mutating func array() throws(JSONError) -> JSONValue {
         var parts: [JSONValue] = []
         try enter()
         while try !closes(UInt8(ascii: "]"), isFirst: parts.isEmpty) { parts.append(try value()) }

@@ -16,7 +16,7 @@ enum DetectionLine {
     static func request(
         _ line: [UInt8],
         stream: String,
-        of segment: SoundSegment
+        of segment: AudioSegment
     ) throws -> [UInt8] {
         let seconds = try offset(line)
         let length = Double(segment.duration.nanoseconds) / 1e9
@@ -59,11 +59,11 @@ final class DetectionPut {
     let finished: Wakeup
     private var outgoing: [UInt8] = []
 
-    /// Starts the thread; `tell` is called on it.
+    /// Starts the thread; `warn` is called on it.
     init(
         _ configuration: Configuration,
         _ stream: UserStream,
-        tell: @escaping @Sendable (String) -> Void
+        warn: @escaping @Sendable (String) -> Void
     ) throws {
         let pipe = try makePipe()
         input = Descriptor(owning: pipe.writing)
@@ -75,7 +75,7 @@ final class DetectionPut {
             var options = IntakeClient.Options()
             options.takesRequests = true
             let client = IntakeClient(configuration, stream: stream, options: options) {
-                tell("\(stream.name): \($0)")
+                warn("\(stream.name): \($0)")
             }
             let outcome = Result { try client.put(from: owner.number) }
             result.update { $0 = outcome }

@@ -8,7 +8,7 @@ final class DetectorProcess {
     /// The time from SIGTERM to SIGKILL.
     private static let grace = Duration.seconds(2)
 
-    let segment: SoundSegment
+    let segment: AudioSegment
     /// Its standard output; -1 if that is this program's.
     private let output: Descriptor
     private let child: ChildProcess
@@ -26,7 +26,7 @@ final class DetectorProcess {
     /// Throws a `SystemError` if it cannot be started.
     init(
         _ command: String,
-        _ segment: SoundSegment,
+        _ segment: AudioSegment,
         environment: [String],
         isRead: Bool,
         limit: Duration

@@ -6,7 +6,7 @@ struct DetectorReport {
     /// The cases of one kind of fault.
     private struct Tally {
         /// Kinds of reasons; those beyond it are only counted.
-        private static let mostReasons = 16
+        private static let maxReasons = 16
 
         private(set) var count = 0
         /// Those that were not reported yet.
@@ -22,7 +22,7 @@ struct DetectorReport {
             count += 1
             let kind = String(reason.prefix { !$0.isNumber && $0 != "\"" })
             let known = reasons[kind]
-            guard known.map({ $0.next <= now }) ?? (reasons.count < Self.mostReasons) else {
+            guard known.map({ $0.next <= now }) ?? (reasons.count < Self.maxReasons) else {
                 pending += 1
                 return false
             }
@@ -35,13 +35,13 @@ struct DetectorReport {
     }
 
     private let interval: Duration
-    private let tell: @Sendable (String) -> Void
+    private let warn: @Sendable (String) -> Void
     private var (begunCount, printedCount) = (0, 0)
     private var (failures, skips, refusals) = (Tally(), Tally(), Tally())
     private var reportedAt: BootInstant
 
-    init(interval: Duration, now: BootInstant, tell: @escaping @Sendable (String) -> Void) {
-        (self.interval, reportedAt, self.tell) = (interval, now, tell)
+    init(interval: Duration, now: BootInstant, warn: @escaping @Sendable (String) -> Void) {
+        (self.interval, reportedAt, self.warn) = (interval, now, warn)
     }
 
     /// When the sums are due; nil if there is nothing to report.
@@ -54,27 +54,27 @@ struct DetectorReport {
 
     mutating func skipped(at now: BootInstant) {
         if skips.add("", at: now, interval) {
-            tell("skipped a segment: CMD takes longer than a segment; sums follow each minute")
+            warn("skipped a segment: CMD takes longer than a segment; sums follow each minute")
         }
     }
 
     mutating func left(_ samples: Int, rate: Int) {
-        tell("\(RoughSeconds(frames: samples, rate: rate)) before a gap make no whole segment")
+        warn("\(RoughSeconds(frames: samples, rate: rate)) before a gap make no whole segment")
     }
 
-    mutating func failed(_ segment: SoundSegment, _ fault: String, at now: BootInstant) {
+    mutating func failed(_ segment: AudioSegment, _ fault: String, at now: BootInstant) {
         guard failures.add(fault, at: now, interval) else { return }
-        tell("segment \(segment.start.rfc3339): CMD failed: \(fault)")
+        warn("segment \(segment.start.rfc3339): CMD failed: \(fault)")
     }
 
-    mutating func refused(_ segment: SoundSegment, _ reason: String, at now: BootInstant) {
+    mutating func refused(_ segment: AudioSegment, _ reason: String, at now: BootInstant) {
         guard refusals.add(reason, at: now, interval) else { return }
-        tell("segment \(segment.start.rfc3339): a line of CMD is not stored: \(reason)")
+        warn("segment \(segment.start.rfc3339): a line of CMD is not stored: \(reason)")
     }
 
     mutating func check(_ now: BootInstant) {
         guard let due, due <= now else { return }
-        tell(sums)
+        warn(sums)
         reportedAt = now
         failures.report()
         skips.report()
@@ -89,14 +89,14 @@ struct DetectorReport {
     // MARK: The end
 
     func stored(_ accepted: Int, refused: Int) {
-        tell("\(accepted) records on the disk, \(refused) refused by the gateway")
+        warn("\(accepted) records on the disk, \(refused) refused by the gateway")
     }
 
     func unknown(_ reason: String) {
-        tell("not known whether the last records were stored: \(reason)")
+        warn("not known whether the last records were stored: \(reason)")
     }
 
     func finish(lost: Int) {
-        tell("\(sums), \(lost) samples lost")
+        warn("\(sums), \(lost) samples lost")
     }
 }

@@ -49,23 +49,23 @@ package final class DetectorRun {
     private let put: DetectionPut?
     private let clock = SystemClock()
     private var segmenter: Segmenter
-    private var waiting: SoundSegment?
+    private var waiting: AudioSegment?
     private var detector: DetectorProcess?
     private var report: DetectorReport
     private var isStopping = false
 
-    /// `client` is connected; `tell` gets messages for people, also from another thread.
+    /// `client` is connected; `warn` gets messages for people, also from another thread.
     package init(
         _ settings: DetectorSettings,
         _ configuration: Configuration,
         _ client: ListenClient,
-        tell: @escaping @Sendable (String) -> Void
+        warn: @escaping @Sendable (String) -> Void
     ) throws {
         (self.settings, self.client) = (settings, client)
         folder = try SegmentFolder(environment: settings.environment)
-        put = try settings.stream.map { try DetectionPut(configuration, $0, tell: tell) }
+        put = try settings.stream.map { try DetectionPut(configuration, $0, warn: warn) }
         segmenter = Segmenter(length: settings.length)
-        report = DetectorReport(interval: Self.interval, now: clock.now(), tell: tell)
+        report = DetectorReport(interval: Self.interval, now: clock.now(), warn: warn)
     }
 
     /// Runs until SIGTERM, SIGINT or SIGHUP comes on `signals` (`waypost_take_signals`).
@@ -92,7 +92,7 @@ package final class DetectorRun {
         }
         put?.flush()
         if entries.count > 4 { serve(entries[4], entries[5]) }
-        for piece in try client.turn(entries[1]) { take(piece) }
+        for piece in try client.turn(entries[1]) { receive(piece) }
         begin()
         report.check(clock.now())
     }
@@ -106,8 +106,8 @@ package final class DetectorRun {
 
     // MARK: Segments
 
-    private func take(_ piece: SoundPiece) {
-        let (segments, left) = segmenter.take(piece)
+    private func receive(_ piece: AudioPiece) {
+        let (segments, left) = segmenter.receive(piece)
         if left > 0 { report.left(left, rate: piece.header.rate) }
         for segment in segments {
             if waiting != nil { report.skipped(at: clock.now()) }
@@ -137,7 +137,7 @@ package final class DetectorRun {
         }
     }
 
-    private func environment(_ segment: SoundSegment, file: String) -> [String] {
+    private func environment(_ segment: AudioSegment, file: String) -> [String] {
         var all = settings.environment
         all["WAYPOST_FILE"] = file
         all["WAYPOST_START"] = segment.start.rfc3339

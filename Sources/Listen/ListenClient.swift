@@ -4,9 +4,9 @@ package import Host
 package import Setup
 
 /// Samples as they come from the gateway, with their place in the recording.
-package struct SoundPiece: Sendable {
-    package var header: SoundHeader
-    package var start: SoundTime
+package struct AudioPiece: Sendable {
+    package var header: AudioHeader
+    package var start: AudioTime
     package var samples: [Int16]
     /// The first sample does not follow the last one of the piece before.
     package var isAfterGap: Bool
@@ -20,10 +20,10 @@ package final class ListenClient {
 
     private let configuration: Configuration
     private let path: String
-    private let tell: (String) -> Void
+    private let warn: (String) -> Void
     private let clock = SystemClock()
     private var channel: LineChannel?
-    private var header: SoundHeader?
+    private var header: AudioHeader?
     private var block: [UInt8] = []
     /// The run of the last sample, and the number of the next one in it.
     private var expected: (run: Int64, frame: Int64)?
@@ -33,9 +33,9 @@ package final class ListenClient {
     /// Samples that the gateway dropped because this program was too slow.
     package private(set) var lost = 0
 
-    /// `tell` gets messages for people.
-    package init(_ configuration: Configuration, tell: @escaping (String) -> Void) {
-        (self.configuration, self.tell) = (configuration, tell)
+    /// `warn` gets messages for people.
+    package init(_ configuration: Configuration, warn: @escaping (String) -> Void) {
+        (self.configuration, self.warn) = (configuration, warn)
         path = "\(configuration.runtimeDirectory)/\(ListenService.fileName)"
         heardAt = clock.now()
     }
@@ -60,7 +60,7 @@ package final class ListenClient {
     /// Reads what has come, and reconnects to a gateway that was restarted.
     ///
     /// Throws a `Failure` if what comes is not this protocol, or the gateway refuses.
-    package func turn(_ entry: PollEntry) throws -> [SoundPiece] {
+    package func turn(_ entry: PollEntry) throws -> [AudioPiece] {
         let now = clock.now()
         if channel == nil, retriesAt.map({ $0 <= now }) ?? false { reconnect(now) }
         guard entry.isReady, channel != nil else {
@@ -81,31 +81,31 @@ package final class ListenClient {
         guard !isNoticed else { return }
         isNoticed = true
         let what = channel == nil ? "the gateway does not answer" : "no audio is being recorded"
-        tell("\(what); waiting for it; `waypost status` shows why")
+        warn("\(what); waiting for it; `waypost status` shows why")
     }
 
-    private func receive(_ now: BootInstant) throws -> [SoundPiece] {
+    private func receive(_ now: BootInstant) throws -> [AudioPiece] {
         guard let channel else { return [] }
         let outcome = channel.receive(atMost: 64 << 10)
-        var pieces: [SoundPiece] = []
+        var pieces: [AudioPiece] = []
         while let piece = try next(channel) { pieces.append(piece) }
         if !pieces.isEmpty { (heardAt, isNoticed) = (now, false) }
         if outcome == .ended {
-            tell("the gateway closed the connection; waiting for it")
+            warn("the gateway closed the connection; waiting for it")
             (self.channel, header, block) = (nil, nil, [])
             retriesAt = now + Self.retryAfter
         }
         return pieces
     }
 
-    private func next(_ channel: LineChannel) throws -> SoundPiece? {
+    private func next(_ channel: LineChannel) throws -> AudioPiece? {
         if header == nil {
-            guard let line = channel.input.next(limit: SoundHeader.lineLimit) else { return nil }
+            guard let line = channel.input.next(limit: AudioHeader.lineLimit) else { return nil }
             guard case .whole(let bytes) = line else {
                 throw Failure("\(path): this is not the listen socket of a waypost")
             }
             if let why = ListenAbsence.refusal(bytes) { throw Failure(why) }
-            header = try SoundHeader(line: bytes)
+            header = try AudioHeader(line: bytes)
         }
         guard let header, let start = header.start else { return nil }
         block += channel.input.takeBytes(atMost: header.bytes - block.count)
@@ -114,25 +114,25 @@ package final class ListenClient {
         return piece(header, start)
     }
 
-    private func piece(_ header: SoundHeader, _ start: SoundTime) -> SoundPiece {
+    private func piece(_ header: AudioHeader, _ start: AudioTime) -> AudioPiece {
         let samples = stride(from: 0, to: block.count, by: 2).map {
             Int16(truncatingIfNeeded: Int(block[$0]) | Int(block[$0 + 1]) << 8)
         }
         let isNext = expected.map { $0.run == header.run && $0.frame == header.frame } ?? false
         report(header, start)
         expected = (header.run, header.frame + Int64(samples.count))
-        return SoundPiece(header: header, start: start, samples: samples, isAfterGap: !isNext)
+        return AudioPiece(header: header, start: start, samples: samples, isAfterGap: !isNext)
     }
 
-    private func report(_ header: SoundHeader, _ start: SoundTime) {
+    private func report(_ header: AudioHeader, _ start: AudioTime) {
         if header.lost > 0 {
             lost += header.lost
             let seconds = RoughSeconds(frames: header.lost, rate: header.rate)
-            tell(
+            warn(
                 "lost \(header.lost) samples (\(seconds)) before \(start.rfc3339): read too slowly"
             )
         } else if let expected, expected.run != header.run {
-            tell("the recording was interrupted until \(start.rfc3339)")
+            warn("the recording was interrupted until \(start.rfc3339)")
         }
     }
 }

@@ -11,7 +11,7 @@ package final class ListenServer: Sendable {
     static let stall = Duration.seconds(10)
 
     let listener: UnixListener
-    let tap: SoundTap
+    let tap: AudioTap
     let facts: ListenFacts
     let board: Publisher<ListenReport>
     let clock: any HostClock
@@ -20,7 +20,7 @@ package final class ListenServer: Sendable {
     /// Opens the socket; throws a `Failure` with its path.
     package init(
         path: String,
-        tap: SoundTap,
+        tap: AudioTap,
         facts: ListenFacts,
         board: Publisher<ListenReport>,
         clock: any HostClock
@@ -157,7 +157,7 @@ private final class ListenReader {
     }
 
     /// Sends until the program has all samples, or its socket takes no more.
-    func serve(_ tap: SoundTap, _ facts: ListenFacts, _ now: BootInstant) {
+    func serve(_ tap: AudioTap, _ facts: ListenFacts, _ now: BootInstant) {
         let skipped = tap.skipLost(&next)
         lost += skipped
         figures.lost += skipped
@@ -165,7 +165,7 @@ private final class ListenReader {
             if channel.outgoing.isEmpty {
                 guard let block = tap.read(&next, atMost: Self.piece) else { return }
                 channel.outgoing =
-                    SoundHeader.line(block, lost: lost, facts) + block.samples.littleEndianBytes
+                    AudioHeader.line(block, lost: lost, facts) + block.samples.littleEndianBytes
                 figures.sent += block.samples.count
                 lost = 0
             }

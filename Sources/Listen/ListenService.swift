@@ -10,7 +10,7 @@ package final class ListenService: Sendable {
     static let fileName = "listen"
 
     private let path: String
-    private let tap: SoundTap
+    private let tap: AudioTap
     private let facts: ListenFacts
     private let board: Publisher<ListenReport>
     private let clock: any HostClock
@@ -18,7 +18,7 @@ package final class ListenService: Sendable {
 
     package init(
         directory: String,
-        tap: SoundTap,
+        tap: AudioTap,
         facts: ListenFacts,
         board: Publisher<ListenReport>,
         clock: any HostClock

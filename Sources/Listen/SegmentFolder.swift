@@ -79,7 +79,7 @@ final class SegmentFolder {
     }
 
     /// Writes a segment as a WAV file, at another rate if one is given; returns its path.
-    func write(_ segment: SoundSegment, rate: Int?) throws -> String {
+    func write(_ segment: AudioSegment, rate: Int?) throws -> String {
         var (samples, rate) = (segment.samples, rate ?? segment.rate)
         if rate != segment.rate {
             let resampler = try Resampler(from: segment.rate, to: rate)

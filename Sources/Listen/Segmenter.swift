@@ -2,10 +2,10 @@
 package import Host
 
 /// Unbroken samples for one call of a detector.
-package struct SoundSegment: Sendable, Equatable {
+package struct AudioSegment: Sendable, Equatable {
     package var rate: Int
     /// When the first sample was captured: as stored chunks date it, and on CLOCK_BOOTTIME.
-    package var start: SoundTime
+    package var start: AudioTime
     package var boot: BootInstant
     /// False: `start` is by a clock that was never synced.
     package var isSynced: Bool
@@ -24,19 +24,19 @@ package struct SoundSegment: Sendable, Equatable {
 /// given to nobody.
 package struct Segmenter {
     private let length: Duration
-    private var current: SoundSegment?
+    private var current: AudioSegment?
 
     package init(length: Duration) { self.length = length }
 
     /// Returns the segments that a piece completes, and how many samples before it were left over.
-    package mutating func take(_ piece: SoundPiece) -> (segments: [SoundSegment], left: Int) {
+    package mutating func receive(_ piece: AudioPiece) -> (segments: [AudioSegment], left: Int) {
         var left = 0
         if piece.isAfterGap || current.map({ $0.rate != piece.header.rate }) ?? false {
             left = current?.samples.count ?? 0
             current = nil
         }
         let wanted = Self.frames(length, piece.header.rate)
-        var segments: [SoundSegment] = []
+        var segments: [AudioSegment] = []
         var at = 0
         while at < piece.samples.count {
             // Moved out, so that the samples are appended in place.
@@ -55,10 +55,10 @@ package struct Segmenter {
     }
 
     /// An empty segment that starts at a sample of a piece.
-    private static func segment(_ piece: SoundPiece, from index: Int) -> SoundSegment {
+    private static func segment(_ piece: AudioPiece, from index: Int) -> AudioSegment {
         let header = piece.header
         let offset = Duration.nanoseconds(Int64(index) * 1_000_000_000 / Int64(header.rate))
-        return SoundSegment(
+        return AudioSegment(
             rate: header.rate,
             start: piece.start + offset,
             boot: BootInstant(nanoseconds: header.boottimeNs) + offset,

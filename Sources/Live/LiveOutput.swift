@@ -131,12 +131,12 @@ package final class LiveOutput: Sendable {
             switch try connection.receive(until: due, waking: [tap.wakeup.descriptor]) {
             case .message(let message):
                 switch flood.count(at: clock.now()) {
-                case ...Flood.limit: take(message, &presence, &announcements)
-                case Flood.limit + 1: note(floods)
+                case ...Flood.limit: receive(message, &presence, &announcements)
+                case Flood.limit + 1: record(floods)
                 case Flood.endless...: throw floods
                 default: break
                 }
-            case .subscribed(let refused, _) where !refused.isEmpty: note(isRefused(refused))
+            case .subscribed(let refused, _) where !refused.isEmpty: record(isRefused(refused))
             case nil: tap.wakeup.clear()
             default: break
             }
@@ -190,7 +190,7 @@ package final class LiveOutput: Sendable {
     /// The topic on which Home Assistant says that it was started.
     private var birthTopic: String { "\(settings.discoveryPrefix)/status" }
 
-    private func take(
+    private func receive(
         _ message: MQTTMessage,
         _ presence: inout Presence,
         _ announcements: inout Announcements
@@ -222,7 +222,7 @@ package final class LiveOutput: Sendable {
         }
         if let limit = presence.echoBy, limit <= now {
             presence.echoBy = nil
-            note(passesNothingOn)
+            record(passesNothingOn)
         }
         let (messages, next) = tap.take(at: now)
         var due = [next, presence.due, presence.echoBy]
@@ -285,7 +285,7 @@ package final class LiveOutput: Sendable {
     }
 
     /// Reports a problem of a connection that works otherwise.
-    private func note(_ failure: Failure) {
+    private func record(_ failure: Failure) {
         let now = clock.now()
         state.update { $0.lastError = OutputReport.ErrorAt(failure: failure, at: now) }
         onChange(failure)

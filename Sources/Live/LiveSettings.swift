@@ -68,7 +68,7 @@ extension ValueFormat where Value == String {
                 let fits = (1...200).contains(text.utf8.count) && !text.hasPrefix("$")
                 let levels = text.split(separator: "/", omittingEmptySubsequences: false)
                 guard isSafe, fits, levels.allSatisfy({ !$0.isEmpty }) else {
-                    return .failure(Mismatch("\"\(printable(text))\" is not such a topic"))
+                    return .failure(MismatchError("\"\(printable(text))\" is not such a topic"))
                 }
                 return .success(text)
             },

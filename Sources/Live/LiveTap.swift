@@ -78,7 +78,7 @@ struct LiveValues {
     /// Records of user streams that wait, and their bytes.
     static let recordLimit = 256
     static let recordBytes = 128 << 10
-    /// Messages per `take`.
+    /// Messages per `receive`.
     static let batch = 64
     /// The last values of a beacon that was not heard for this long are not renewed.
     private static let absence = Duration.seconds(900)
@@ -212,7 +212,7 @@ struct LiveValues {
         messages += records.prefix(taken).map { .record($0) }
         bytes -= records.prefix(taken).reduce(0) { $0 + $1.members.count }
         records.removeFirst(taken)
-        takeBeacons(at: now, into: &messages)
+        removeBeacons(at: now, into: &messages)
         expected = next(after: now)
         return (messages, expected)
     }
@@ -231,7 +231,7 @@ struct LiveValues {
         }
     }
 
-    private mutating func takeBeacons(at now: BootInstant, into messages: inout [LiveMessage]) {
+    private mutating func removeBeacons(at now: BootInstant, into messages: inout [LiveMessage]) {
         let room = Self.batch - messages.count
         // Collected first: a change while the table is walked would copy it.
         let ready = beacons.filter { $1.due(interval, at: now).map { $0 <= now } ?? false }

@@ -103,7 +103,7 @@ extension ValueFormat where Value == String {
                 let place = text.split(separator: "/", omittingEmptySubsequences: false)
                 let hasPath = place.count > 4 || place.count == 4 && !place[3].isEmpty
                 return hasPath || text.utf8.contains(UInt8(ascii: "?"))
-                    ? .failure(Mismatch("holds more than a host and a port")) : .success(text)
+                    ? .failure(MismatchError("holds more than a host and a port")) : .success(text)
             }
         },
         written: { $0 }

@@ -257,7 +257,7 @@ package struct MQTTConnection: ~Copyable {
     /// Returns the next packet that has arrived.
     private mutating func next() throws(Failure) -> MQTTPacket? {
         while true {
-            do throws(MQTTFault) {
+            do throws(MQTTError) {
                 if let packet = try reader.next() { return packet }
             } catch {
                 throw broken("it sends \(error.message)")

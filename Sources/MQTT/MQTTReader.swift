@@ -1,7 +1,7 @@
 // Splits bytes from a broker into packets, with bounded memory.
 
 /// Bytes that are not what a broker may send (MQTT 3.1.1).
-struct MQTTFault: Error, Sendable, Equatable {
+struct MQTTError: Error, Sendable, Equatable {
     var message: String
 }
 
@@ -36,7 +36,7 @@ struct MQTTReader: Sendable {
     }
 
     /// Returns the next packet; nil if more bytes must arrive first.
-    mutating func next() throws(MQTTFault) -> MQTTPacket? {
+    mutating func next() throws(MQTTError) -> MQTTPacket? {
         if skipping != nil { return skip() }
         guard let (first, length, start) = try header() else { return nil }
         let kind = first >> 4
@@ -50,7 +50,7 @@ struct MQTTReader: Sendable {
     }
 
     /// Reads the fixed header: the first byte, the length of the rest, and where the rest begins.
-    private func header() throws(MQTTFault) -> (first: UInt8, length: Int, start: Int)? {
+    private func header() throws(MQTTError) -> (first: UInt8, length: Int, start: Int)? {
         guard at < buffer.count else { return nil }
         var length = 0
         for index in 0..<4 {
@@ -59,13 +59,13 @@ struct MQTTReader: Sendable {
             length |= Int(buffer[place] & 0x7F) << (7 * index)
             if buffer[place] & 0x80 == 0 { return (buffer[at], length, place + 1) }
         }
-        throw MQTTFault(message: "a packet whose length has more than four bytes")
+        throw MQTTError(message: "a packet whose length has more than four bytes")
     }
 
     private static func packet(
         _ first: UInt8,
         _ body: ArraySlice<UInt8>
-    ) throws(MQTTFault) -> MQTTPacket {
+    ) throws(MQTTError) -> MQTTPacket {
         let bytes = Array(body)
         let id = bytes.count >= 2 ? UInt16(bytes[0]) << 8 | UInt16(bytes[1]) : 0
         switch (first, bytes.count) {
@@ -90,9 +90,9 @@ struct MQTTReader: Sendable {
         }
     }
 
-    private static func unknown(_ first: UInt8, _ length: Int) -> MQTTFault {
+    private static func unknown(_ first: UInt8, _ length: Int) -> MQTTError {
         let shown = "0x\(String(first, radix: 16))"
-        return MQTTFault(message: "a packet that begins with \(shown) and has \(length) bytes")
+        return MQTTError(message: "a packet that begins with \(shown) and has \(length) bytes")
     }
 
     // MARK: PUBLISH
@@ -102,19 +102,19 @@ struct MQTTReader: Sendable {
         flags: UInt8,
         _ length: Int,
         _ start: Int
-    ) throws(MQTTFault) -> MQTTPacket? {
+    ) throws(MQTTError) -> MQTTPacket? {
         let qos = flags >> 1 & 3
         // This client never asks for QoS 2, and QoS 0 is never sent twice.
         guard qos <= 1, qos == 1 || flags & 8 == 0 else {
-            throw MQTTFault(message: "a message with the flags 0x\(String(flags, radix: 16))")
+            throw MQTTError(message: "a message with the flags 0x\(String(flags, radix: 16))")
         }
         let idBytes = qos == 1 ? 2 : 0
-        guard length >= 2 + idBytes else { throw MQTTFault(message: "a message without a topic") }
+        guard length >= 2 + idBytes else { throw MQTTError(message: "a message without a topic") }
         guard buffer.count - start >= 2 else { return nil }
         let topicBytes = Int(buffer[start]) << 8 | Int(buffer[start + 1])
         let head = 2 + topicBytes + idBytes
         guard head <= length else {
-            throw MQTTFault(message: "a message whose topic is longer than the message")
+            throw MQTTError(message: "a message whose topic is longer than the message")
         }
         let isTooLong = length - head > payloadLimit
         guard buffer.count - start >= (isTooLong ? head : length) else { return nil }
@@ -128,7 +128,7 @@ struct MQTTReader: Sendable {
         if qos == 1 {
             let place = start + head - 2
             message.id = UInt16(buffer[place]) << 8 | UInt16(buffer[place + 1])
-            guard message.id > 0 else { throw MQTTFault(message: "a message with the id 0") }
+            guard message.id > 0 else { throw MQTTError(message: "a message with the id 0") }
         }
         guard isTooLong else {
             at = start + length
@@ -140,10 +140,10 @@ struct MQTTReader: Sendable {
         return skip()
     }
 
-    private static func topic(_ bytes: ArraySlice<UInt8>) throws(MQTTFault) -> String {
+    private static func topic(_ bytes: ArraySlice<UInt8>) throws(MQTTError) -> String {
         guard let topic = String(validating: bytes, as: UTF8.self), !topic.isEmpty,
             !topic.utf8.contains(where: { $0 == 0 || $0 == 0x23 || $0 == 0x2B })
-        else { throw MQTTFault(message: "a message whose topic is not a valid topic") }
+        else { throw MQTTError(message: "a message whose topic is not a valid topic") }
         return topic
     }
 

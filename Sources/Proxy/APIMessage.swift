@@ -131,7 +131,7 @@ enum APIMessage {
     static func notConnected(_ request: ArraySlice<UInt8>) -> [UInt8]? {
         var reader = ProtobufReader(request)
         var body = ProtobufWriter()
-        do throws(ProtobufReader.Malformed) {
+        do throws(ProtobufReader.MalformedError) {
             while let (field, value) = try reader.next() {
                 if case .number(let address) = value, field == 1 { body.add(1, address) }
             }

@@ -62,7 +62,7 @@ final class APISession {
     private var input: [UInt8] = []
     private var handshake: NoiseHandshake?
     private var ciphers: (receiving: NoiseCipher, sending: NoiseCipher)?
-    private var toldScanner: ScannerState?
+    private var reportedScanner: ScannerState?
 
     init(_ facts: ProxyFacts, hasRoom: @escaping () -> Bool) {
         (self.facts, self.hasRoom) = (facts, hasRoom)
@@ -189,10 +189,10 @@ final class APISession {
         case MessageType.time: send(MessageType.timeAnswer)
         case MessageType.subscribeAdvertisements:
             isSubscribed = true
-            tellScanner()
+            reportScanner()
         case MessageType.unsubscribeAdvertisements: isSubscribed = false
         // The gateway's configuration decides how it scans.
-        case MessageType.setScannerMode: tellScanner()
+        case MessageType.setScannerMode: reportScanner()
         case MessageType.deviceRequest:
             guard let answer = APIMessage.notConnected(body) else {
                 return end("a message that is not Protocol Buffers")
@@ -208,7 +208,7 @@ final class APISession {
     private func introduce(_ body: ArraySlice<UInt8>) {
         guard stage == .ready || hasRoom() else { return end("one client too many") }
         var reader = ProtobufReader(body)
-        do throws(ProtobufReader.Malformed) {
+        do throws(ProtobufReader.MalformedError) {
             while let (field, value) = try reader.next() {
                 guard case .bytes(let text) = value, field == 1 else { continue }
                 clientName = printable(String(decoding: text.prefix(64), as: UTF8.self))
@@ -230,12 +230,12 @@ final class APISession {
 
     /// Sends the scanner's state if it has changed since it was last sent.
     func updateScanner() {
-        if isSubscribed, toldScanner != facts.scanner() { tellScanner() }
+        if isSubscribed, reportedScanner != facts.scanner() { reportScanner() }
     }
 
-    private func tellScanner() {
+    private func reportScanner() {
         let state = facts.scanner()
-        toldScanner = state
+        reportedScanner = state
         send(MessageType.scannerState, APIMessage.scannerState(state))
     }
 

@@ -46,40 +46,40 @@ struct ProtobufReader {
     }
 
     /// The bytes are not a message.
-    struct Malformed: Error {}
+    struct MalformedError: Error {}
 
     private var rest: ArraySlice<UInt8>
 
     init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
     /// Returns the next field; nil at the end.
-    mutating func next() throws(Malformed) -> (field: UInt64, value: Value)? {
+    mutating func next() throws(MalformedError) -> (field: UInt64, value: Value)? {
         if rest.isEmpty { return nil }
         let tag = try varint()
-        guard tag >> 3 > 0 else { throw Malformed() }
+        guard tag >> 3 > 0 else { throw MalformedError() }
         switch tag & 7 {
         case 0: return (tag >> 3, .number(try varint()))
-        case 1: return (tag >> 3, .bytes(try take(8)))
-        case 2: return (tag >> 3, .bytes(try take(varint())))
-        case 5: return (tag >> 3, .bytes(try take(4)))
-        default: throw Malformed()
+        case 1: return (tag >> 3, .bytes(try consume(8)))
+        case 2: return (tag >> 3, .bytes(try consume(varint())))
+        case 5: return (tag >> 3, .bytes(try consume(4)))
+        default: throw MalformedError()
         }
     }
 
-    private mutating func take(_ count: UInt64) throws(Malformed) -> ArraySlice<UInt8> {
-        guard count <= rest.count else { throw Malformed() }
+    private mutating func consume(_ count: UInt64) throws(MalformedError) -> ArraySlice<UInt8> {
+        guard count <= rest.count else { throw MalformedError() }
         defer { rest = rest.dropFirst(Int(count)) }
         return rest.prefix(Int(count))
     }
 
     /// At most ten bytes; bits beyond 64 are dropped, as protobuf does.
-    private mutating func varint() throws(Malformed) -> UInt64 {
+    private mutating func varint() throws(MalformedError) -> UInt64 {
         var value: UInt64 = 0
         for place in 0..<10 {
-            guard let byte = rest.popFirst() else { throw Malformed() }
+            guard let byte = rest.popFirst() else { throw MalformedError() }
             value |= UInt64(byte & 127) << (7 * UInt64(place))
             if byte < 128 { return value }
         }
-        throw Malformed()
+        throw MalformedError()
     }
 }

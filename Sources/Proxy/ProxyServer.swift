@@ -138,8 +138,8 @@ final class ProxyLoop {
         let counts = visitors.reduce(into: [String: Int]()) {
             $0[clients[$1].address, default: 0] += 1
         }
-        let most = counts.values.max() ?? 0
-        guard let drop = visitors.first(where: { counts[clients[$0].address] == most }) else {
+        let maximum = counts.values.max() ?? 0
+        guard let drop = visitors.first(where: { counts[clients[$0].address] == maximum }) else {
             return
         }
         fault("\(clients[drop].address): too many unfinished handshakes", now)

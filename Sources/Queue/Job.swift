@@ -39,12 +39,14 @@ final class Question<Value: Sendable>: Work {
 
     func finish(_ error: (any Error)?) { _ = reply.post(error) }
 
-    /// Waits for the result; throws `WriterBusy` if there is none within `limit` (nil: forever).
+    /// Waits for the result; throws `WriterBusyError` if there is none within `limit` (nil: forever).
     func answer(within limit: Duration?) throws -> Value {
         var answers: [(any Error)?] = []
         reply.takeAll(into: &answers, timeout: limit)
-        guard let error = answers.first else { throw WriterBusy() }
-        guard let value = value.withLock({ $0 }), error == nil else { throw error ?? QueueClosed() }
+        guard let error = answers.first else { throw WriterBusyError() }
+        guard let value = value.withLock({ $0 }), error == nil else {
+            throw error ?? QueueClosedError()
+        }
         return value
     }
 }

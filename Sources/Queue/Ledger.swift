@@ -20,7 +20,7 @@ enum Ledger {
         var kind: LossKind
         var records: Int64
         /// Records that events have reported.
-        var told: Int64
+        var reported: Int64
         var first: WallTime
         /// The first loss that no event has reported.
         var open: WallTime
@@ -47,7 +47,7 @@ enum Ledger {
                 stream: stream,
                 kind: kind,
                 records: row.required(2),
-                told: row.required(3),
+                reported: row.required(3),
                 first: moment(row, from: 4),
                 open: moment(row, from: 7),
                 last: moment(row, from: 10),

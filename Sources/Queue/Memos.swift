@@ -63,7 +63,7 @@ extension Writer {
         return memos
     }
 
-    func note(memos: [String: String]) throws {
+    func record(memos: [String: String]) throws {
         for (name, value) in memos {
             try begin()
             try connection.run("INSERT OR REPLACE INTO memos VALUES (?,?)", name, value)

@@ -26,7 +26,7 @@ package final class Queue: Sendable {
     let soundIsHeld = Atomic(false)
     let isFull = Atomic(false)
     /// Where this process's audio ends, whether it is on disk or not.
-    let sound = Mutex(EndOfSound())
+    let sound = Mutex(EndOfAudio())
     /// Distinguishes this process from earlier ones.
     private let started: BootInstant
     private let putLimit: Atomic<Int>
@@ -41,7 +41,7 @@ package final class Queue: Sendable {
     /// Set if the queue is driven by hand.
     var hand: QueueHand? { handBox.withLock { $0 } }
 
-    struct EndOfSound {
+    struct EndOfAudio {
         var rate = 0
         var stamp: Stamp?
     }
@@ -86,7 +86,7 @@ package final class Queue: Sendable {
         }
         var answers: [(any Error)?] = []
         opened.takeAll(into: &answers, timeout: nil)
-        guard let error = answers.first ?? QueueClosed() else { return writer }
+        guard let error = answers.first ?? QueueClosedError() else { return writer }
         writer.join()
         throw error
     }
@@ -149,7 +149,7 @@ package final class Queue: Sendable {
     ///
     /// `texts`, memos by their names, are stored in the same transaction, or not at all if the
     /// records are not stored.
-    /// `done` runs on the writer's thread. Its error is `UnknownStream`, `QueueFull`, `QueueClosed`
+    /// `done` runs on the writer's thread. Its error is `UnknownStreamError`, `QueueFullError`, `QueueClosedError`
     /// or `fullRefusal`; none of the records is stored then.
     package func put(
         _ records: [UserRecord],
@@ -160,7 +160,7 @@ package final class Queue: Sendable {
         var rows: [PlainRow] = []
         for record in records {
             guard let kind = streams[name: record.stream], kind.isOfUser else {
-                return done(UnknownStream(name: record.stream))
+                return done(UnknownStreamError(name: record.stream))
             }
             rows.append(PlainRow(record, kind.stream))
         }
@@ -169,7 +169,7 @@ package final class Queue: Sendable {
             done(error)
         }
         if let fullRefusal, !rows.isEmpty { return done(fullRefusal) }
-        if !mailbox.post(.record(.put(rows, texts, finish))) { done(QueueFull()) }
+        if !mailbox.post(.record(.put(rows, texts, finish))) { done(QueueFullError()) }
     }
 
     /// Stores records of a user's program without a memo.
@@ -186,7 +186,7 @@ package final class Queue: Sendable {
     }
 
     /// Adds a plausible fix, recorded or not, to the track of an open survey.
-    package func note(place fix: Fix) {
+    package func record(place fix: Fix) {
         guard isSurveying.load(ordering: .relaxed) else { return }
         _ = mailbox.post(.record(.place(fix)), patient: true)
     }
@@ -242,7 +242,7 @@ package final class Queue: Sendable {
     package var hasRoom: Bool { mailbox.count < QueueSettings.mailboxLimit / 2 }
 
     /// Records a loss that happened before a source could store the records.
-    package func note(_ loss: Loss) {
+    package func record(_ loss: Loss) {
         unrecorded.withLock { $0.add([loss]) }
         // The next gap begins after it.
         if loss.stream == .audio {
@@ -269,20 +269,20 @@ package final class Queue: Sendable {
         try perform(within: nil, body)
     }
 
-    /// Throws `WriterBusy` if there is no result within `limit` (nil: waits forever).
+    /// Throws `WriterBusyError` if there is no result within `limit` (nil: waits forever).
     private func perform<Value: Sendable>(
         within limit: Duration?,
         _ body: @escaping @Sendable (Writer) throws -> Value
     ) throws -> Value {
         let question = Question(body)
-        guard mailbox.post(.work(question), urgent: true) else { throw QueueClosed() }
+        guard mailbox.post(.work(question), urgent: true) else { throw QueueClosedError() }
         hand?.turn()
         return try question.answer(within: limit)
     }
 
     /// Commits everything accepted so far; throws disk errors.
     ///
-    /// Throws `WriterBusy` if the disk does not respond within `limit` (nil: waits forever).
+    /// Throws `WriterBusyError` if the disk does not respond within `limit` (nil: waits forever).
     @discardableResult package func flushed(within limit: Duration? = nil) throws -> Self {
         try perform(within: limit) { _ in }
         return self
@@ -292,13 +292,13 @@ package final class Queue: Sendable {
 
     /// Begins a survey, which also records fixes.
     ///
-    /// Throws `SurveyRefusal` while another one is open.
+    /// Throws `SurveyError` while another one is open.
     package func startSurvey(_ name: String) throws {
         try perform { try $0.startSurvey(name) }
         isSurveying.store(true, ordering: .relaxed)
     }
 
-    /// Ends the open survey; throws `SurveyRefusal` if there is none.
+    /// Ends the open survey; throws `SurveyError` if there is none.
     package func endSurvey() throws -> OpenSurvey {
         let survey = try perform { try $0.endSurvey() }
         isSurveying.store(false, ordering: .relaxed)

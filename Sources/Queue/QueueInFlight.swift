@@ -59,12 +59,12 @@ extension Queue {
                 .map { String($0) }
             for note in notes where !names.contains(note.name) {
                 let boot = try writer.boot(named: note.bootID)
-                for loss in note.losses { try writer.note(loss, fromBoot: boot, toBoot: boot) }
+                for loss in note.losses { try writer.record(loss, fromBoot: boot, toBoot: boot) }
                 names.append(note.name)
             }
-            let text = names.suffix(Self.mostNotes).joined(separator: " ")
+            let text = names.suffix(Self.maxNotes).joined(separator: " ")
             // In the same transaction: a power cut may bring the notes back.
-            try writer.note(memos: [Self.enteredNotes: text])
+            try writer.record(memos: [Self.enteredNotes: text])
             return text
         }
         remember(Self.enteredNotes, names)
@@ -72,5 +72,5 @@ extension Queue {
 
     private static let enteredNotes = "entered_notes"
     /// The number of recorded notes to remember; older ones cannot come back.
-    private static let mostNotes = 32
+    private static let maxNotes = 32
 }

@@ -70,7 +70,7 @@ enum Schema {
             let message = "schema version \(version) over tables of \(tables)"
             throw SQLiteError(code: 11, message: message, statement: "")
         }
-        throw SchemaTooNew(version: version, newest: newest)
+        throw SchemaTooNewError(version: version, newest: newest)
     }
 
     /// Throws for a database that `open` would not take as it is; only reads.
@@ -192,7 +192,7 @@ enum Schema {
 }
 
 /// The database is that of another program; it is left as it is.
-package struct DatabaseOfOthers: Error, Sendable, Equatable, CustomStringConvertible {
+package struct ForeignDatabaseError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The name of one of its tables.
     package var table: String
 
@@ -203,7 +203,7 @@ package struct DatabaseOfOthers: Error, Sendable, Equatable, CustomStringConvert
 }
 
 /// The database was written by a newer Waypost; it is left as it is.
-package struct SchemaTooNew: Error, Sendable, Equatable, CustomStringConvertible {
+package struct SchemaTooNewError: Error, Sendable, Equatable, CustomStringConvertible {
     package var version: Int64
     package var newest: Int64
 

@@ -27,7 +27,7 @@ enum SchemaCheck {
         throw SQLiteError(code: 11, message: "\(difference): \(first)", statement: "")
     }
 
-    /// Throws `DatabaseOfOthers` if there are tables, and none has the name of one of ours.
+    /// Throws `ForeignDatabaseError` if there are tables, and none has the name of one of ours.
     static func refuseOthers(_ connection: borrowing Connection) throws {
         let names = try texts("SELECT name FROM sqlite_schema WHERE type='table'", connection)
             .filter { !$0.hasPrefix("sqlite_") }
@@ -35,7 +35,7 @@ enum SchemaCheck {
             expected.shape.contains { $0.hasPrefix("table \(name)(") }
         }
         guard let first = names.min(), !isOurs else { return }
-        throw DatabaseOfOthers(table: first)
+        throw ForeignDatabaseError(table: first)
     }
 
     /// The version that the tables are of, whatever the header says; 0 for other tables.

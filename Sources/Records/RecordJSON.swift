@@ -74,7 +74,7 @@ package enum RecordJSON {
     ) rethrows {
         let duration = chunk.duration
         let overlap = Int64(chunk.overlapFrames) * 1000 / Int64(max(1, chunk.rate))
-        let level = SoundLevel.decibels(chunk.meanSquare)
+        let level = AudioLevel.decibels(chunk.meanSquare)
         let device = CaptureDevice(stored: chunk.device)
         try json.object {
             $0.field("id", id)

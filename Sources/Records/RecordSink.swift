@@ -11,14 +11,14 @@ package protocol RecordSink: AnyObject, Sendable {
     func accept(_ segment: Segment) -> Bool
     func accept(_ event: Event)
     /// Records losses that no event reports.
-    func note(_ loss: Loss)
+    func record(_ loss: Loss)
     /// Reports a deviation from the settings to `status` and the log.
     func warn(_ message: String)
 
     /// Takes each advertisement as received, before filter and throttle; nil if nobody wants them.
     var tap: AdvertisementTap? { get }
     /// Takes recorded audio, beside the queue; nil if nobody can listen.
-    var soundTap: SoundTap? { get }
+    var soundTap: AudioTap? { get }
 
     /// Whether a source that can wait (a replay) may continue.
     var hasRoom: Bool { get }
@@ -26,10 +26,10 @@ package protocol RecordSink: AnyObject, Sendable {
     func recentReadings() -> [Sighting]
 
     /// Takes each good fix, stored or not.
-    func note(place fix: Fix)
+    func record(place fix: Fix)
     /// Takes a boot time and the GNSS receiver's time then; `isSettled` once it has run for so long
     /// that it must know the leap seconds.
-    func note(time stamp: Stamp, isSettled: Bool)
+    func record(time stamp: Stamp, isSettled: Bool)
 
     /// Returns an id for a new audio run.
     func newRunID() -> Int64
@@ -40,7 +40,7 @@ package protocol RecordSink: AnyObject, Sendable {
     var soundRefusal: Failure? { get }
     /// Returns when the audio recorded before this start ended; nil if there is none, or if nothing
     /// is missing since then.
-    func endOfSound() -> Stamp?
+    func endOfAudio() -> Stamp?
     /// When the source was last stopped on purpose; nil if its last run ended otherwise.
     var stoppedAt: Stamp? { get }
     /// Returns the times in earlier windows of its schedule for which audio is missing and was not
@@ -74,7 +74,7 @@ package struct DueTime: Sendable, Equatable {
 extension RecordSink {
     package var stoppedAt: Stamp? { nil }
     package var tap: AdvertisementTap? { nil }
-    package var soundTap: SoundTap? { nil }
+    package var soundTap: AudioTap? { nil }
     package func missedAudio() -> [DueTime] { [] }
     package var window: RecordingWindow { RecordingWindow() }
 }

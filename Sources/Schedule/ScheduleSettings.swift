@@ -41,7 +41,7 @@ extension ValueFormat where Value == [ScheduleWindow] {
                 texts.read(literal).flatMap { texts in
                     guard texts.count <= 24 else {
                         return .failure(
-                            Mismatch("found \(texts.count) windows; at most 24 are allowed")
+                            MismatchError("found \(texts.count) windows; at most 24 are allowed")
                         )
                     }
                     return .success(texts.compactMap { try? ScheduleWindow.parse($0).get() })

@@ -34,14 +34,14 @@ extension Configuration {
     /// `maxBody`: in bytes; nil for the default of `waypost-receiver`.
     package func sizeAdvice(_ maxBody: Int64?) -> (what: String, next: String)? {
         guard audio.isEnabled, upload.destination == .ingest else { return nil }
-        let most = min(max(maxBody ?? 16 << 20, 1 << 16), 1 << 40)
+        let maximum = min(max(maxBody ?? 16 << 20, 1 << 16), 1 << 40)
         // In base64; the other members and the batch's are beside it.
-        let (fitting, bytes) = ((most - 4096) * 3 / 4, chunkBytes * 4 / 3 + 4096)
-        guard bytes > most else { return nil }
+        let (fitting, bytes) = ((maximum - 4096) * 3 / 4, chunkBytes * 4 / 3 + 4096)
+        guard bytes > maximum else { return nil }
         let step = audio.overlap > .zero ? audio.overlap : .seconds(2)
         let steps = Int64(audio.chunk / step * Double(fitting) / Double(chunkBytes))
         let what =
-            "a record of sound is up to \(roughSize(bytes)), and the server takes \(sizeText(most))"
+            "a record of sound is up to \(roughSize(bytes)), and the server takes \(sizeText(maximum))"
             + (maxBody == nil ? " by default" : "")
         let next =
             (steps < 2

@@ -264,14 +264,14 @@ extension ValueFormat where Value == String {
         parse: { text in
             LEDName.isName(text)
                 ? .success(text)
-                : .failure(Mismatch("\"\(printable(text))\" is not a valid LED name"))
+                : .failure(MismatchError("\"\(printable(text))\" is not a valid LED name"))
         },
         written: { $0 }
     )
     fileprivate static let deviceID = ValueFormat.text(
         "\"auto\", or 1 to 64 of the characters A-Z a-z 0-9 . _ -, no dot first",
         parse: { text in
-            DeviceID.problem(text).map { .failure(Mismatch($0)) } ?? .success(text)
+            DeviceID.problem(text).map { .failure(MismatchError($0)) } ?? .success(text)
         },
         written: { $0 }
     )

@@ -30,7 +30,7 @@ package func isOverlayInMemory(_ folder: String, _ mounts: String) -> Bool {
 }
 
 /// Returns a warning about a state directory in memory, or nil.
-package func memoryTrouble(_ directory: String, _ mounts: String) -> String? {
+package func memoryWarning(_ directory: String, _ mounts: String) -> String? {
     if isOverlayInMemory(directory, mounts) {
         return
             "\(directory) is in memory, an overlay above the disk: its records are lost when the power fails"
@@ -41,7 +41,7 @@ package func memoryTrouble(_ directory: String, _ mounts: String) -> String? {
 }
 
 /// Returns a warning about a file system that is smaller than `criticalFree`, or nil.
-package func sizeTrouble(_ directory: String, bytes: Int64, criticalFree: Int64) -> String? {
+package func sizeWarning(_ directory: String, bytes: Int64, criticalFree: Int64) -> String? {
     guard bytes > 0, bytes < criticalFree else { return nil }
     return
         "the file system of \(directory) has \(sizeText(bytes)) in all, less than storage.critical_free "

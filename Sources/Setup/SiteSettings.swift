@@ -39,14 +39,15 @@ extension ValueFormat where Value == [String: String] {
         allowed: "a line under the name of a field, as \"NABat|Grid Cell\" = \"1234\"",
         read: { literal in
             guard case .member(let name, .string(let text)) = literal else {
-                return .failure(Mismatch("found \(literal.foundKind)"))
+                return .failure(MismatchError("found \(literal.foundKind)"))
             }
             let isName = name.utf8.allSatisfy { $0 < 126 && !":=".utf8.contains($0) }
             let own = ["GUANO", "Waypost", "Timestamp", "Samplerate", "Length"]
             guard isName, isLine(name), !own.contains(where: { name.hasPrefix($0) }) else {
-                return .failure(Mismatch("its name is reserved, or not one that GUANO allows"))
+                return .failure(MismatchError("its name is reserved, or not one that GUANO allows"))
             }
-            return isLine(text) ? .success([name: text]) : .failure(Mismatch("is not such a line"))
+            return isLine(text)
+                ? .success([name: text]) : .failure(MismatchError("is not such a line"))
         },
         written: { _ in "{}" }
     )

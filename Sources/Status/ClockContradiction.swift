@@ -70,7 +70,7 @@ package struct ClockDispute {
 
     package private(set) var contradiction: ClockContradiction?
     private var seenAt = BootInstant(nanoseconds: 0)
-    private var told: [Pair: BootInstant] = [:]
+    private var reported: [Pair: BootInstant] = [:]
 
     package init(contradiction: ClockContradiction? = nil) {
         self.contradiction = contradiction
@@ -82,12 +82,12 @@ package struct ClockDispute {
     }
 
     /// Records a contradiction; returns true if it must be reported.
-    package mutating func note(_ new: ClockContradiction, at now: BootInstant) -> Bool {
+    package mutating func record(_ new: ClockContradiction, at now: BootInstant) -> Bool {
         let pair = Pair(believed: new.believed, other: new.other)
         contradiction = new
         seenAt = now
-        if let last = told[pair], now - last < Self.pause { return false }
-        told[pair] = now
+        if let last = reported[pair], now - last < Self.pause { return false }
+        reported[pair] = now
         return true
     }
 

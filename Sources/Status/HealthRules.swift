@@ -18,7 +18,7 @@ enum HealthRules {
         /// How old the queue's figures are, if the disk does not answer.
         var stale: String?
         /// Problems with a card or a stick.
-        var card: [CardProblem] = []
+        var card: [CardFailure] = []
         /// Quarantined databases.
         var setAside: [SetAside] = []
         /// Changed configuration keys that take effect at the next start.
@@ -38,7 +38,7 @@ enum HealthRules {
     }
 
     /// Returns the overall state and all reasons for it, critical ones first.
-    static func judge(
+    static func evaluate(
         _ report: StatusReport,
         _ notes: Notes = Notes()
     ) -> (StatusReport.Health, [String]) {

@@ -29,7 +29,7 @@ extension StatusReport.Output {
     /// The Bluetooth proxy's state; `date` gives the wall clock time of a past one.
     init(_ state: BoardState<ProxyReport>, _ date: (Stamp) -> WallTime) {
         let report = state.value ?? ProxyReport()
-        take(state)
+        receive(state)
         (clients, sent, dropped) = (report.clients, report.sent, report.dropped)
         errors = report.faults
         detail = report.unannounced ?? ""
@@ -45,12 +45,12 @@ extension StatusReport.Output {
     /// The listen socket's state; `sent` and `dropped` are samples.
     init(_ state: BoardState<ListenReport>) {
         let report = state.value ?? ListenReport()
-        take(state)
+        receive(state)
         (clients, sent, dropped) = (report.readers, report.sent, report.lost)
     }
 
     /// Takes the state of an output to which others connect.
-    private mutating func take<Report>(_ state: BoardState<Report>) {
+    private mutating func receive<Report>(_ state: BoardState<Report>) {
         switch state {
         case .unknown: break
         case .loading: self.state = StatusReport.Source.State.loading.rawValue

@@ -28,7 +28,7 @@ package struct StatusCollector: Sendable {
     /// nil if nothing is uploaded.
     var budget: DayBudget?
     /// Why a power cut would lose all pending records, if it would.
-    package var memoryTrouble: String?
+    package var memoryWarning: String?
 
     package init(
         board: GatewayBoard,
@@ -43,13 +43,13 @@ package struct StatusCollector: Sendable {
         nextSync: @escaping @Sendable () -> BootInstant?,
         outputs: @escaping @Sendable () -> [String: OutputReport] = { [:] },
         budget: DayBudget? = nil,
-        memoryTrouble: String? = nil
+        memoryWarning: String? = nil
     ) {
         (self.board, self.queue, self.clock, self.clockState) = (board, queue, clock, clockState)
         (self.configuration, self.deviceID, self.version) = (configuration, deviceID, version)
         (self.bootID, self.started, self.nextSync) = (bootID, started, nextSync)
         self.outputs = outputs
-        (self.budget, self.memoryTrouble) = (budget, memoryTrouble)
+        (self.budget, self.memoryWarning) = (budget, memoryWarning)
     }
 
     /// Returns the present report; may wait for the disk.
@@ -88,7 +88,7 @@ package struct StatusCollector: Sendable {
         )
         board.past.add(to: &report)
         count(statistics, in: &report)
-        (report.state, report.reasons) = HealthRules.judge(report, notes(stored, waiting))
+        (report.state, report.reasons) = HealthRules.evaluate(report, notes(stored, waiting))
         return report
     }
 
@@ -298,7 +298,7 @@ package struct StatusCollector: Sendable {
     private func notes(_ stored: StoredFigures?, _ waiting: Duration?) -> HealthRules.Notes {
         var notes = HealthRules.Notes()
         notes.setAside = stored?.setAside ?? []
-        notes.memory = memoryTrouble
+        notes.memory = memoryWarning
         notes.notCollecting = board.whyNotCollecting.value
         let accepted = board.upload.state.value?.lastSuccessAt?.boot
         notes.card = stored.map { $0.card.all(at: $0.at, accepted: accepted) } ?? []
@@ -307,7 +307,7 @@ package struct StatusCollector: Sendable {
         case .loaded(let report): notes.storage = report.detail
         case .error(let failure, _): notes.storage = failure.message
         }
-        let small = sizeTrouble(
+        let small = sizeWarning(
             configuration.stateDirectory,
             bytes: stored?.totalBytes ?? 0,
             criticalFree: configuration.storage.limits.criticalFree

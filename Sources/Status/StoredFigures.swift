@@ -11,7 +11,7 @@ package struct StoredFigures: Sendable {
     let losses: [LossEntry]
     let setAside: [SetAside]
     /// Problems of the card or stick that was inspected last.
-    let card: CardProblems
+    let card: CardFailures
     let daemon: StatusReport.Daemon
     /// Sizes and bytes written; the status board has the rest.
     let storage: StatusReport.Storage
@@ -32,7 +32,7 @@ package struct StoredFigures: Sendable {
         traffic = (try? queue.traffic()) ?? []
         losses = (try? queue.losses()) ?? []
         setAside = queue.setAside
-        card = CardProblems.read(in: configuration.runtimeDirectory)
+        card = CardFailures.read(in: configuration.runtimeDirectory)
         daemon = .measured()
         let (path, directory) = (configuration.databasePath, configuration.stateDirectory)
         let written = StatusReport.Daemon.writtenBytes

@@ -24,7 +24,7 @@ extension QueueQuestions {
                         if let record = SurveyRecord(json: json) { found.append(record) }
                         return true
                     }
-                } catch is RecordMissing {
+                } catch is RecordMissingError {
                     // It was deleted just now.
                     continue
                 }

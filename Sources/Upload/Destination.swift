@@ -51,7 +51,7 @@ package struct Delivery: Sendable, Equatable {
         self.verdict = verdict
     }
 
-    /// Makes a request if `mayCost` allows it, and adds its outcome, which `judge` names for an
+    /// Makes a request if `mayCost` allows it, and adds its outcome, which `evaluate` names for an
     /// answer; returns the answer.
     mutating func request(
         _ request: HTTPRequest,
@@ -59,7 +59,7 @@ package struct Delivery: Sendable, Equatable {
         mayCost: (Int64, Traffic) -> Bool,
         meanwhile: () -> Bool = { false },
         until stop: StopSignal,
-        judge: (Answer) -> Verdict
+        evaluate: (Answer) -> Verdict
     ) -> Answer? {
         guard mayCost(request.cost, traffic) else {
             verdict = .held
@@ -74,7 +74,7 @@ package struct Delivery: Sendable, Equatable {
             verdict = .unreachable(failure)
             isUnsent = traffic.sent == 0
         case .answered(let answer):
-            verdict = judge(answer)
+            verdict = evaluate(answer)
             duplicates = answer.reply.duplicates
             if answer.isOfSecondTry { wasRepeated = true }
             return answer

@@ -5,20 +5,20 @@ import Records
 import SQLite
 
 /// Records of a stream cannot be read for now; the live database is intact.
-struct RecordsUnreadable: Error {
+struct UnreadableRecordsError: Error {
     var error: SQLiteError
     /// The records are in a quarantined database; other records of the stream can be sent.
     var isOlder: Bool
 }
 
 /// The live database was replaced during a sync, so the sync's record numbers are no longer valid.
-struct DatabaseReplaced: Error {}
+struct DatabaseReplacedError: Error {}
 
 /// Reads batches and records for a sync; used by the sync's thread only.
 ///
 /// It keeps one `Reader` open on the live database and one on a quarantined database, and opens
 /// them again when the queue moved to another file. A record number means something in one file
-/// only, so queries with a number throw `DatabaseReplaced` once the live file was replaced.
+/// only, so queries with a number throw `DatabaseReplacedError` once the live file was replaced.
 final class QueueClient {
     private let queue: Queue
     /// nil until it is needed: the disk may fail at the start.
@@ -54,7 +54,7 @@ final class QueueClient {
     ///
     /// Returns nil until the contents of every quarantined database are known.
     func left(of mark: [Stream: Int64]) throws -> Int? {
-        guard queue.leavings == file else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplacedError() }
         guard !queue.setAside.contains(where: { $0.waiting == nil }) else { return nil }
         return try mark.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
     }
@@ -94,7 +94,7 @@ final class QueueClient {
 
     /// Returns the next uploaded batch, numbered above `number`, that is to be resent.
     func nextResend(after number: Int64) throws -> Batch? {
-        guard queue.leavings == file else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplacedError() }
         return try queue.nextResend(after: number)
     }
 
@@ -105,7 +105,7 @@ final class QueueClient {
     /// Returns a reader of a database; a new one if the database was replaced or reading failed.
     func reader(of database: Int64) throws -> Reader {
         guard database == 0 else { return try reader(ofOlder: database) }
-        guard queue.leavings == file else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplacedError() }
         let newest = queue.generation
         if let openReader, newest == generation { return openReader }
         // Set before opening: if that fails, the error belongs to this database.
@@ -113,7 +113,7 @@ final class QueueClient {
         generation = newest
         let reader = try queue.reader()
         // The file may have been replaced during opening.
-        guard queue.leavings == file else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplacedError() }
         openReader = reader
         return reader
     }
@@ -124,11 +124,11 @@ final class QueueClient {
             return olderReader.reader
         }
         // A database that replaces the live one gives this number to another file.
-        guard queue.leavings == file else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplacedError() }
         olderFailed = true
         let reader = try queue.reader(of: database)
         olderFailed = false
-        guard queue.leavings == file else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplacedError() }
         olderReader = (database, newest, reader)
         return reader
     }
@@ -136,7 +136,7 @@ final class QueueClient {
     /// Returns whether an error means that the live database is being, or has been, replaced.
     static func isDamage(_ error: any Error) -> Bool {
         // A table with an unexpected form is damage of the schema.
-        guard let error = error as? SQLiteError else { return error is DatabaseReplaced }
+        guard let error = error as? SQLiteError else { return error is DatabaseReplacedError }
         return error.isDamage || error.isForeign
     }
 
@@ -175,10 +175,10 @@ final class QueueClient {
         let generation = queue.generation
         do {
             return try body(try reader(of: partition.database))
-        } catch let damage as LiveDatabaseDamaged {
+        } catch let damage as DatabaseDamagedError {
             queue.reportDamage(damage.why, generation: generation)
-            throw DatabaseReplaced()
-        } catch let missing as RecordMissing where range.contains(missing.sequence) {
+            throw DatabaseReplacedError()
+        } catch let missing as RecordMissingError where range.contains(missing.sequence) {
             try lose(missing.sequence)
         } catch let error as SQLiteError
             where (error.isDamage || error.isForeign) && !partition.isLive
@@ -202,7 +202,7 @@ final class QueueClient {
         do {
             try reader(of: partition.database).check(partition.stream, sequence...sequence)
             return false
-        } catch is RecordMissing {
+        } catch is RecordMissingError {
             return true
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
             return true
@@ -210,12 +210,13 @@ final class QueueClient {
     }
 
     /// Returns the error for records of a stream that cannot be read now; the readers are reopened.
-    private func unreadable(_ error: SQLiteError, _ partition: Partition) -> RecordsUnreadable {
+    private func unreadable(_ error: SQLiteError, _ partition: Partition) -> UnreadableRecordsError
+    {
         // A damaged schema is not a disk error: the records are lost.
         if partition.isLive, error.isForeign {
             queue.reportDamage("\(error)", generation: generation)
         }
-        let problem = RecordsUnreadable(error: error, isOlder: !partition.isLive)
+        let problem = UnreadableRecordsError(error: error, isOlder: !partition.isLive)
         failed(problem)
         if problem.isOlder { unreadable.insert(partition.database) }
         return problem
@@ -239,7 +240,7 @@ final class QueueClient {
     ) throws -> Value {
         let (queue, file) = (queue, file)
         return try queue.perform { writer in
-            guard queue.leavings == file else { throw DatabaseReplaced() }
+            guard queue.leavings == file else { throw DatabaseReplacedError() }
             return try body(writer)
         }
     }

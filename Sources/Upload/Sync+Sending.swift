@@ -38,13 +38,13 @@ extension Sync {
             )
         }
         let delivery = (try? outcome.get()) ?? nil
-        note(due, delivery)
+        record(due, delivery)
         count(delivery?.traffic ?? counted)
         book.sent(due.batch, bytes: delivery?.bytes ?? 0)
         if delivery?.verdict != .held { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
-        note(atOnce: false)
-        guard let judged = try outcome.get() else { return .goOn }
-        return try judge(judged, due)
+        record(atOnce: false)
+        guard let evaluated = try outcome.get() else { return .goOn }
+        return try evaluate(evaluated, due)
     }
 
     /// Returns whether a batch frozen earlier fits the limit, which may have been lowered since.
@@ -54,7 +54,7 @@ extension Sync {
     }
 
     /// Remembers batches that were never sent, not even in part.
-    private func note(_ due: DueBatch, _ delivery: Delivery?) {
+    private func record(_ due: DueBatch, _ delivery: Delivery?) {
         let wasUnsent = unsent.remove(due.batch.key) != nil || due.isFirstTry
         guard wasUnsent, let delivery, delivery.traffic.sent == 0 else { return }
         if delivery.isUnsent || delivery.verdict == .held { unsent.insert(due.batch.key) }
@@ -78,7 +78,7 @@ extension Sync {
             let due = DueBatch(batch: batch, isFirstTry: false, isResend: true)
             do {
                 guard case .goOn = try send(due) else { return }
-            } catch let problem as RecordsUnreadable {
+            } catch let problem as UnreadableRecordsError {
                 return try resendFailed(
                     batch,
                     Failure("\(problem.error); look at the disk")
@@ -131,7 +131,7 @@ extension Sync {
     }
 
     /// Commits the traffic counters, at most twice per minute unless `atOnce`.
-    func note(atOnce: Bool) {
+    func record(atOnce: Bool) {
         let now = clock.now()
         if !atOnce, let trafficNotedAt, now - trafficNotedAt < .seconds(30) { return }
         guard traffic.total > 0 else { return }
@@ -141,6 +141,6 @@ extension Sync {
 
     /// Commits traffic to the counters; returns false if the disk refuses.
     private func commit(_ traffic: Traffic) -> Bool {
-        (try? queue.perform { try $0.note(traffic) }) != nil
+        (try? queue.perform { try $0.record(traffic) }) != nil
     }
 }

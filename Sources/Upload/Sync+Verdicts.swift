@@ -15,7 +15,7 @@ struct SyncFindings {
     /// Batches that it quarantined, with the server's last message.
     var setAside: [Stream: (batches: [Batch], message: String)] = [:]
     /// Streams whose unexpected duplicates were reported: in this sync, or ever for events.
-    var told: Set<Stream> = []
+    var reported: Set<Stream> = []
 
     /// The number of records that it quarantined.
     var quarantined: Int {
@@ -24,10 +24,10 @@ struct SyncFindings {
 }
 
 extension Sync {
-    func judge(_ delivery: Delivery, _ due: DueBatch) throws -> AfterBatch {
+    func evaluate(_ delivery: Delivery, _ due: DueBatch) throws -> AfterBatch {
         let (batch, stream) = (due.batch, due.batch.stream)
         found.hasAccepted = found.hasAccepted || delivery.verdict == .accepted
-        if due.isResend, let next = try judgeResend(delivery, batch) { return next }
+        if due.isResend, let next = try evaluateResend(delivery, batch) { return next }
         switch delivery.verdict {
         case .held: return try held(due)
         case .stopped: return .syncEnds
@@ -36,7 +36,7 @@ extension Sync {
             refusals.accepted(stream)
             failing.accepted(batch)
             book.accepted(batch)
-            tellDuplicates(delivery, due)
+            reportDuplicates(delivery, due)
             return .goOn
         case .unreachable(let failure) where delivery.isUnsent:
             fail(failure, [stream])
@@ -128,13 +128,13 @@ extension Sync {
     /// Handles a resent batch, which stays uploaded and whole whatever the answer.
     ///
     /// Returns nil if the verdict concerns the device, not the batch.
-    private func judgeResend(_ delivery: Delivery, _ batch: Batch) throws -> AfterBatch? {
+    private func evaluateResend(_ delivery: Delivery, _ batch: Batch) throws -> AfterBatch? {
         switch delivery.verdict {
         case .accepted:
-            failing.judged(batch)
+            failing.evaluated(batch)
             try side.resent(batch)
         case .tooLarge(let message), .refused(let message):
-            failing.judged(batch)
+            failing.evaluated(batch)
             try side.resent(batch)
             let what = "the server refuses records that it accepted before; they are not sent again"
             book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
@@ -173,7 +173,7 @@ extension Sync {
     /// Cancels a resend because a record of the batch is missing or damaged.
     func resendLost(_ sequence: Int64, _ batch: Batch) throws {
         guard try side.resent(batch) else { return }
-        failing.judged(batch)
+        failing.evaluated(batch)
         book.failed(
             Failure(
                 "record \(sequence) of batch \(batch.key) is missing or damaged, so the batch"
@@ -202,7 +202,7 @@ extension Sync {
         attempts: Int,
         _ what: String
     ) throws -> AfterBatch {
-        failing.judged(batch)
+        failing.evaluated(batch)
         if batch.records > 1 {
             try side.split(batch, message: message)
         } else if batch.attempts + 1 < attempts {
@@ -221,16 +221,16 @@ extension Sync {
 
     /// Records one event per stream about quarantined batches; none for the events stream, as it
     /// could be refused too.
-    func tellQuarantined() throws {
+    func reportQuarantined() throws {
         for (stream, aside) in found.setAside where stream != .events {
-            try queue.perform { try $0.noteQuarantined(aside.batches, message: aside.message) }
+            try queue.perform { try $0.recordQuarantined(aside.batches, message: aside.message) }
         }
     }
 
     /// Reports duplicates in a first try: an id was used twice, here or by a copy of the device.
-    private func tellDuplicates(_ delivery: Delivery, _ due: DueBatch) {
+    private func reportDuplicates(_ delivery: Delivery, _ due: DueBatch) {
         guard due.isFirstTry, delivery.duplicates > 0, !delivery.wasRepeated,
-            found.told.insert(due.batch.stream).inserted
+            found.reported.insert(due.batch.stream).inserted
         else { return }
         queue.accept(
             Event(

@@ -108,7 +108,7 @@ package final class Sync {
     func networkChanged() { destination.networkChanged() }
 
     /// Publishes whether uploads are held, before the first sync.
-    func start() { allowance.hold().map(tell) }
+    func start() { allowance.hold().map(report) }
 
     /// Uploads everything that was accepted before now.
     package func perform(_ reason: SyncReason) -> SyncResult {
@@ -125,12 +125,12 @@ package final class Sync {
             return SyncResult()
         }
         if !reason.isAsked, let hold = allowance.hold() {
-            tell(hold)
+            report(hold)
             return SyncResult()
         }
         found = SyncFindings(
             endsAtFailure: pacing.isFailing && (reason == .tick || reason == .retry),
-            told: found.told.intersection([.events])
+            reported: found.reported.intersection([.events])
         )
         refusals.beginSync()
         failing.beginSync()
@@ -219,7 +219,7 @@ package final class Sync {
             guard let due = try supply.next(step, refusals, failing) else { return nil }
             if case .newest = step, supply.isProbe { failing.probed() }
             return try send(due)
-        } catch let problem as RecordsUnreadable {
+        } catch let problem as UnreadableRecordsError {
             // Unreadable records of one stream must not block the others.
             fail(Failure("\(problem.error); look at the disk"), [step.stream])
             return problem.isOlder ? .goOn : .streamRests
@@ -251,7 +251,7 @@ package final class Sync {
     /// Schedules the next sync, depending on how this one ended.
     private func end(_ left: Int?) {
         // If the disk refuses the event, the quarantine itself still lists the records.
-        try? tellQuarantined()
+        try? reportQuarantined()
         failing.endSync()
         firstStream = refusals.cutShort ?? firstStream
         let now = clock.now()
@@ -267,7 +267,7 @@ package final class Sync {
             pacing.succeeded()
             book.enter(book.phase)
         } else if let hold = allowance.hold() {
-            tell(hold)
+            report(hold)
         } else {
             let held = allowance.held.filter { side.waits($0) }
             let waiting: UploadReport.Phase = held.isEmpty ? .waiting : .waitingForBudget
@@ -278,12 +278,12 @@ package final class Sync {
                 held: held
             )
         }
-        note(atOnce: true)
+        record(atOnce: true)
     }
 
     /// Publishes that automatic uploads are held, unless token or endpoint are wrong, which matters
     /// more.
-    private func tell(_ hold: Allowance.Hold) {
+    private func report(_ hold: Allowance.Hold) {
         let isWrong = book.phase == .tokenRefused || book.phase == .endpointWrong
         let held = hold.phase == .waitingForBudget ? Set(streams) : []
         book.enter(isWrong ? book.phase : hold.phase, notBefore: hold.until, held: held)

@@ -115,7 +115,7 @@ extension ValueFormat where Value == String {
         "https://host/bucket or https://bucket.host/",
         isDiscreet: true,
         parse: { text in
-            if let problem = BucketURL.problem(text) { return .failure(Mismatch(problem)) }
+            if let problem = BucketURL.problem(text) { return .failure(MismatchError(problem)) }
             return Endpoint.parse(text).map { _ in text }
         },
         written: { $0 }

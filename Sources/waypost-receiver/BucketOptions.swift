@@ -50,7 +50,7 @@ struct BucketOptions: ParsableArguments {
 
     /// Returns the bucket; nil if `data` is a folder.
     ///
-    /// Throws a StartFailure if its keys cannot be read.
+    /// Throws a StartError if its keys cannot be read.
     func place(_ data: String) throws -> BucketPlace? {
         guard Self.isBucket(data) else { return nil }
         let (url, file) = (try url(data), credentialsFile)
@@ -62,7 +62,7 @@ struct BucketOptions: ParsableArguments {
                 key: "--credentials-file"
             )
         }
-        do { _ = try keys() } catch { throw StartFailure("--data \(data)", error) }
+        do { _ = try keys() } catch { throw StartError("--data \(data)", error) }
         return BucketPlace(
             url: url,
             region: regionName,

@@ -56,7 +56,7 @@ struct Codes: ParsableCommand {
                 for (_, code) in codes { print(code.grouped) }
             }
             let text = "good once until \(day(end))\(terms.text); "
-            tell(
+            report(
                 codes.count == 1
                     ? "code \(codes[0].id), \(text)kept as a hash: it cannot be shown again"
                     : "\(codes.count) codes, each \(text)kept as hashes: they cannot be shown again"

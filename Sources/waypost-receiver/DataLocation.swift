@@ -27,7 +27,7 @@ struct DataLocation: ParsableArguments {
         do {
             data = try given ?? configured() ?? data
         } catch {
-            tell("\(error)")
+            report("\(error)")
             throw ExitCode(78)
         }
         guard BucketOptions.isBucket(data) else { return }
@@ -113,6 +113,6 @@ func expectPrinted() {
 }
 
 /// Prints a line on standard error.
-func tell(_ line: String) { writeAll(Array("\(line)\n".utf8), to: STDERR_FILENO) }
+func report(_ line: String) { writeAll(Array("\(line)\n".utf8), to: STDERR_FILENO) }
 
-func complain(_ text: String) { tell("waypost-receiver: \(text)") }
+func complain(_ text: String) { report("waypost-receiver: \(text)") }

@@ -9,7 +9,7 @@ extension DataOwner {
         var status = stat()
         guard geteuid() == 0, stat(data, &status) == 0, status.st_uid != 0 else { return }
         let name = userName(status.st_uid)
-        throw StartFailure(
+        throw StartError(
             "--data \(data) belongs to \(name), and files of root there would stop its server",
             Failure(
                 "run the server as that user: sudo -u \(name) waypost-receiver …, or as its service"

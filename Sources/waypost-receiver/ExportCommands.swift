@@ -74,7 +74,7 @@ struct ExportOptions: ParsableArguments {
         let outcome = try place.orFail {
             try DataOwner.become(of: place.data, creating: out)
             let isShown = isatty(STDERR_FILENO) == 1
-            return try body(scope) { line in if isShown { tell(line) } }
+            return try body(scope) { line in if isShown { report(line) } }
         }
         if outcome.missing > 0 {
             complain("records left out because their audio was deleted: \(outcome.missing)")
@@ -109,7 +109,7 @@ struct AudioExportCommand: ParsableCommand {
 
     func run() throws {
         let outcome = try options.perform { scope, progress in
-            let export = try SoundExport(
+            let export = try AudioExport(
                 of: options.place.data,
                 to: options.out,
                 scope,

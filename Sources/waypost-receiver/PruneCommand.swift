@@ -54,14 +54,14 @@ struct PruneCommand: ParsableCommand {
 /// A number of days such as `90d`, at least one.
 struct KeptDays: ExpressibleByArgument, Equatable {
     /// A hundred years.
-    private static let most = 36_500
+    private static let maximum = 36_500
 
     var days: Int
 
     init?(argument: String) {
         let digits = argument.dropLast()
         guard argument.hasSuffix("d"), digits.allSatisfy({ ("0"..."9").contains($0) }),
-            let days = Int(digits), (1...Self.most).contains(days)
+            let days = Int(digits), (1...Self.maximum).contains(days)
         else { return nil }
         self.days = days
     }

@@ -169,7 +169,7 @@ struct Serve: ParsableCommand {
             return 0
         } catch {
             complain("\(error)")
-            return error is StartFailure ? 78 : 1
+            return error is StartError ? 78 : 1
         }
     }
 

@@ -42,7 +42,7 @@ struct ViewerCommands: ParsableCommand {
                 try place.orFail { try ViewerCommands.printLink(link.text, for: name, viewers) }
             } else {
                 print(token.text)
-                tell("the token of \(name); kept as a hash: it cannot be shown again")
+                report("the token of \(name); kept as a hash: it cannot be shown again")
             }
         }
     }
@@ -69,7 +69,7 @@ struct ViewerCommands: ParsableCommand {
             throw Failure("there is no viewer \(printable(name, limit: 80)); see `viewers list`")
         }
         print("\(address)/login?once=\(secret.text)")
-        tell(
+        report(
             "logs in one browser as \(name), once, within an hour; another link: "
                 + "waypost-receiver viewers link \(name) --url \(address)"
         )

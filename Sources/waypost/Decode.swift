@@ -40,7 +40,7 @@ struct Decode: ParsableCommand {
         guard hex == ["-"] else {
             do {
                 for line in try decoder.lines(hex.joined()) { Output.write(line) }
-            } catch let failure as PayloadFailure {
+            } catch let failure as PayloadError {
                 Output.error("decode: \(failure.why)")
                 throw ExitCode(failure.status)
             }
@@ -67,7 +67,7 @@ struct Decode: ParsableCommand {
         while let line = readLine() {
             do {
                 for object in try decoder.lines(line) { Output.write(object) }
-            } catch let failure as PayloadFailure {
+            } catch let failure as PayloadError {
                 isAllDecoded = false
                 var json = JSONWriter()
                 json.object { $0.field("error", failure.why) }
@@ -80,7 +80,7 @@ struct Decode: ParsableCommand {
 }
 
 /// The reason why a payload cannot be decoded, with its exit status.
-private struct PayloadFailure: Error {
+private struct PayloadError: Error {
     var why: String
     var status: Int32
 }
@@ -98,15 +98,15 @@ private struct PayloadDecoder {
         self.sender = sender
     }
 
-    /// Returns one line per beacon; throws a `PayloadFailure` or an error of the configuration.
+    /// Returns one line per beacon; throws a `PayloadError` or an error of the configuration.
     mutating func lines(_ text: String) throws -> [[UInt8]] {
         guard let bytes = Self.bytes(text) else {
             let why = "not hex; use an even number of the digits 0-9 and a-f"
-            throw PayloadFailure(why: why, status: 64)
+            throw PayloadError(why: why, status: 64)
         }
         let beacons = Advertisement.decodeLeniently(bytes)
         guard !beacons.isEmpty else {
-            throw PayloadFailure(why: "no beacon in these \(bytes.count) bytes", status: 2)
+            throw PayloadError(why: "no beacon in these \(bytes.count) bytes", status: 2)
         }
         return try beacons.map { beacon in
             var beacon = beacon

@@ -15,6 +15,6 @@ struct Hear: ParsableCommand {
     @Option(help: "The channel, counted from 1.") var channel: Int?
 
     mutating func run() {
-        SoundReport.send(devices: device, rate: rate, channel: channel) { Output.write($0) }
+        AudioReport.send(devices: device, rate: rate, channel: channel) { Output.write($0) }
     }
 }

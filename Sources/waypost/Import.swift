@@ -76,12 +76,12 @@ struct Import: ParsableCommand {
     /// Leaves one stopped that a person has stopped.
     private func restartService() {
         guard restart else { return }
-        let hasFailed = tellSystem("--quiet", "is-failed", "waypost.service")
-        tellSystem("--no-block", hasFailed ? "start" : "try-restart", "waypost.service")
-        if !online { tellSystem("--no-block", "restart", "waypost-enroll.service") }
-        paths.noteServiceRestarted()
+        let hasFailed = runSystemctl("--quiet", "is-failed", "waypost.service")
+        runSystemctl("--no-block", hasFailed ? "start" : "try-restart", "waypost.service")
+        if !online { runSystemctl("--no-block", "restart", "waypost-enroll.service") }
+        paths.recordServiceRestarted()
     }
 
     @discardableResult
-    private func tellSystem(_ words: String...) -> Bool { ServiceCommand.run(systemctl, words) }
+    private func runSystemctl(_ words: String...) -> Bool { ServiceCommand.run(systemctl, words) }
 }

@@ -73,7 +73,7 @@ struct Put: ParsableCommand {
             configuration,
             stream: declared,
             options: intake,
-            tell: { progress.say($0) },
+            warn: { progress.say($0) },
             progress: { progress.show(Self.message($0)) }
         )
         do {

@@ -36,13 +36,13 @@ struct Status: ParsableCommand {
             output.show(report)
             guard watch else { throw ExitCode(report.state.exitStatus) }
             try follow(client, configuration, output)
-        } catch let refusal as ControlRefusal {
+        } catch let refusal as ControlError {
             screen?.close()
             throw showLast(configuration, refusal, "\(refusal)", StatusOutput(isJSON: json))
         } catch let failure as Failure {
             screen?.close()
             // The daemon serves too many programs already.
-            let refusal = ControlRefusal.silent(path: configuration.socketPath, pid: 0)
+            let refusal = ControlError.silent(path: configuration.socketPath, pid: 0)
             throw showLast(configuration, refusal, failure.message, StatusOutput(isJSON: json))
         }
     }
@@ -60,7 +60,7 @@ struct Status: ParsableCommand {
                 let reply = try client.ask(request, timeout: ControlClient.statusPatience)
                 request = ControlRequest(.status)
                 reply.status.map { output.show($0) }
-            } catch let refusal as ControlRefusal
+            } catch let refusal as ControlError
                 where refusal.isRunning == true && !client.isClosed
             {
                 isSilent = true
@@ -78,7 +78,7 @@ struct Status: ParsableCommand {
     /// Shows the last known state of a daemon that cannot be asked.
     private func showLast(
         _ configuration: Configuration,
-        _ refusal: ControlRefusal,
+        _ refusal: ControlError,
         _ why: String,
         _ output: StatusOutput
     ) -> ExitCode {

@@ -71,7 +71,7 @@ struct SyncCommand: ParsableCommand {
             let request = ControlRequest(.sync, overBudget ? ControlRequest.overBudget : nil)
             let left = deadline - SystemClock().now()
             reply = try client.ask(request, timeout: min(left, Self.firstWord))
-        } catch let refusal as ControlRefusal {
+        } catch let refusal as ControlError {
             // The gateway may have received the request and begun.
             throw client.isClosed ? Self.lost(client) : Self.failed("\(refusal)")
         } catch {

@@ -27,7 +27,7 @@ import AudioFiles
         )
     }
 
-    @Test func packets_comeBackWhole_andTheHeadersAreThoseOfTheSpecification() throws {
+    @Test func packets_roundTrip_withHeadersAsSpecified() throws {
         let packets = try read(write(packets: 1501, frames: 480_000))
         #expect(packets.count == 1503)
         let head: [UInt8] =

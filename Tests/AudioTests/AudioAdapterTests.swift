@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func run_opus_tellsTheLookahead() throws {
+    @Test func opusRun_reportsLookahead() throws {
         try TestALSA.withDevice(tone(frames: 32_000 * 3)) { device in
             let recorder = try Recorder(enough: 2, clock: clock)
             run(device, codec: .opus, recorder, Publisher())
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func run_endsAtARefusedSegment_andTellsTheGap() throws {
+    @Test func run_endsAtRefusedSegment_andReportsGap() throws {
         let sound = tone(frames: 32_000 * 4)
         try TestALSA.withDevice(sound) { device in
             let recorder = try Recorder(
@@ -127,7 +127,7 @@ import Testing
         let start = Stamp(boot: BootInstant(nanoseconds: 5_000_000_000), wall: now)
         capture.observe(Position(captured: 20_000, age: .zero, now: start))
         _ = capture.begin()
-        for segment in try capture.take(tone(frames: 20_000)[...]) {
+        for segment in try capture.receive(tone(frames: 20_000)[...]) {
             _ = recorder.sink.accept(segment)
         }
         try capture.end()
@@ -182,10 +182,10 @@ import Testing
         ).run(until: recorder.stop)
     }
 
-    @Test func sourceThatIsStartedAnew_tellsWhatItMissed() throws {
+    @Test func restartedSource_reportsItsGap() throws {
         try TestALSA.withDevice(tone(frames: 32_000 * 2)) { device in
             let end = clock.stamp().advanced(by: .seconds(-60))
-            let recorder = try Recorder(enough: 2, endOfSound: end, clock: clock)
+            let recorder = try Recorder(enough: 2, endOfAudio: end, clock: clock)
             run(device, codec: .wav, recorder, Publisher())
             let gap = try #require(recorder.all.events.first)
             #expect(gap.kind == .gap)

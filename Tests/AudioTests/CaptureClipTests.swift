@@ -46,7 +46,7 @@ import Testing
     }
 
     /// Samples after the end were dropped: if the window is extended, the next ones are another run.
-    @Test func afterTheEnd_nothingFollows_evenIfTheWindowIsExtended() throws {
+    @Test func endedCapture_keepsNothing_ifWindowIsExtended() throws {
         let capture = try capture()
         let samples = [Int16](repeating: 1, count: 16_000)
         let kept = capture.clip(
@@ -56,7 +56,7 @@ import Testing
         #expect(kept.count == 4000)
         #expect(capture.isOver)
         #expect(capture.begin())
-        _ = try capture.take(kept)
+        _ = try capture.receive(kept)
         #expect(capture.clip(samples, to: RecordingWindow()).isEmpty)
     }
 }

@@ -23,7 +23,7 @@ import Testing
         let recorder: Recorder
         let board = Publisher<SourceReport>()
         /// Each failure reported to the status board: some last only milliseconds.
-        private let told = Mutex([String]())
+        private let reported = Mutex([String]())
         /// Each state reported since the first failure.
         let claims = Mutex([String]())
         /// Takes the place of `/`.
@@ -59,13 +59,13 @@ import Testing
                 sink: recorder.sink,
                 board: board,
                 clock: clock,
-                cards: SoundCards(root: root)
+                cards: AudioCards(root: root)
             )
             let stop = recorder.stop
             let subscription = board.subscribe { [self] state in
                 switch state {
-                case .error(let failure, _): told.withLock { $0.append(failure.description) }
-                case .loaded(let report) where hasTold():
+                case .error(let failure, _): reported.withLock { $0.append(failure.description) }
+                case .loaded(let report) where hasReported():
                     claims.withLock { $0.append(report.detail) }
                 default: break
                 }
@@ -90,11 +90,11 @@ import Testing
         }
 
         /// The number of reported failures.
-        var count: Int { told.withLock { $0.count } }
+        var count: Int { reported.withLock { $0.count } }
 
         /// Returns true if a failure with these words was reported.
-        func hasTold(_ words: String = "") -> Bool {
-            told.withLock { $0.contains { words.isEmpty || $0.contains(words) } }
+        func hasReported(_ words: String = "") -> Bool {
+            reported.withLock { $0.contains { words.isEmpty || $0.contains(words) } }
         }
 
         var runs: Int { recorder.all.runs.count }
@@ -188,13 +188,13 @@ import Testing
     }
 
     @Test(arguments: [Microphone.Mode.stalled, .failing, .zeros, .unplugged])
-    func aFault_isTold_andEverySampleIsAccountedFor(mode: Microphone.Mode) throws {
+    func fault_isReported_andEverySampleIsAccountedFor(mode: Microphone.Mode) throws {
         let source = try Source(Microphone())
         try source.run([source.microphone.device()]) {
             #expect(source.hears())
             source.microphone.become(mode)
             // Digital silence is soon recorded again.
-            #expect(eventually { source.hasTold(mode == .zeros ? "" : "waypost_mic") })
+            #expect(eventually { source.hasReported(mode == .zeros ? "" : "waypost_mic") })
             source.microphone.become(.fine)
             #expect(eventually { source.runs >= 2 && source.failure == nil })
             #expect(source.hears())
@@ -207,7 +207,7 @@ import Testing
         let source = try Source(Microphone())
         source.microphone.become(.stalled)
         try source.run([source.microphone.device()]) {
-            #expect(eventually { source.hasTold("trying again soon") })
+            #expect(eventually { source.hasReported("trying again soon") })
             #expect(source.claims.withLock { $0 } == [])
             #expect(source.failure?.contains("no sound for 3 s") == true)
             source.microphone.become(.fine)
@@ -226,8 +226,8 @@ import Testing
             let name = other.device()
             #expect(eventually { source.recorder.all.runs.contains { $0.device == name } })
         }
-        #expect(source.hasTold("trying the next device"))
-        #expect(!source.hasTold("too slow"))
+        #expect(source.hasReported("trying the next device"))
+        #expect(!source.hasReported("too slow"))
     }
 
     /// The other device of the list is not there: the one that fails is not opened without end.
@@ -248,14 +248,14 @@ import Testing
         try source.run([source.microphone.device()]) {
             #expect(source.hears())
             source.microphone.drift(-250_000)
-            #expect(eventually { source.hasTold("of the frames that it should") })
+            #expect(eventually { source.hasReported("of the frames that it should") })
             source.microphone.drift(0)
             #expect(eventually { source.runs >= 2 && source.failure == nil })
             #expect(source.hears())
         }
     }
 
-    @Test func unplugged_theNextDeviceIsTaken_andThePreferredOneWhenItIsBack() throws {
+    @Test func unpluggedDevice_isReplaced_untilItReturns() throws {
         let source = try Source(Microphone())
         let other = try Microphone()
         let names = [source.microphone.device(), other.device()]
@@ -327,7 +327,7 @@ import Testing
     }
 
     @Test(arguments: [(0, nil, 1), (1, nil, 2), (0, 2, 2), (1, 2, 2)] as [(Int64, Int?, Int)])
-    func channel_isTheFirstThatIsNotSilent_orTheOneThatIsSet(
+    func channel_isFirstNonSilentOne_unlessConfigured(
         muted: Int64,
         wanted: Int?,
         channel: Int

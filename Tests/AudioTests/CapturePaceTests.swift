@@ -29,7 +29,7 @@ import Testing
             let now = start.advanced(by: .milliseconds(Int64(at + missing) / 16))
             capture.observe(Position(captured: Int64(at + missing), age: .zero, now: now))
             _ = capture.begin()
-            let segments = try capture.take(sound[at..<(at + missing)])
+            let segments = try capture.receive(sound[at..<(at + missing)])
             #expect(segments.count == (read == 0 ? 0 : 1))
             at += missing
         }

@@ -20,7 +20,7 @@ struct ChunkFile {
 }
 
 /// An encoder's way through a real queue, in a folder that is gone with it.
-final class SoundRig {
+final class AudioRig {
     let settings: AudioSettings
     private let temporary = TemporaryFolder()
     private var folder: String { temporary.path }

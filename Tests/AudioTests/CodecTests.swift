@@ -20,7 +20,7 @@ import Testing
     @Test(arguments: [AudioCodec.wav, .flac])
     func lossless_everyChunkIs30Seconds_bitByBit(codec: AudioCodec) throws {
         let sound = sound(seconds: 70)
-        let files = try SoundRig(codec).chunks(of: sound)
+        let files = try AudioRig(codec).chunks(of: sound)
         #expect(files.map(\.first) == [0, 448_000, 896_000])
         #expect(files.map(\.chunk.frames) == [480_000, 480_000, 224_000])
         for file in files {
@@ -29,9 +29,9 @@ import Testing
         }
     }
 
-    @Test func opus_everyChunkIs30Seconds_withoutOffset_andNeighboursAgree() throws {
+    @Test func opusChunks_are30Seconds_andNeighboursAgree() throws {
         let sound = sound(seconds: 70)
-        let files = try SoundRig(.opus).chunks(of: sound)
+        let files = try AudioRig(.opus).chunks(of: sound)
         #expect(files.map(\.chunk.frames) == [480_000, 480_000, 224_000])
         for file in files {
             // Opus files are played at 48 kHz.
@@ -52,9 +52,9 @@ import Testing
         }
     }
 
-    @Test func aac_chunksAreWholeFramesNextTo30Seconds_andNeighboursAgreeBitByBit() throws {
+    @Test func aacChunks_areWholeFrames_andNeighboursAgree() throws {
         let sound = sound(seconds: 100)
-        let files = try SoundRig(.aac).chunks(of: sound)
+        let files = try AudioRig(.aac).chunks(of: sound)
         // 30 s are 468.75 frames of 1024: each end is the frame next to where it would be.
         #expect(files.map(\.first) == [0, 438 * 1024, 875 * 1024, 1313 * 1024])
         #expect(files.dropLast().map { $0.chunk.frames / 1024 } == [469, 468, 469])
@@ -79,7 +79,7 @@ import Testing
     )
     func shortRun_keepsItsLength(codec: AudioCodec, frames: Int) throws {
         let sound = Array(sound(seconds: 2).prefix(frames))
-        let files = try SoundRig(codec).chunks(of: sound)
+        let files = try AudioRig(codec).chunks(of: sound)
         #expect(files.map(\.chunk.frames) == [frames])
         let decoded = try Player.ffmpeg(try #require(files.first))
         switch codec {
@@ -92,7 +92,7 @@ import Testing
 
     @Test(arguments: AudioCodec.allCases)
     func cutOffRun_givesItsSegments_andTheNextBeginsAnew(codec: AudioCodec) throws {
-        let rig = try SoundRig(codec)
+        let rig = try AudioRig(codec)
         let sound = sound(seconds: 40)
         var queue = try rig.queue()
         try rig.record(sound, into: queue, isCut: true)
@@ -116,7 +116,7 @@ import Testing
     @Test(arguments: [8000, 11_050, 22_050, 44_100, 48_000, 96_000, 192_000, 384_000])
     func flac_takesEveryRate(rate: Int) throws {
         let sound = sound(seconds: 5.5, rate: rate)
-        let files = try SoundRig(.flac, rate: rate, chunk: .seconds(4)).chunks(of: sound)
+        let files = try AudioRig(.flac, rate: rate, chunk: .seconds(4)).chunks(of: sound)
         #expect(files.map(\.chunk.frames) == [4 * rate, sound.count - 2 * rate])
         for file in files {
             #expect(
@@ -130,7 +130,7 @@ import Testing
     @Test(arguments: [8000, 12_000, 22_050, 24_000, 32_000, 44_100, 48_000])
     func aac_takesItsRates(rate: Int) throws {
         let sound = sound(seconds: 7, rate: rate)
-        let files = try SoundRig(.aac, rate: rate, chunk: .seconds(4)).chunks(of: sound)
+        let files = try AudioRig(.aac, rate: rate, chunk: .seconds(4)).chunks(of: sound)
         #expect(files.count == 3)
         for file in files {
             let decoded = try Player.ffmpeg(file)
@@ -141,7 +141,7 @@ import Testing
 
     @Test(arguments: [8000, 12_000, 24_000, 48_000])
     func opus_takesItsRates(rate: Int) throws {
-        let files = try SoundRig(.opus, rate: rate, chunk: .seconds(4))
+        let files = try AudioRig(.opus, rate: rate, chunk: .seconds(4))
             .chunks(of: sound(seconds: 7, rate: rate))
         #expect(files.map(\.chunk.frames) == [4 * rate, 4 * rate, 3 * rate])
         for file in files {
@@ -167,8 +167,8 @@ import Testing
     @Test(arguments: AudioCodec.allCases)
     func level_ofAFullScaleSineIsMinus3Decibels(codec: AudioCodec) throws {
         let sine = (0..<480_000).map { Int16((sin(Double($0) * 0.3) * 32_767).rounded()) }
-        let chunk = try #require(try SoundRig(codec).chunks(of: sine).first?.chunk)
+        let chunk = try #require(try AudioRig(codec).chunks(of: sine).first?.chunk)
         // RMS against full scale 1: a square wave is 0 dBFS, a sine 10 log10(1/2).
-        #expect(abs(SoundLevel.decibels(chunk.meanSquare) + 3.0103) < 0.001)
+        #expect(abs(AudioLevel.decibels(chunk.meanSquare) + 3.0103) < 0.001)
     }
 }

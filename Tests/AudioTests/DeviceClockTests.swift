@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func liveness_findsAClockThatIsTwoPercentOff_andToleratesAQuartz() {
+    @Test func liveness_rejectsTwoPercentDrift_andAllowsQuartz() {
         for (ratio, isFound) in [(1.02, true), (0.98, true), (1.0005, false), (0.995, false)] {
             var liveness = Liveness(rate: 48_000, period: 2400, started: start)
             let found = (1...60).contains { second in

@@ -10,7 +10,7 @@ import Audio
 
 extension CaptureFaultTests {
     /// Each return to it costs the sound of the other: one fault is proof enough.
-    @Test func preferredDeviceThatStillFails_isLeftAtItsFirstFault() throws {
+    @Test func failingPreferredDevice_isLeftAtFirstFault() throws {
         let source = try Source(Microphone())
         let other = try Microphone()
         let names = [source.microphone.device(), other.device()]
@@ -39,8 +39,8 @@ extension CaptureFaultTests {
             }
         }
         let all = source.recorder.all
-        let told = all.events.compactMap(\.loss)
-        #expect(told.count == 12)
+        let reported = all.events.compactMap(\.loss)
+        #expect(reported.count == 12)
         #expect(all.losses.count == 8)
         #expect(all.losses.allSatisfy { $0.stream == .audio && $0.kind == .gap && $0.records == 1 })
         #expect(zip(all.losses, all.losses.dropFirst()).allSatisfy { $0.to.boot <= $1.from.boot })

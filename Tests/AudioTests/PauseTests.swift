@@ -81,7 +81,7 @@ extension CaptureFaultTests {
         #expect(gaps.count == 1)
         let lost = try Double(lostFrames(#require(gaps.first))) / 16_000
         #expect(lost >= length && lost < length + 5)
-        #expect(source.hasTold("stood still for \(Int(length))"))
+        #expect(source.hasReported("stood still for \(Int(length))"))
     }
 }
 

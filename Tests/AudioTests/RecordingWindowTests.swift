@@ -52,9 +52,9 @@ extension CaptureFaultTests {
         source.microphone.become(.denied)
         try source.run([source.microphone.device()]) {
             // It opens the device only once the window is extended.
-            #expect(!source.hasTold())
+            #expect(!source.hasReported())
             source.recorder.sink.window.closes = nil
-            #expect(eventually { source.hasTold() })
+            #expect(eventually { source.hasReported() })
         }
         #expect(source.recorder.all.runs.isEmpty)
     }

@@ -57,8 +57,8 @@ import Testing
     }
 
     /// A preferred device that is there and says nothing must not cost the sound of the other again and again.
-    @Test(arguments: [CaptureFault.stalled, .silent, .failed("EIO")])
-    func returnsInVain_areOneFaultEach_andComeLessOften(fault: CaptureFault) {
+    @Test(arguments: [CaptureError.stalled, .silent, .failed("EIO")])
+    func returnsInVain_areOneFaultEach_andComeLessOften(fault: CaptureError) {
         var recovery = CaptureRecovery(devices: 2)
         var now = start
         var pauses: [Duration] = []

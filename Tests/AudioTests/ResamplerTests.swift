@@ -40,9 +40,9 @@ import Testing
             var left = count
             var step = 1
             while left > 0 {
-                let take = min(left, step)
-                resampler.convert([Float](repeating: 0.1, count: take), into: &samples)
-                left -= take
+                let receive = min(left, step)
+                resampler.convert([Float](repeating: 0.1, count: receive), into: &samples)
+                left -= receive
                 step = step % 4801 + 997
             }
             resampler.finish(into: &samples)

@@ -126,7 +126,7 @@ import Testing
             let encoder = try settings.newEncoder()
             let samples = tone(frames: 16_000 * 5 + 77).map { $0 / 4 + offset }
             let segments = try encoder.encode(samples[...]) + encoder.finish()
-            return segments.map { SoundLevel.decibels($0.meanSquare) }
+            return segments.map { AudioLevel.decibels($0.meanSquare) }
         }
         let (plain, shifted) = (try levels(0), try levels(8192))
         #expect(plain.count == shifted.count && plain.count >= 5)
@@ -182,9 +182,9 @@ import Testing
 
     @Test func doctor_hearsWhatIsWrong() throws {
         let microphone = try Microphone()
-        func level(_ mode: Microphone.Mode, rate: Int) throws -> SoundProbe.Level {
+        func level(_ mode: Microphone.Mode, rate: Int) throws -> AudioProbe.Level {
             microphone.become(mode)
-            return try SoundProbe.listen(
+            return try AudioProbe.listen(
                 to: [microphone.device(tone: 440)],
                 rate: rate,
                 for: .seconds(1),
@@ -196,7 +196,7 @@ import Testing
             as [(Microphone.Mode, Bool)]
         {
             microphone.become(mode)
-            let level = try SoundProbe.listen(
+            let level = try AudioProbe.listen(
                 to: [microphone.device(rates: "48000")],
                 rate: 16_000,
                 for: .seconds(1),
@@ -204,7 +204,7 @@ import Testing
             )
             #expect(level.hasSignal == hasSignal, "\(mode)")
         }
-        #expect(try level(.constant, rate: 16_000).average == SoundLevel.floor)
+        #expect(try level(.constant, rate: 16_000).average == AudioLevel.floor)
         let slow = try level(.fine, rate: 48_000)
         #expect(slow.hasSignal && slow.deviceRate == 16_000)
         var settings = AudioSettings()

@@ -33,7 +33,7 @@ final class Recorder: Sendable {
     /// A second passes on `clock` with each second of audio; `refuses` gets the number of a segment, counted from 0, and the segment.
     init(
         enough: Int,
-        endOfSound: Stamp? = nil,
+        endOfAudio: Stamp? = nil,
         clock: ManualClock? = nil,
         refuses: @escaping @Sendable (Int, Segment) -> Bool = { _, _ in false }
     ) throws {
@@ -41,7 +41,7 @@ final class Recorder: Sendable {
         let counts = Locked((offered: 0, kept: 0))
         self.stop = stop
         sink = RecordingSink(
-            endOfSound: endOfSound,
+            endOfAudio: endOfAudio,
             segment: { segment in
                 clock?.advance(by: .seconds(Double(segment.frames) / 16_000))
                 let number = counts.update { counts in

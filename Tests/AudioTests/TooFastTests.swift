@@ -21,7 +21,7 @@ extension CaptureFaultTests {
 
     /// A container's or a headless machine's `default`, and the one of a public report.
     @Test(arguments: ["null", "waypost_file"])
-    func aDeviceWithoutAClock_isAFaultAtOnce_andNothingIsStored(device: String) throws {
+    func deviceWithoutClock_failsAtOnce_andStoresNothing(device: String) throws {
         let folder = TemporaryFolder()
         let noise = (0..<64_000).map { Int16(truncatingIfNeeded: $0 &* 40_503) }
         try Data(bytes(noise)).write(to: URL(fileURLWithPath: folder.path + "/noise.raw"))
@@ -48,7 +48,7 @@ extension CaptureFaultTests {
             #expect(eventually { source.count >= 4 })
             #expect(source.recorder.all.segments.count == stored)
             #expect(source.claims.withLock { $0 } == [])
-            #expect(!source.hasTold("too slow"))
+            #expect(!source.hasReported("too slow"))
             guard ppm == 1_000_000 else { return }
             source.microphone.drift(0)
             #expect(eventually { source.failure == nil })
@@ -63,7 +63,7 @@ extension CaptureFaultTests {
         let microphone = try Microphone()
         microphone.delay(-2000)
         let device = microphone.device(tone: 440)
-        let heard = try SoundProbe.listen(to: [device], rate: 16_000, for: .seconds(1)) { _ in }
+        let heard = try AudioProbe.listen(to: [device], rate: 16_000, for: .seconds(1)) { _ in }
         #expect(heard.hasSignal && abs(heard.average - -9) < 0.5)
     }
 
@@ -72,7 +72,7 @@ extension CaptureFaultTests {
         microphone.drift(2_000_000)
         for device in [microphone.device(tone: 440), "null"] {
             #expect {
-                try SoundProbe.listen(to: [device], rate: 16_000, for: .seconds(1)) { _ in }
+                try AudioProbe.listen(to: [device], rate: 16_000, for: .seconds(1)) { _ in }
             } throws: {
                 "\($0)".contains("% of the frames that it should")
             }
@@ -111,7 +111,7 @@ extension CaptureFaultTests {
             let now = began.advanced(by: .milliseconds(Int64(second) * 600))
             capture.observe(Position(captured: Int64(second) * 16_000, age: .zero, now: now))
             _ = capture.begin()
-            for segment in try capture.take(tone(frames: 16_000)[...]) {
+            for segment in try capture.receive(tone(frames: 16_000)[...]) {
                 #expect(segment.start.boot + .seconds(1) <= now.boot)
             }
             #expect(try #require(capture.endStamp).boot <= now.boot)

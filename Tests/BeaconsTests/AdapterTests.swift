@@ -205,7 +205,7 @@ private final class FloodingController: Sendable {
     }
 
     /// Reports without a pause: the status board still gets them, and a stop still works.
-    @Test func controllerThatNeverPauses_delaysNeitherBoardNorStop() throws {
+    @Test func busyController_delaysNeitherStatusNorStop() throws {
         let flood = try FloodingController()
         defer { flood.end() }
         let adapter = try RunningAdapter(settings(flood.port))

@@ -119,7 +119,7 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
     }
 
     /// A capture of a board that started in 1970, until a time server told it the time.
-    @Test func stepOfTheCapturesClock_endsNeitherTheReplayNorItsPace() throws {
+    @Test func clockStep_interruptsNeitherReplayNorPace() throws {
         let year: UInt64 = 31_536_000_000_000
         var capture = Capture(datalink: 1002)
         let event = [4] + Event.legacy(Event.legacyReport(Sample.iBeacon))
@@ -142,7 +142,7 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
         #expect(try replay(capture.bytes, speed: 1).sightings.count == 4)
     }
 
-    @Test func datalinks_areToldApart() throws {
+    @Test func datalinks_areDistinguished() throws {
         let event = Event.extended(Event.extendedReport(Sample.iBeacon))
         var h4 = Capture(datalink: 1002)
         h4.add([1, 3, 0x0C, 0], flags: 2)

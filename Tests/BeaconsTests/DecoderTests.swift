@@ -66,7 +66,7 @@ private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
         ),
         ("0F16AAFE30EE00112233445566778899", "0011223344556677", -59),
     ])
-    func longerStructure_andOneWithoutItsReservedByte_isTheBeacon(
+    func beacon_isDecoded_fromLongerOrShorterStructure(
         hex: String,
         id: String,
         power: Int
@@ -96,7 +96,7 @@ private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
         "1716AAFE00EE001122334455667788 99AABBCCDDEEFF 0000",
         "1516AAFE00EE00112233445566778899AABBCCDDEEFF",
     ])
-    func eddystoneUID_givesNamespaceAndInstance_withAndWithoutReservedBytes(hex: String) {
+    func eddystoneUID_isDecoded_withOrWithoutReservedBytes(hex: String) {
         let beacons = decode("0303AAFE" + hex)
         #expect(beacons.map(\.kind) == [.eddystoneUID])
         #expect(beacons.first?.beaconID == "00112233445566778899/aabbccddeeff")
@@ -200,7 +200,7 @@ private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
         )
     }
 
-    @Test func unknown_manufacturerAndServiceDataKeepTheirCompanyAndUUID() {
+    @Test func unknownData_keepsItsCompanyOrUUID() {
         let hex =
             "020106 05FF5900ABCD 0516D3FC4001 0720 01020304 AABB 1321 000102030405060708090A0B0C0D0E0F 77AA"
         let beacons = decode(hex, unknown: true)

@@ -104,7 +104,7 @@ extension String {
         )
     }
 
-    private func take(
+    private func receive(
         _ reports: [AdvertisingReport],
         _ sink: RecordingSink = RecordingSink(),
         _ change: (inout BeaconSettings) -> Void = { _ in }
@@ -114,12 +114,14 @@ extension String {
         change(&settings)
         var intake = SightingIntake(settings, sink)
         var sightings: [Sighting] = []
-        for report in reports { intake.take(report, at: clock.stamp()) { sightings.append($0) } }
+        for report in reports { intake.receive(report, at: clock.stamp()) { sightings.append($0) } }
         return sightings
     }
 
     @Test func sighting_carriesWhatTheReportAndPayloadSay() {
-        let sightings = take([report(Sample.iBeacon, rssi: -71), report(Sample.iBeacon, rssi: nil)])
+        let sightings = receive([
+            report(Sample.iBeacon, rssi: -71), report(Sample.iBeacon, rssi: nil),
+        ])
         #expect(
             sightings == [
                 Sighting(identity: phone, rssi: -71, stamp: clock.stamp()),
@@ -129,7 +131,7 @@ extension String {
     }
 
     @Test func idOfPayloadsWithoutOne_isTheAddress() {
-        let sightings = take([report(Sample.eddystoneTLM)])
+        let sightings = receive([report(Sample.eddystoneTLM)])
         #expect(sightings.map(\.identity.beaconID) == ["C0:FF:EE:00:00:01"])
         #expect(sightings.first?.telemetry.byKey["battery_mv"] == 3000)
     }
@@ -137,7 +139,7 @@ extension String {
     @Test func readings_comeOnceAMeasurement_sightingsEachTime() {
         var second = Sample.ruuvi
         second[7 + 17] = 0xCE
-        let sightings = take(
+        let sightings = receive(
             [Sample.ruuvi, Sample.ruuvi, second, second, second, Sample.ruuvi].map { report($0) }
         )
         #expect(
@@ -149,8 +151,8 @@ extension String {
     @Test func measurementBeforeARestart_isNotStoredAgain() {
         var second = Sample.ruuvi
         second[7 + 17] = 0xCE
-        let before = take([report(Sample.ruuvi)])
-        let after = take(
+        let before = receive([report(Sample.ruuvi)])
+        let after = receive(
             [report(Sample.ruuvi), report(second)],
             RecordingSink(recent: before)
         )
@@ -165,7 +167,7 @@ extension String {
         var second = Sample.ruuvi
         second[7 + 17] = 0xCE
         for (data, pause) in [(Sample.ruuvi, 500), (second, 300), (second, 300), (second, 1000)] {
-            intake.take(report(data), at: clock.stamp()) {
+            intake.receive(report(data), at: clock.stamp()) {
                 kept.append($0.telemetry.byKey["sequence"])
             }
             clock.advance(by: .milliseconds(pause))
@@ -180,7 +182,7 @@ extension String {
         let ids = kinds.map { kind in
             var report = report(Sample.eddystoneTLM)
             report.addressType = kind
-            return take([report]).first?.identity.beaconID
+            return receive([report]).first?.identity.beaconID
         }
         let address = "C0:FF:EE:00:00:01"
         #expect(ids == [address, address, "", ""])
@@ -192,7 +194,7 @@ extension String {
             report.addressType = .randomResolvable
             return report
         }
-        #expect(take(reports) { $0.maxRate = 1 }.count == 10)
+        #expect(receive(reports) { $0.maxRate = 1 }.count == 10)
     }
 
     private static let device = BluetoothAddress(value: 0x5448_E68F_80A5)
@@ -202,18 +204,18 @@ extension String {
     private static let forged = bytes("1216D2FC41A47266C95F730011223378237215")
     private static let plain = bytes("0A16D2FC4002CA0903BF13")
 
-    private func takeSealed(_ data: [[UInt8]]) -> (sightings: [Sighting], told: [String]) {
+    private func receiveSealed(_ data: [[UInt8]]) -> (sightings: [Sighting], reported: [String]) {
         let sink = RecordingSink()
         let reports = data.map { report($0, address: Self.device.value) }
-        let sightings = take(reports, sink) { $0.bindkeys = [Self.device: Self.key] }
+        let sightings = receive(reports, sink) { $0.bindkeys = [Self.device: Self.key] }
         return (sightings, sink.all.warnings)
     }
 
     @Test func encryptedReadings_comeOnceACounter() {
-        let (sightings, told) = takeSealed([Self.sealed, Self.sealed, Self.sealed])
+        let (sightings, reported) = receiveSealed([Self.sealed, Self.sealed, Self.sealed])
         #expect(sightings.map { $0.telemetry.byKey["temperature_c"] } == [2506, nil, nil])
         #expect(sightings.allSatisfy { $0.data.isEmpty && $0.identity.kind == .bthome })
-        #expect(told == [])
+        #expect(reported == [])
     }
 
     /// A thermometer of pvvx's firmware: temperature and humidity, then voltage and power, under one counter.
@@ -227,7 +229,7 @@ extension String {
             "0201061116d2fc41cb0ddd592aa77a0400652adb00",
         ]
         let reports = (pair + pair).map { report(bytes($0), address: device.value) }
-        let sightings = take(reports, sink) { $0.bindkeys = [device: Self.key] }
+        let sightings = receive(reports, sink) { $0.bindkeys = [device: Self.key] }
         let keys = sightings.map { $0.telemetry.byKey.keys.sorted() }
         let first = [
             ["battery_percent", "humidity_percent", "temperature_c"], ["power_on", "voltage_v"],
@@ -238,23 +240,23 @@ extension String {
         #expect(sink.all.warnings.count == 1)
     }
 
-    @Test func unreadData_isKeptAsItCame_andToldOnceForEachReason() {
-        let (sightings, told) = takeSealed([
+    @Test func undecodableData_isKept_andReportedOncePerReason() {
+        let (sightings, reported) = receiveSealed([
             Self.forged, Self.forged, Self.plain, Self.plain, Self.sealed, Self.forged,
         ])
         #expect(sightings.count == 6)
         #expect(sightings.map { $0.telemetry.isEmpty } == [true, true, true, true, false, true])
         #expect(sightings.first?.data == Array(Self.forged.dropFirst(2)))
         #expect(
-            told == [
+            reported == [
                 UnreadReason.wrongKey.text(of: Self.device),
                 UnreadReason.notEncrypted.text(of: Self.device),
             ]
         )
     }
 
-    @Test func encryptedDataOfStrangers_isKept_andNotToldOf() {
-        let sightings = take([report(Self.sealed), report(Self.sealed)])
+    @Test func unknownEncryptedData_isKept_butNotReported() {
+        let sightings = receive([report(Self.sealed), report(Self.sealed)])
         #expect(sightings.map(\.identity.kind) == [.bthome, .bthome])
         #expect(
             sightings.map(\.data) == Array(repeating: Array(Self.sealed.dropFirst(2)), count: 2)
@@ -263,8 +265,8 @@ extension String {
 
     @Test func unknown_isKeptOnlyIfWanted() {
         let data = bytes("020106 05FF5900ABCD")
-        #expect(take([report(data)]) == [])
-        let kept = take([report(data)]) { $0.keepsUnknown = true }
+        #expect(receive([report(data)]) == [])
+        let kept = receive([report(data)]) { $0.keepsUnknown = true }
         #expect(kept.map(\.identity.kind) == [.manufacturer])
         #expect(kept.map(\.data) == [bytes("5900ABCD")])
         #expect(kept.map(\.identity.beaconID) == ["C0:FF:EE:00:00:01"])
@@ -275,11 +277,11 @@ extension String {
             report(Sample.iBeacon), report(Sample.ruuvi), report(Sample.iBeacon(minor: 8)),
         ]
         #expect(
-            take(reports) { $0.allow = ["kind:ibeacon"] }.map(\.identity.kind) == [
+            receive(reports) { $0.allow = ["kind:ibeacon"] }.map(\.identity.kind) == [
                 .iBeacon, .iBeacon,
             ]
         )
-        #expect(take(reports) { $0.deny = ["*/7", "kind:ruuvi"] }.count == 1)
+        #expect(receive(reports) { $0.deny = ["*/7", "kind:ruuvi"] }.count == 1)
     }
 
     @Test func rate_isCountedOnBootTime_notTheWallClock() {
@@ -290,7 +292,7 @@ extension String {
         for tenth in 0..<100 {
             // The wall clock is set back and forth in each round.
             clock.stepWall(to: WallTime(milliseconds: tenth % 2 == 0 ? 0 : 4_000_000_000_000))
-            intake.take(report(Sample.iBeacon), at: clock.stamp()) { _ in kept += 1 }
+            intake.receive(report(Sample.iBeacon), at: clock.stamp()) { _ in kept += 1 }
             clock.advance(by: .milliseconds(100))
         }
         #expect(kept == 40)
@@ -300,19 +302,19 @@ extension String {
     @Test func flood_ofLongPayloads_isNotRemembered() {
         let data = (0..<61).flatMap { Sample.iBeacon(minor: UInt16($0)).suffix(27) }
         var intake = SightingIntake(BeaconSettings(), RecordingSink())
-        var most = 0
+        var maximum = 0
         for address in 0..<1000 {
             // Half of them change what they say.
             let report = report(data, address: UInt64(address % 500))
-            intake.take(report, at: clock.stamp()) { _ in }
-            most = max(most, intake.cacheWeight)
+            intake.receive(report, at: clock.stamp()) { _ in }
+            maximum = max(maximum, intake.cacheWeight)
         }
-        #expect(most > 1000)
-        #expect(most <= SightingIntake.cacheLimit)
+        #expect(maximum > 1000)
+        #expect(maximum <= SightingIntake.cacheLimit)
     }
 
     @Test func flood_ofNewAddressesKeepsEverySighting() {
         let reports = (0..<10_000).map { report(Sample.eddystoneTLM, address: UInt64($0)) }
-        #expect(take(reports).count == 10_000)
+        #expect(receive(reports).count == 10_000)
     }
 }

@@ -13,7 +13,7 @@ private func at(_ milliseconds: Int64) -> BootInstant {
 
 extension HeardBeacons {
     fileprivate mutating func keeps(_ identity: BeaconIdentity, at now: BootInstant) -> Bool {
-        take(identity, at: now) != .tooOften
+        receive(identity, at: now) != .tooOften
     }
 }
 
@@ -74,7 +74,7 @@ extension HeardBeacons {
             )
         }
         let verdicts = readings.enumerated().map { index, telemetry in
-            heard.take(
+            heard.receive(
                 identity(1),
                 .counter(190),
                 telemetry,
@@ -84,10 +84,10 @@ extension HeardBeacons {
         #expect(verdicts == [.repeated, .repeated])
         var other = Telemetry()
         other.add(.temperature, scaled: 2160)
-        #expect(heard.take(identity(1), .counter(190), other, at: at(7000)) == .new)
+        #expect(heard.receive(identity(1), .counter(190), other, at: at(7000)) == .new)
     }
 
-    @Test func severalSightingsBeforeARestart_theNewestOfThemCounts() {
+    @Test func recalledBeacon_usesItsNewestSighting() {
         var heard = HeardBeacons(rate: 4)
         var telemetry = Telemetry()
         telemetry.add(.mark, scaled: MeasurementMark.sequence(7).stored)
@@ -107,7 +107,7 @@ extension HeardBeacons {
         #expect(times.filter { heard.keeps(identity(1), at: at($0)) } == [0, 1001, 10_000, 10_210])
     }
 
-    @Test func beaconThatSendsAsOftenAsWanted_isKeptWhole_thoughItJitters() {
+    @Test func jitteryBeacon_isKeptWhole_atItsConfiguredRate() {
         var heard = HeardBeacons(rate: 4)
         var generator = SeededRandom(seed: 7)
         // Early and late by up to 20 ms, around one each 250 ms.
@@ -138,28 +138,28 @@ extension HeardBeacons {
     }
 
     /// Phones that change their addresses pass by all day; a sensor in the street sends each measurement for minutes.
-    @Test func sensor_isNotForgotten_forTheSakeOfAddressesThatComeOnce() {
+    @Test func sensor_isRemembered_despiteManyOneTimeAddresses() {
         var heard = HeardBeacons(rate: 4)
         var telemetry = Telemetry()
         telemetry.add(.temperature, scaled: 2150)
         let sensor = identity(1)
-        func take(_ heard: inout HeardBeacons, _ time: Int64) -> MeasurementVerdict {
-            heard.take(sensor, .sequence(7), telemetry, at: at(time))
+        func receive(_ heard: inout HeardBeacons, _ time: Int64) -> MeasurementVerdict {
+            heard.receive(sensor, .sequence(7), telemetry, at: at(time))
         }
-        #expect(take(&heard, 0) == .new)
+        #expect(receive(&heard, 0) == .new)
         for passer in 0..<10_000 {
             let other = identity(2, address: UInt64(1000 + passer))
             var phone = other
             (phone.kind, phone.beaconID) = (.manufacturer, "")
-            _ = heard.take(phone, at: at(1 + Int64(passer)))
+            _ = heard.receive(phone, at: at(1 + Int64(passer)))
         }
-        #expect(take(&heard, 11_000) == .repeated)
+        #expect(receive(&heard, 11_000) == .repeated)
     }
 }
 
 @Suite struct MeasurementTests {
     /// Takes marks at seconds; a reading of its own for each `value`.
-    private func take(_ heard: [(mark: MeasurementMark, value: Int64, at: Int64)])
+    private func receive(_ heard: [(mark: MeasurementMark, value: Int64, at: Int64)])
         -> [MeasurementVerdict]
     {
         var last = LastMeasurement()
@@ -167,21 +167,21 @@ extension HeardBeacons {
             var telemetry = Telemetry()
             telemetry.add(.temperature, scaled: value)
             let now = at(seconds * 1000)
-            let verdict = last.judge(mark, telemetry, at: now)
+            let verdict = last.evaluate(mark, telemetry, at: now)
             if verdict == .new { last.keep(mark, telemetry, at: now) }
             return verdict
         }
     }
 
-    @Test func sequence_isOneMeasurement_howeverOftenAndLongItIsHeard() {
-        let verdicts = take(
+    @Test func sequence_isOneMeasurement_howeverOftenItIsHeard() {
+        let verdicts = receive(
             (0..<50).map { (.sequence(7), 1, $0 * 60) } + [(.sequence(8), 1, 3001)]
         )
         #expect(verdicts == [.new] + Array(repeating: .repeated, count: 49) + [.new])
     }
 
     @Test func sequence_thatStartsAgain_losesNothing() {
-        let verdicts = take([
+        let verdicts = receive([
             (.sequence(900), 1, 1), (.sequence(0), 2, 2), (.sequence(1), 3, 3),
             // Passing the old number again: the readings differ.
             (.sequence(900), 4, 4), (.sequence(900), 5, 5), (.sequence(900), 5, 6),
@@ -189,8 +189,8 @@ extension HeardBeacons {
         #expect(verdicts == [.new, .new, .new, .new, .new, .repeated])
     }
 
-    @Test func packet_isTheSameForFourSecondsFromWhenItWasLastHeard() {
-        let verdicts = take([
+    @Test func packet_isRepeat_withinFourSecondsOfTheLast() {
+        let verdicts = receive([
             (.packet(9), 1, 10), (.packet(9), 1, 13), (.packet(9), 1, 17), (.packet(9), 1, 21),
             (.packet(9), 1, 26), (.packet(10), 1, 27), (.packet(9), 1, 28),
         ])
@@ -198,14 +198,14 @@ extension HeardBeacons {
     }
 
     @Test func packet_inTwoParts_isBothOfThem() {
-        let verdicts = take([
+        let verdicts = receive([
             (.packet(9), 1, 10), (.packet(9), 2, 11), (.packet(9), 1, 12), (.packet(9), 2, 13),
         ])
         #expect(verdicts == [.new, .new, .repeated, .repeated])
     }
 
     @Test func counter_isNeverBelievedTwice() {
-        let verdicts = take([
+        let verdicts = receive([
             (.counter(5000), 1, 10), (.counter(5000), 1, 4000), (.counter(5001), 1, 4001),
             (.counter(4000), 1, 4002), (.counter(5000), 1, 4003), (.counter(5001), 1, 4004),
         ])
@@ -223,13 +223,13 @@ extension HeardBeacons {
         [(5000, 10), (300, 700), (301, 701)],
     ])
     func counter_ofARestartedDevice_losesNothing(heard: [(UInt32, Int64)]) {
-        let verdicts = take(heard.map { (.counter($0), 1, $1) })
+        let verdicts = receive(heard.map { (.counter($0), 1, $1) })
         #expect(verdicts == Array(repeating: .new, count: heard.count))
     }
 
     /// Some firmware sends what does not fit into one packet under the counter of the first.
     @Test func counter_ofTwoPayloads_isBothOfThem() {
-        let verdicts = take([
+        let verdicts = receive([
             (.counter(190), 1, 10), (.counter(190), 2, 11), (.counter(190), 1, 12),
             (.counter(190), 2, 13), (.counter(191), 1, 14), (.counter(191), 2, 15),
         ])
@@ -238,7 +238,7 @@ extension HeardBeacons {
 
     /// A battery was changed, and the counter begins somewhere that is not low: it counts on from there.
     @Test func counterThatWasReset_isBelievedOnceItCountsOn() {
-        let verdicts = take([
+        let verdicts = receive([
             (.counter(5000), 1, 10), (.counter(300), 2, 20), (.counter(300), 2, 25),
             (.counter(301), 3, 30), (.counter(301), 3, 35), (.counter(302), 4, 40),
         ])
@@ -251,7 +251,7 @@ extension HeardBeacons {
 
     /// The device itself continues, so its counter was not reset.
     @Test func recordingPlayedBesideItsDevice_isNotBelieved() {
-        let verdicts = take([
+        let verdicts = receive([
             (.counter(5000), 1, 10), (.counter(300), 2, 20), (.counter(5001), 3, 25),
             (.counter(301), 4, 30), (.counter(5001), 3, 32), (.counter(302), 5, 35),
         ])
@@ -264,7 +264,7 @@ extension HeardBeacons {
     }
 
     @Test func formatsOfOneRuuviAir_areOneMeasurement() {
-        let verdicts = take([
+        let verdicts = receive([
             (.shortSequence(7), 1, 1), (.longSequence(0x1_0007), 2, 2),
             (.longSequence(0x1_0008), 3, 3), (.shortSequence(8), 4, 4), (.shortSequence(9), 5, 5),
             (.longSequence(0x1_0009), 6, 6), (.shortSequence(9), 5, 7),
@@ -290,10 +290,10 @@ extension HeardBeacons {
             var telemetry = Telemetry()
             telemetry.add(.pm2_5, scaled: Int64(number))
             let short = MeasurementMark.shortSequence(UInt8(number))
-            _ = heard.take(air, short, telemetry, at: at(now))
+            _ = heard.receive(air, short, telemetry, at: at(now))
             telemetry.add(.pm10, scaled: Int64(number))
             let long = MeasurementMark.longSequence(number)
-            let verdict = heard.take(air, long, telemetry, at: at(now + apart))
+            let verdict = heard.receive(air, long, telemetry, at: at(now + apart))
             if verdict == .new { kept.append(number) }
         }
         // Format 6 came first, when nobody knew yet that there is E1.
@@ -310,11 +310,11 @@ extension HeardBeacons {
             var telemetry = Telemetry()
             telemetry.add(.pm2_5, scaled: Int64(number))
             let short = MeasurementMark.shortSequence(UInt8(number))
-            verdicts.append(heard.take(air, short, telemetry, at: now))
+            verdicts.append(heard.receive(air, short, telemetry, at: now))
             // Just behind format 6: the limit leaves it out.
             guard number % 20 == 10 else { continue }
             let late = at(Int64(number) * 1000 + 20)
-            #expect(heard.take(air, .longSequence(number), telemetry, at: late) == .tooOften)
+            #expect(heard.receive(air, .longSequence(number), telemetry, at: late) == .tooOften)
         }
         // Format E1, which is never stored, does not turn a reading of format 6 into a repeat.
         #expect(!verdicts.contains(.repeated))
@@ -334,10 +334,10 @@ extension HeardBeacons {
         var heard = HeardBeacons(rate: 1000)
         for number in 0..<10_000 {
             let now = at(Int64(number))
-            #expect(heard.take(ruuvi(number), .sequence(1), at: now) == .new)
+            #expect(heard.receive(ruuvi(number), .sequence(1), at: now) == .new)
         }
-        #expect(heard.take(ruuvi(9999), .sequence(1), at: at(10_000)) == .repeated)
-        #expect(heard.take(ruuvi(9000), .sequence(1), at: at(10_000)) == .repeated)
-        #expect(heard.take(ruuvi(0), .sequence(1), at: at(10_000)) == .new)
+        #expect(heard.receive(ruuvi(9999), .sequence(1), at: at(10_000)) == .repeated)
+        #expect(heard.receive(ruuvi(9000), .sequence(1), at: at(10_000)) == .repeated)
+        #expect(heard.receive(ruuvi(0), .sequence(1), at: at(10_000)) == .new)
     }
 }

@@ -27,9 +27,9 @@ import Testing
         #expect(AdapterChange(bytes(packet)[...]) == expected)
     }
 
-    @Test func missingAdapter_isAskedFor_andThoseThatAreThereAreNamed() {
-        #expect("\(NoAdapter(name: "hci0"))" == "hci0: no such Bluetooth adapter; plug it in")
-        let others = NoAdapter(name: "hci0", others: ["hci1", "hci2"])
+    @Test func missingAdapter_isReported_withThosePresent() {
+        #expect("\(NoAdapterError(name: "hci0"))" == "hci0: no such Bluetooth adapter; plug it in")
+        let others = NoAdapterError(name: "hci0", others: ["hci1", "hci2"])
         #expect(
             "\(others)"
                 == "hci0: no such Bluetooth adapter; plug it in, or set beacons.source to one that is there: hci1, hci2"
@@ -142,7 +142,7 @@ import Testing
     @Test func management_withoutAnAnswer_saysForWhat() throws {
         let pair = try SocketPair(SOCK_SEQPACKET)
         let socket = ManagementSocket(owning: pair.near, adapter: 0)
-        #expect(throws: NoAnswer.self) {
+        #expect(throws: NoAnswerError.self) {
             try socket.ask(
                 BluetoothManagement.removeMonitor(9),
                 until: nil,

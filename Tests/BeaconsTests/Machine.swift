@@ -52,7 +52,7 @@ final class Machine: Sendable {
     }
 
     /// Sends the kernel's notification of a change of the adapter.
-    func tell(_ kind: AdapterChange.Kind) {
+    func warn(_ kind: AdapterChange.Kind) {
         state.withLock { $0.isThere = kind != .removed }
         let packet = bytes("04FD06 0100 0\(kind.rawValue)00 0900")
         _ = write(adapters, packet, packet.count)
@@ -66,7 +66,7 @@ final class Machine: Sendable {
 
     func open(_ step: SilenceRecovery.Step) throws -> any Radio {
         state.withLock { $0.opened.append(step) }
-        guard state.withLock({ $0.isThere }) else { throw NoAdapter(name: "hci9") }
+        guard state.withLock({ $0.isThere }) else { throw NoAdapterError(name: "hci9") }
         let pair = try SocketPair(kind == .h4 ? SOCK_STREAM : SOCK_SEQPACKET)
         let near = pair.near
         let controller = try ScriptedController(pair, rule)

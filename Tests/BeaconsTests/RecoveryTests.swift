@@ -61,7 +61,7 @@ import Testing
         #expect(recovery.silence(at: at(86_400)) == .seconds(86_400))
     }
 
-    @Test func report_endsTheRound_andTheNextSilenceBeginsAtTheBottom() {
+    @Test func report_endsRecoveryRound_andResetsEscalation() {
         var recovery = SilenceRecovery(at: at(0))
         recovery.heard(at: at(0))
         #expect(climb(&recovery, from: 0, to: 130) == ["90 restart", "120 reset"])
@@ -82,7 +82,7 @@ import Testing
         #expect(climb(&recovery, from: 1000, to: 1089, step: 1) == [])
     }
 
-    @Test func failedStarts_areFollowedByStrongerMeans_withinTheHoursBounds() {
+    @Test func failedStarts_escalateRecovery_withinHourlyLimits() {
         var recovery = SilenceRecovery(at: at(0))
         let steps = (0..<9).map { recovery.failed(at: at(Int64($0) * 30)) }
         #expect(

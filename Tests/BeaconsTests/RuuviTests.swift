@@ -57,7 +57,7 @@ import Beacons
         #expect(beacon?.beaconID == nil)
     }
 
-    @Test func halves_areRoundedAwayFromZero_atEveryTemperatureAndHumidity() {
+    @Test func halves_roundAwayFromZero_atEveryReading() {
         for raw in Int16.min + 1...Int16.max {
             let word = UInt16(bitPattern: raw)
             let high = String(word >> 8, radix: 16), low = String(word & 255, radix: 16)

@@ -155,7 +155,7 @@ private let features: [UInt8] = [0xFF, 0x10, 0, 0, 0, 0, 0, 0]
         let pair = try SocketPair(SOCK_SEQPACKET)
         let link = KernelLink(owning: pair.near, name: "hci9")
         #expect(!link.isExclusive)
-        #expect(throws: NoAnswer.self) {
+        #expect(throws: NoAnswerError.self) {
             let stop = try StopSignal()
             stop.raise()
             _ = try Scanner(link, ScanSettings(), until: stop)
@@ -226,7 +226,7 @@ private let features: [UInt8] = [0xFF, 0x10, 0, 0, 0, 0, 0, 0]
         #expect(result.error == "the controller did not answer Set Event Mask")
     }
 
-    @Test func hangUp_isTold() throws {
+    @Test func hangUp_isReported() throws {
         let result = try scan { opcode, _ in opcode == 0x0C01 ? .hangUp : .complete(0) }
         #expect(result.error == "h4:test: the controller closed the connection")
     }

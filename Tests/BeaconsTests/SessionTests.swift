@@ -94,7 +94,7 @@ import Testing
     }
 
     /// Where there are no beacons, no good report comes that would end the error.
-    @Test func controllerThatIsReadableAgain_isNoErrorAtASiteWithoutBeacons() throws {
+    @Test func recoveredController_isHealthy_withoutBeacons() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)
         defer { end(running, machine) }
@@ -113,7 +113,7 @@ import Testing
         #expect(machine.opened == [.restart, .reopen])
     }
 
-    @Test func controllerThatHangs_isAnError_andIsResetUntilItAnswers() throws {
+    @Test func hungController_isAnError_andIsResetUntilItAnswers() throws {
         let isHung = Mutex(false)
         let machine = try Machine(.kernel) { opcode, _ in
             isHung.withLock { $0 } ? .complete(0x1F) : Machine.answer(opcode)
@@ -129,11 +129,11 @@ import Testing
         #expect(Array(machine.opened.prefix(4)) == [.restart, .restart, .reset, .reopen])
     }
 
-    @Test func adapterTakenAway_isAnError_andCollectsAgainWhenItIsBack() throws {
+    @Test func removedAdapter_isAnError_andResumesOnReturn() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)
         defer { end(running, machine) }
-        machine.tell(.removed)
+        machine.warn(.removed)
         #expect(eventually { running.board.failure != nil })
         #expect(
             running.board.failure?.message == "hci9: no such Bluetooth adapter; plug it in"
@@ -142,14 +142,14 @@ import Testing
         let before = machine.opened.count
         running.adapter.checkHealth()
         #expect(eventually { machine.opened.count == before + 1 })
-        machine.tell(.added)
+        machine.warn(.added)
         #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
         machine.current?.say(report)
         #expect(eventually { running.sink.sightings.count == 1 })
     }
 
     /// The beacon's next report is complete and must not be appended to the unfinished one.
-    @Test func reportThatTheControllerLeavesHalf_isNoPartOfTheNext() throws {
+    @Test func partialReport_isNotJoinedToTheNext() throws {
         let machine = try Machine(.h4)
         let running = try run(machine)
         defer { end(running, machine) }
@@ -172,7 +172,7 @@ import Testing
         let machine = try Machine(.kernel)
         let running = try run(machine)
         defer { end(running, machine) }
-        machine.tell(.down)
+        machine.warn(.down)
         #expect(eventually { running.board.failure != nil })
         #expect(running.board.failure?.message.hasPrefix("hci9: it was switched off;") == true)
         #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
@@ -258,7 +258,7 @@ import Testing
         #expect(running.sink.all.losses.map(\.records) == [1])
     }
 
-    @Test func whatWasLost_isToldOnceAndCounted() throws {
+    @Test func loss_isReportedOnce_andCounted() throws {
         let machine = try Machine(.h4)
         let running = try run(machine)
         defer { end(running, machine) }
@@ -278,7 +278,7 @@ import Testing
     // MARK: Cleanup at the end
 
     @Test(arguments: [(true, true, false), (true, false, true), (false, true, true)])
-    func scan_isSwitchedOffAtTheEnd_unlessItWasOnAndOthersAreThere(
+    func scan_isStoppedAtEnd_unlessOtherProgramsUseIt(
         wasOn: Bool,
         hasCompany: Bool,
         isEnded: Bool

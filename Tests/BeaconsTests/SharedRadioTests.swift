@@ -131,10 +131,10 @@ import Testing
         }
     }
 
-    @Test func kernelWithoutMonitors_isToldApart() throws {
+    @Test func kernelWithoutMonitors_isDistinguished() throws {
         for status: UInt8 in [0x01, 0x0C] {
             _ = try share({ _, _ in (status, []) }) { radio, stop in
-                #expect(throws: SharedRadio.NotSupported.self) {
+                #expect(throws: SharedRadio.NotSupportedError.self) {
                     try radio.start(until: stop) { _ in }
                 }
             }
@@ -149,14 +149,16 @@ import Testing
                 (0, opcode == 0x52 ? [5, 0] : [])
             }
         ) { radio, stop in
-            #expect(throws: SharedRadio.NotSupported.self) { try radio.start(until: stop) { _ in } }
+            #expect(throws: SharedRadio.NotSupportedError.self) {
+                try radio.start(until: stop) { _ in }
+            }
         }
         #expect(commands.last.map { hex($0) } == "5300000002000500")
     }
 
     @Test func refusals_sayWhatWasRefused() throws {
         _ = try share({ _, _ in (0x0A, []) }) { radio, stop in
-            #expect(throws: ScanRefusal.self) { try radio.start(until: stop) { _ in } }
+            #expect(throws: ScanError.self) { try radio.start(until: stop) { _ in } }
         }
         _ = try share({ _, _ in (0x14, []) }) { radio, stop in
             let error = Failure(
@@ -209,7 +211,7 @@ import Testing
     }
 
     /// Monitors of crashed programs stay until the adapter goes; with one of them the kernel scans as well.
-    @Test func kernelFullOfMonitors_scansAnyway_andNothingIsRemoved() throws {
+    @Test func kernelFullOfMonitors_scansAnyway_andRemovesNone() throws {
         let commands = try share({ _, _ in (0x07, []) }) { radio, stop in
             try radio.start(until: stop) { _ in }
             radio.end { _ in }

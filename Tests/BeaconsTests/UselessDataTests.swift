@@ -10,7 +10,7 @@ import Testing
 @testable import Beacons
 
 @Suite struct UselessDataTests {
-    @Test func reportsThatCannotBeRead_areAnErrorAfterAMinute_untilOneCan() {
+    @Test func unreadableReports_areAnErrorAfterAMinute() {
         let clock = ManualClock(
             Stamp(
                 boot: BootInstant(nanoseconds: 1_000_000_000_000),
@@ -27,7 +27,7 @@ import Testing
         reception.meter.working("passive scan", now: clock.now())
         func hear(_ event: [UInt8], seconds: Int) {
             for _ in 0..<seconds {
-                reception.take(event[...])
+                reception.receive(event[...])
                 reception.update(nil, clock.now())
                 clock.advance(by: .seconds(1))
             }
@@ -51,14 +51,14 @@ import Testing
         #expect(reports.map(\.isAnonymous) == [true])
         var intake = SightingIntake(BeaconSettings(), RecordingSink())
         var sightings: [Sighting] = []
-        for report in reports { intake.take(report, at: testStart) { sightings.append($0) } }
+        for report in reports { intake.receive(report, at: testStart) { sightings.append($0) } }
         #expect(sightings.map(\.identity.address.description) == ["CB:B8:33:4C:88:4F"])
         #expect(sightings.map(\.identity.addressType) == [.randomStatic])
         #expect(sightings.first?.telemetry.isEmpty == false)
         // A payload without one names no sender.
         var nameless = reports[0]
         nameless.data = Sample.iBeacon[...]
-        intake.take(nameless, at: testStart) { sightings.append($0) }
+        intake.receive(nameless, at: testStart) { sightings.append($0) }
         #expect(sightings.count == 1)
     }
 }

@@ -86,7 +86,7 @@ struct AudioCommand: ParsableCommand {
         var block = [Int16](repeating: 0, count: rate / 10)
         var bytes = 0
         while fread(&block, 2, block.count, file) == block.count {
-            bytes += try encoding.take(block)
+            bytes += try encoding.receive(block)
         }
         bytes += try encoding.finish()
         return (Usage.now().cpu - before, bytes)

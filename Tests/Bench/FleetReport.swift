@@ -44,14 +44,14 @@ struct FleetReport: Sendable {
         guard seconds.count >= window else { return FleetRate(mean: 0, peak: 0) }
         let values = Array(seconds)
         var sum = values.prefix(window).reduce(0, +)
-        var most = sum
+        var maximum = sum
         for index in window..<values.count {
             sum += values[index] - values[index - window]
-            most = max(most, sum)
+            maximum = max(maximum, sum)
         }
         return FleetRate(
             mean: Double(values.reduce(0, +)) / Double(values.count),
-            peak: Double(most) / Double(window)
+            peak: Double(maximum) / Double(window)
         )
     }
 

@@ -110,19 +110,19 @@ private final class PacedSink: RecordSink {
 
     var hasRoom: Bool { true }
     func recentReadings() -> [Sighting] { [] }
-    func note(_ loss: Loss) {}
+    func record(_ loss: Loss) {}
     func warn(_ message: String) {}
     // The rest belongs to other sources.
     func accept(_ fix: Fix) -> Bool { false }
     func accept(_ segment: Segment) -> Bool { false }
     func accept(_ event: Event) {}
-    func note(place fix: Fix) {}
-    func note(time stamp: Stamp, isSettled: Bool) {}
+    func record(place fix: Fix) {}
+    func record(time stamp: Stamp, isSettled: Bool) {}
     func newRunID() -> Int64 { 0 }
     func begin(_ run: AudioRun) {}
     func end(run: Int64) {}
     var soundRefusal: Failure? { nil }
-    func endOfSound() -> Stamp? { nil }
+    func endOfAudio() -> Stamp? { nil }
 }
 
 enum QueueSide {

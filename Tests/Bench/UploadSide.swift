@@ -11,7 +11,7 @@ import Upload
 
 enum UploadSide {
     /// Makes a database with `rows` chunks of sound pending: 30 s each, at 24 kb/s.
-    static func fillSound(_ task: SideTask) throws -> Figures {
+    static func fillAudio(_ task: SideTask) throws -> Figures {
         try Figures.measure(rows: task.rows) { _ in
             let queue = try task.queue()
             let run = beginRun(queue)

@@ -34,7 +34,7 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
         case .open: return try BacklogSide.open(task)
         case .drain: return try BacklogSide.drain(task)
         case .journal: return try JournalSide.run(task)
-        case .sound: return try UploadSide.fillSound(task)
+        case .sound: return try UploadSide.fillAudio(task)
         case .site: return try SiteSide.fill(task)
         case .upload: return try UploadSide.upload(task)
         case .bodies: return try UploadSide.bodies(task)

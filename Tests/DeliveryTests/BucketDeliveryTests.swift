@@ -11,7 +11,7 @@ import Testing
 import Upload
 
 @Suite struct BucketDeliveryTests {
-    @Test func gatewaysBatches_becomeTheObjectsThatItWouldHaveWrittenItself() throws {
+    @Test func serverObjects_equalThoseWrittenByTheGateway() throws {
         let site = try BucketSite(faults: ["503", "503"])
         let receiver = try site.receiver()
         let queues = TemporaryFolder("own")

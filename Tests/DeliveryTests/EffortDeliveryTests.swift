@@ -30,10 +30,10 @@ import Upload
         let queue = try Queue(at: temporary.database, bootID: boot, clock: clock)
         defer { queue.close() }
         let start = clock.stamp()
-        try queue.perform { try $0.noteClock(start, synced: true, by: .kernel) }
+        try queue.perform { try $0.recordClock(start, synced: true, by: .kernel) }
         let changes: [SourceEffort] = [.listening, .failed("gpsd is gone"), .listening]
         for change in changes {
-            queue.note(change, of: .location)
+            queue.record(change, of: .location)
             try store(queue)
             clock.advance(by: .seconds(60))
         }

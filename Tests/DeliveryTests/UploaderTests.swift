@@ -51,7 +51,7 @@ import Upload
         #expect(Set(records.compactMap { $0["id"] as? String }).count == 700)
     }
 
-    @Test func receiverNamesWhatItTakes_andTheUploaderChoosesFromIt() throws {
+    @Test func uploader_usesAnEncodingTheServerAccepts() throws {
         let receiver = try ReceiverProcess()
         let exchange = try Transport(receiver.transport).send(
             HTTPRequest(

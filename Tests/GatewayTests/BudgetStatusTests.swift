@@ -19,7 +19,7 @@ import Testing
     private static let midnight = WallTime(milliseconds: 1_795_219_200_000)
 
     /// A gateway's queue and status board at an hour of the day; the next tick is in six minutes.
-    private final class Bench {
+    private final class Fixture {
         private let folder = TemporaryFolder()
         let clock: ManualClock
         let queue: Queue
@@ -37,7 +37,7 @@ import Testing
             let path = folder.path + "/q"
             let clock = clock
             queue = try Queue(at: path, clock: clock)
-            try queue.perform { try $0.noteClock(clock.stamp(), synced: synced) }
+            try queue.perform { try $0.recordClock(clock.stamp(), synced: synced) }
             budget = DayBudget(queue, clock: clock)
             configuration.upload.endpoint = "https://example.org/api/ingest"
             queue.accept(Event(.started, source: "test", stamp: clock.stamp()))
@@ -67,54 +67,54 @@ import Testing
     }
 
     @Test func without_nothingIsSaidOfThem() throws {
-        let bench = try Bench(hour: 12)
-        defer { bench.queue.close() }
-        let text = String(decoding: bench.report.json, as: UTF8.self)
+        let fixture = try Fixture(hour: 12)
+        defer { fixture.queue.close() }
+        let text = String(decoding: fixture.report.json, as: UTF8.self)
         #expect(!text.contains("budget") && !text.contains("quiet") && !text.contains("waits_for"))
-        #expect(bench.lines(bench.report).contains("upload    idle, next in 6 min, 0 B today"))
-        #expect(ServerCheck.waiting(bench.report) == nil)
+        #expect(fixture.lines(fixture.report).contains("upload    idle, next in 6 min, 0 B today"))
+        #expect(ServerCheck.waiting(fixture.report) == nil)
     }
 
-    @Test func quietHours_areThoseOfTheReceiver_whereTheClockIsWrong() throws {
-        let bench = try Bench(hour: 12, synced: false)
-        defer { bench.queue.close() }
-        bench.configuration.upload.quiet = QuietHours("22:00-06:00")
-        let right = Stamp(boot: bench.clock.now(), wall: Self.midnight + .seconds(23 * 3600))
-        try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
-        try bench.queue.flushed()
+    @Test func quietHours_followGNSSTime_ifSystemClockIsWrong() throws {
+        let fixture = try Fixture(hour: 12, synced: false)
+        defer { fixture.queue.close() }
+        fixture.configuration.upload.quiet = QuietHours("22:00-06:00")
+        let right = Stamp(boot: fixture.clock.now(), wall: Self.midnight + .seconds(23 * 3600))
+        try fixture.queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
+        try fixture.queue.flushed()
         // Seven hours later, on the clock that `status` shows.
-        #expect(bench.report.upload.quietUntil?.rfc3339 == "2026-11-21T19:00:00.000Z")
+        #expect(fixture.report.upload.quietUntil?.rfc3339 == "2026-11-21T19:00:00.000Z")
     }
 
     /// A clock that starts each day at its last shutdown would count all days as one.
-    @Test func bytesOfToday_areOfTheReceiversDay_whereTheClockIsWrong() throws {
-        let bench = try Bench(hour: 12, synced: false)
-        defer { bench.queue.close() }
-        let right = Stamp(boot: bench.clock.now(), wall: Self.midnight + .seconds(23 * 3600))
-        try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
-        try bench.queue.perform { try $0.note(Traffic(sent: 5000, received: 0)) }
-        #expect(bench.report.upload.bytesToday == 5000)
-        bench.clock.advance(by: .seconds(3600))
-        #expect(bench.report.upload.bytesToday == 0)
+    @Test func bytesToday_followGNSSDay_ifSystemClockIsWrong() throws {
+        let fixture = try Fixture(hour: 12, synced: false)
+        defer { fixture.queue.close() }
+        let right = Stamp(boot: fixture.clock.now(), wall: Self.midnight + .seconds(23 * 3600))
+        try fixture.queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
+        try fixture.queue.perform { try $0.record(Traffic(sent: 5000, received: 0)) }
+        #expect(fixture.report.upload.bytesToday == 5000)
+        fixture.clock.advance(by: .seconds(3600))
+        #expect(fixture.report.upload.bytesToday == 0)
     }
 
-    @Test func budget_isToldWithWhatWaitsForIt() throws {
-        let bench = try Bench(hour: 12)
-        defer { bench.queue.close() }
-        bench.configuration.upload.dailyBudget = 20_000_000
-        bench.budget.open()
-        bench.budget.spend(Traffic(sent: 15_000_000, received: 200_000))
-        let reads = bench.report
+    @Test func budget_isReportedWithWaitingRecords() throws {
+        let fixture = try Fixture(hour: 12)
+        defer { fixture.queue.close() }
+        fixture.configuration.upload.dailyBudget = 20_000_000
+        fixture.budget.open()
+        fixture.budget.spend(Traffic(sent: 15_000_000, received: 200_000))
+        let reads = fixture.report
         #expect(
-            bench.lines(reads).contains("upload    idle, next in 6 min, 15.2 MB of 20.0 MB today")
+            fixture.lines(reads).contains("upload    idle, next in 6 min, 15.2 MB of 20.0 MB today")
         )
         #expect(ServerCheck.waiting(reads)?.state == .ok)
-        bench.budget.spend(Traffic(sent: 4_800_000))
+        fixture.budget.spend(Traffic(sent: 4_800_000))
         var upload = UploadReport()
         (upload.phase, upload.held) = (.waitingForBudget, [.events])
-        upload.notBefore = bench.clock.now() + .seconds(43_200)
-        bench.board.upload.loaded(upload)
-        let report = bench.report
+        upload.notBefore = fixture.clock.now() + .seconds(43_200)
+        fixture.board.upload.loaded(upload)
+        let report = fixture.report
         #expect(
             report.upload.budget
                 == .init(
@@ -128,14 +128,14 @@ import Testing
         #expect(report.streams["linux_alsa_audio"]?.waitsFor == nil)
         // The state is healthy.
         #expect(report.state == .healthy)
-        let lines = bench.lines(report)
+        let lines = fixture.lines(report)
         #expect(
             lines.contains(
                 "upload    waiting for budget, next in 12 h, 20.0 MB of 20.0 MB today"
             )
         )
         #expect(lines.contains { $0.hasSuffix("waits: daily budget") })
-        let metrics = PrometheusText(report, at: bench.clock.wall()).text
+        let metrics = PrometheusText(report, at: fixture.clock.wall()).text
         #expect(metrics.contains("\nwaypost_upload_budget_bytes 20000000\n"))
         #expect(metrics.contains("\nwaypost_upload_budget_spent_bytes 20000000\n"))
         #expect(StatusReport(json: report.json) == report)
@@ -144,12 +144,12 @@ import Testing
         #expect(finding?.what.contains("waypost_events waits") == true)
     }
 
-    @Test func quietHours_areToldAsTheyBegin_withTheFirstSyncAfterThem() throws {
-        let bench = try Bench(hour: 22)
-        defer { bench.queue.close() }
-        bench.configuration.upload.quiet = QuietHours("22:00-06:00")
-        bench.board.upload.loaded(UploadReport())
-        let report = bench.report
+    @Test func quietHours_areReportedAtStart_withTheNextSync() throws {
+        let fixture = try Fixture(hour: 22)
+        defer { fixture.queue.close() }
+        fixture.configuration.upload.quiet = QuietHours("22:00-06:00")
+        fixture.board.upload.loaded(UploadReport())
+        let report = fixture.report
         #expect(report.upload.state == .quietHours)
         #expect(report.upload.quietUntil?.rfc3339 == "2026-11-22T06:00:00.000Z")
         #expect(report.upload.nextSyncAt?.rfc3339 == "2026-11-22T06:00:00.000Z")
@@ -157,47 +157,47 @@ import Testing
         #expect(
             report.streams["waypost_events"]?.nextAttemptAt?.rfc3339 == "2026-11-22T06:00:00.000Z"
         )
-        #expect(bench.lines(report).contains("upload    quiet hours, next in 8 h, 0 B today"))
+        #expect(fixture.lines(report).contains("upload    quiet hours, next in 8 h, 0 B today"))
         #expect(ServerCheck.waiting(report)?.state == .ok)
         // The uploader reports its next time.
         var upload = UploadReport()
-        (upload.phase, upload.notBefore) = (.quietHours, bench.clock.now() + .seconds(28_900))
-        bench.board.upload.loaded(upload)
-        #expect(bench.report.upload.nextSyncAt?.rfc3339 == "2026-11-22T06:01:40.000Z")
+        (upload.phase, upload.notBefore) = (.quietHours, fixture.clock.now() + .seconds(28_900))
+        fixture.board.upload.loaded(upload)
+        #expect(fixture.report.upload.nextSyncAt?.rfc3339 == "2026-11-22T06:01:40.000Z")
     }
 
     /// After a failure, no tick starts a sync before the backoff ends, and one comes at its end.
     @Test(arguments: [60, 3600])
     func nextSync_isAtTheEndOfTheWaitAfterAFailure(seconds: Int64) throws {
-        let bench = try Bench(hour: 12)
-        defer { bench.queue.close() }
+        let fixture = try Fixture(hour: 12)
+        defer { fixture.queue.close() }
         var upload = UploadReport()
-        (upload.phase, upload.notBefore) = (.waiting, bench.clock.now() + .seconds(seconds))
-        bench.board.upload.loaded(upload)
-        let end = bench.clock.wall() + .seconds(seconds)
-        #expect(bench.report.upload.nextSyncAt == end)
-        #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == end)
+        (upload.phase, upload.notBefore) = (.waiting, fixture.clock.now() + .seconds(seconds))
+        fixture.board.upload.loaded(upload)
+        let end = fixture.clock.wall() + .seconds(seconds)
+        #expect(fixture.report.upload.nextSyncAt == end)
+        #expect(fixture.report.streams["waypost_events"]?.nextAttemptAt == end)
     }
 
     /// The rest of a backlog is sent at the next tick, or without a tick.
     @Test(arguments: [(60, 60), (3600, 360)])
     func restOfABacklog_goesAtTheNextTickAtTheLatest(rest: Int64, next: Int64) throws {
-        let bench = try Bench(hour: 12)
-        defer { bench.queue.close() }
+        let fixture = try Fixture(hour: 12)
+        defer { fixture.queue.close() }
         var upload = UploadReport()
-        (upload.phase, upload.atTheLatest) = (.waiting, bench.clock.now() + .seconds(rest))
-        bench.board.upload.loaded(upload)
-        let time = bench.clock.wall() + .seconds(next)
-        #expect(bench.report.upload.nextSyncAt == time)
-        #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == time)
+        (upload.phase, upload.atTheLatest) = (.waiting, fixture.clock.now() + .seconds(rest))
+        fixture.board.upload.loaded(upload)
+        let time = fixture.clock.wall() + .seconds(next)
+        #expect(fixture.report.upload.nextSyncAt == time)
+        #expect(fixture.report.streams["waypost_events"]?.nextAttemptAt == time)
     }
 
     /// A tick in quiet hours starts no sync.
     @Test func nextSync_isNotInQuietHours() throws {
-        let bench = try Bench(hour: 21)
-        defer { bench.queue.close() }
-        bench.configuration.upload.quiet = QuietHours("21:05-06:00")
-        let report = bench.report
+        let fixture = try Fixture(hour: 21)
+        defer { fixture.queue.close() }
+        fixture.configuration.upload.quiet = QuietHours("21:05-06:00")
+        let report = fixture.report
         #expect(report.upload.state == .idle)
         #expect(report.upload.quietUntil == nil)
         #expect(report.upload.nextSyncAt?.rfc3339 == "2026-11-22T06:00:00.000Z")

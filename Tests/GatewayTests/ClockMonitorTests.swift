@@ -16,7 +16,7 @@ import Status
     static let wrong = WallTime(milliseconds: 5000)
 
     /// A monitor over a real queue, with a manual clock and a simulated kernel.
-    final class Bench {
+    final class Fixture {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let clock: ManualClock
@@ -79,59 +79,61 @@ import Status
 
     // MARK: The kernel
 
-    @Test func firstSync_isNotedAndTold_once() throws {
-        let bench = try Bench(Self.wrong)
-        bench.pass(.seconds(30))
-        #expect(bench.watch.current == ClockState(isSynced: false, steppedSeconds: 0))
-        #expect(try bench.resolved().quality == .unsynced)
-        bench.clock.stepWall(to: Self.now)
-        bench.vouches.update { $0 = true }
-        bench.pass(.milliseconds(1))
-        #expect(bench.watch.current.isSynced)
-        bench.pass(.seconds(1))
-        #expect(try bench.resolved().quality == .synced)
-        for _ in 0..<50 { bench.pass(.seconds(30)) }
+    @Test func firstSync_isRecordedAndReportedOnce() throws {
+        let fixture = try Fixture(Self.wrong)
+        fixture.pass(.seconds(30))
+        #expect(fixture.watch.current == ClockState(isSynced: false, steppedSeconds: 0))
+        #expect(try fixture.resolved().quality == .unsynced)
+        fixture.clock.stepWall(to: Self.now)
+        fixture.vouches.update { $0 = true }
+        fixture.pass(.milliseconds(1))
+        #expect(fixture.watch.current.isSynced)
+        fixture.pass(.seconds(1))
+        #expect(try fixture.resolved().quality == .synced)
+        for _ in 0..<50 { fixture.pass(.seconds(30)) }
         #expect(
-            try bench.events() == [
+            try fixture.events() == [
                 #"clock_step {"seconds":1795235372.0}"#, #"clock_synced {"by":"ntp"}"#,
             ]
         )
     }
 
-    @Test func restartInASyncedBoot_isSyncedAtOnce_andTellsItNotAgain() throws {
-        let bench = try Bench(Self.now, synced: true)
-        #expect(bench.watch.current.isSynced)
+    @Test func restartInSyncedBoot_isSynced_withoutASecondReport() throws {
+        let fixture = try Fixture(Self.now, synced: true)
+        #expect(fixture.watch.current.isSynced)
         // The network is gone: nobody vouches any more, and a new process starts in the same boot.
-        bench.vouches.update { $0 = false }
-        let vouches = bench.vouches
-        let again = try ClockMonitor(queue: bench.queue, clock: bench.clock) { _ in vouches.value }
+        fixture.vouches.update { $0 = false }
+        let vouches = fixture.vouches
+        let again = try ClockMonitor(queue: fixture.queue, clock: fixture.clock) { _ in
+            vouches.value
+        }
         #expect(again.current.isSynced)
         again.look()
-        #expect(try bench.events() == [])
+        #expect(try fixture.events() == [])
     }
 
     @Test(arguments: [-3, -1, 1, 30])
-    func stepByHand_isTold_andIsNoAnchor(years: Int) throws {
-        let bench = try Bench(Self.now, synced: true)
-        bench.pass(.seconds(60))
-        bench.step(by: years * 31_536_000)
-        bench.vouches.update { $0 = false }
-        bench.pass(.seconds(60))
-        #expect(bench.watch.current.isSynced)
-        #expect(bench.watch.current.steppedSeconds == Double(years * 31_536_000))
-        let resolved = try bench.resolved()
+    func manualStep_isReported_andIsNotAnAnchor(years: Int) throws {
+        let fixture = try Fixture(Self.now, synced: true)
+        fixture.pass(.seconds(60))
+        fixture.step(by: years * 31_536_000)
+        fixture.vouches.update { $0 = false }
+        fixture.pass(.seconds(60))
+        #expect(fixture.watch.current.isSynced)
+        #expect(fixture.watch.current.steppedSeconds == Double(years * 31_536_000))
+        let resolved = try fixture.resolved()
         #expect(resolved.quality == .corrected)
         #expect(resolved.wall == Self.now + .seconds(120))
-        #expect(try bench.anchor()?.wall == Self.now.milliseconds)
+        #expect(try fixture.anchor()?.wall == Self.now.milliseconds)
         // An NTP client corrects it with another step.
-        bench.step(by: -years * 31_536_000)
-        bench.vouches.update { $0 = true }
-        bench.pass(.seconds(60))
-        #expect(bench.watch.current.steppedSeconds == 0)
-        #expect(try bench.resolved().quality == .synced)
-        #expect(try bench.resolved().wall == Self.now + .seconds(180))
+        fixture.step(by: -years * 31_536_000)
+        fixture.vouches.update { $0 = true }
+        fixture.pass(.seconds(60))
+        #expect(fixture.watch.current.steppedSeconds == 0)
+        #expect(try fixture.resolved().quality == .synced)
+        #expect(try fixture.resolved().wall == Self.now + .seconds(180))
         #expect(
-            try bench.events() == [
+            try fixture.events() == [
                 "clock_step {\"seconds\":\(years * 31_536_000).0}",
                 "clock_step {\"seconds\":\(-years * 31_536_000).0}",
             ]
@@ -139,17 +141,17 @@ import Status
     }
 
     @Test func stepByNTP_isAnAnchor() throws {
-        let bench = try Bench(Self.now, synced: true)
-        bench.pass(.seconds(60))
-        bench.step(by: 90)
-        bench.pass(.milliseconds(1))
-        bench.pass(.seconds(60))
-        #expect(try bench.resolved().quality == .synced)
-        #expect(try bench.resolved().wall == Self.now + .milliseconds(210_001))
+        let fixture = try Fixture(Self.now, synced: true)
+        fixture.pass(.seconds(60))
+        fixture.step(by: 90)
+        fixture.pass(.milliseconds(1))
+        fixture.pass(.seconds(60))
+        #expect(try fixture.resolved().quality == .synced)
+        #expect(try fixture.resolved().wall == Self.now + .milliseconds(210_001))
     }
 
     @Test func clockSetByHandWhileLookedAt_isNoAnchor() throws {
-        let folder = try Bench(Self.wrong)
+        let folder = try Fixture(Self.wrong)
         // The first answer is for the clock before, the second for the clock that was read.
         let answers = StateBox([false, true, false])
         let watch = try ClockMonitor(queue: folder.queue, clock: folder.clock) { _ in
@@ -162,93 +164,96 @@ import Status
 
     /// A router that serves NTP without knowing the time.
     @Test func timeServerOfBeforeTheRelease_isNotBelieved() throws {
-        let bench = try Bench(try #require(WallTime(rfc3339: "2015-01-01T00:00:20Z")), synced: true)
-        bench.pass(.seconds(30))
-        #expect(!bench.watch.current.isSynced)
-        #expect(try bench.resolved().quality == .unsynced)
-        bench.receiver(says: Self.now)
-        #expect(bench.watch.current.isSynced)
-        bench.pass(.seconds(60))
-        #expect(try bench.resolved().quality == .corrected)
-        #expect(try bench.resolved().wall == Self.now + .seconds(60))
+        let fixture = try Fixture(
+            try #require(WallTime(rfc3339: "2015-01-01T00:00:20Z")),
+            synced: true
+        )
+        fixture.pass(.seconds(30))
+        #expect(!fixture.watch.current.isSynced)
+        #expect(try fixture.resolved().quality == .unsynced)
+        fixture.receiver(says: Self.now)
+        #expect(fixture.watch.current.isSynced)
+        fixture.pass(.seconds(60))
+        #expect(try fixture.resolved().quality == .corrected)
+        #expect(try fixture.resolved().wall == Self.now + .seconds(60))
         // The router has learned the time.
-        bench.clock.stepWall(to: Self.now + .seconds(60))
-        bench.pass(.seconds(1))
-        #expect(try bench.resolved().quality == .synced)
-        #expect(try bench.resolved().wall == Self.now + .seconds(61))
+        fixture.clock.stepWall(to: Self.now + .seconds(60))
+        fixture.pass(.seconds(1))
+        #expect(try fixture.resolved().quality == .synced)
+        #expect(try fixture.resolved().wall == Self.now + .seconds(61))
     }
 
     @Test func suspend_isNoStep() throws {
-        let bench = try Bench(Self.now, synced: true)
-        bench.pass(.seconds(8 * 3600))
-        #expect(bench.watch.current.steppedSeconds == 0)
-        #expect(try bench.events() == [])
+        let fixture = try Fixture(Self.now, synced: true)
+        fixture.pass(.seconds(8 * 3600))
+        #expect(fixture.watch.current.steppedSeconds == 0)
+        #expect(try fixture.events() == [])
     }
 
-    @Test func notes_comeEveryTenMinutes_andMonthsOfThemAreAFewRows() throws {
-        let bench = try Bench(Self.now, synced: true)
-        for _ in 0..<30 * 24 * 2 { bench.pass(.seconds(1800)) }
-        try bench.queue.perform { try $0.commit() }
-        let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+    @Test func anchors_areStoredEveryTenMinutes_inFewRows() throws {
+        let fixture = try Fixture(Self.now, synced: true)
+        for _ in 0..<30 * 24 * 2 { fixture.pass(.seconds(1800)) }
+        try fixture.queue.perform { try $0.commit() }
+        let database = try Connection(path: fixture.folder + "/queue.sqlite", access: .readOnly)
         let newest = try database.integer("SELECT max(boottime) FROM clock_map") ?? 0
-        #expect(bench.clock.now().milliseconds - newest <= 600_000)
+        #expect(fixture.clock.now().milliseconds - newest <= 600_000)
         // Nothing was collected, so only the newest anchor is needed.
         #expect(try database.integer("SELECT count(*) FROM clock_map") ?? 99 <= 3)
     }
 
     @Test(arguments: [true, false])
     func looksInBetween_noteNothing(synced: Bool) throws {
-        let bench = try Bench(Self.now, synced: synced)
+        let fixture = try Fixture(Self.now, synced: synced)
         func newest() throws -> Int64 {
-            try bench.queue.perform { try $0.commit() }
-            let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+            try fixture.queue.perform { try $0.commit() }
+            let database = try Connection(path: fixture.folder + "/queue.sqlite", access: .readOnly)
             return try database.integer("SELECT max(id) FROM clock_map") ?? 0
         }
         let before = try newest()
-        for _ in 0..<19 { bench.pass(.seconds(30)) }
+        for _ in 0..<19 { fixture.pass(.seconds(30)) }
         #expect(try newest() == before)
-        bench.pass(.seconds(30))
+        fixture.pass(.seconds(30))
         #expect(try newest() == before + 1)
-        bench.pass(.seconds(599))
+        fixture.pass(.seconds(599))
         #expect(try newest() == before + 1)
     }
 
-    @Test func databaseThatTakesADamagedOnesPlace_datesThisBootAsBefore() throws {
-        let bench = try Bench(Self.wrong)
-        bench.receiver(says: Self.now)
-        let before = try #require(try bench.anchor())
+    @Test func replacementDatabase_datesThisBootAsBefore() throws {
+        let fixture = try Fixture(Self.wrong)
+        fixture.receiver(says: Self.now)
+        let before = try #require(try fixture.anchor())
         // The old database is unreadable.
-        let file = bench.folder + "/queue.sqlite"
+        let file = fixture.folder + "/queue.sqlite"
         let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
         let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
         try handle.write(contentsOf: Data(repeating: 0x5A, count: size))
         try handle.close()
-        let epoch = bench.queue.generation
-        bench.queue.reportDamage("a test", generation: epoch)
-        try waitUntil("the new database") { bench.queue.generation != epoch }
-        bench.pass(.seconds(30))
-        #expect(try bench.anchor() == before)
-        #expect(try bench.queue.perform { $0.clockSyncedThisBoot() })
-        #expect(try bench.resolved().wall == Self.now + .seconds(30))
+        let epoch = fixture.queue.generation
+        fixture.queue.reportDamage("a test", generation: epoch)
+        try waitUntil("the new database") { fixture.queue.generation != epoch }
+        fixture.pass(.seconds(30))
+        #expect(try fixture.anchor() == before)
+        #expect(try fixture.queue.perform { $0.clockSyncedThisBoot() })
+        #expect(try fixture.resolved().wall == Self.now + .seconds(30))
     }
 
     // MARK: The thread, and the file of timesyncd
 
     @Test func thread_looksWhenAskedTo() throws {
-        let bench = try Bench(Self.now)
+        let fixture = try Fixture(Self.now)
         let stop = try StopSignal()
-        let watch = bench.watch
+        let watch = fixture.watch
         var thread: OwnThread? = try OwnThread("clock") { watch.run(until: stop) }
         defer {
             stop.raise()
             if let thread = thread.take() { thread.join() }
         }
-        bench.vouches.update { $0 = true }
+        fixture.vouches.update { $0 = true }
         watch.check()
         try waitUntil("the sync is seen") { watch.current.isSynced }
-        bench.vouches.update { $0 = false }
-        bench.clock.advance(by: .seconds(1))
-        bench.step(by: 3600)
+        fixture.vouches.update { $0 = false }
+        fixture.clock.advance(by: .seconds(1))
+        fixture.step(by: 3600)
         watch.check()
         try waitUntil("the step is seen") { watch.current.steppedSeconds == 3600 }
     }

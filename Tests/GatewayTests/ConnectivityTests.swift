@@ -22,7 +22,7 @@ import Testing
         return state
     }
 
-    @Test func state_changesWithTheCarrierAndTheAddresses_andNothingElse() {
+    @Test func state_changesOnlyWithCarrierOrAddresses() {
         let up = state()
         // Promiscuous mode does not change the carrier.
         #expect(state(flags: 0x11143) == up)
@@ -54,14 +54,14 @@ import Testing
 
     @Test func presentState_isReadTheSameTwice() { #expect(NetworkState.current() == .current()) }
 
-    @Test func changes_areGathered_andNeverToldTooOften() {
+    @Test func changes_areDebounced_andRateLimited() {
         var change = Debounce()
         #expect(change.due == nil)
         change.changed(at: 100_000)
         change.changed(at: 101_000)
         #expect(change.due == 102_500)
-        let told = [102_499, 102_500, 102_500].map { change.isOver(at: $0) }
-        #expect(told == [false, true, false])
+        let reported = [102_499, 102_500, 102_500].map { change.isOver(at: $0) }
+        #expect(reported == [false, true, false])
         // A flapping link is reported after five seconds, then every fifteen.
         for at in stride(from: Int64(103_000), to: 120_000, by: 500) { change.changed(at: at) }
         #expect(change.due == 117_500)
@@ -74,18 +74,18 @@ import Testing
 
 @Suite struct ConnectivityTests {
     /// The reports of a monitor.
-    private final class Told: Sendable {
+    private final class Reported: Sendable {
         let network = StateBox(0)
         let token = StateBox(0)
     }
 
-    private func connectivity(_ told: Told, token: String? = nil) -> Connectivity {
+    private func connectivity(_ reported: Reported, token: String? = nil) -> Connectivity {
         Connectivity(
             tokenFile: token,
             token: { try Token.read(file: token, environment: [:], for: nil) },
             clock: SystemClock(),
-            onNetwork: { told.network.update { $0 += 1 } },
-            onToken: { told.token.update { $0 += 1 } },
+            onNetwork: { reported.network.update { $0 += 1 } },
+            onToken: { reported.token.update { $0 += 1 } },
             log: nil
         )
     }
@@ -105,9 +105,9 @@ import Testing
     }
 
     /// An interface comes up and gets an address, in a separate network namespace.
-    @Test func interfaceThatComesUp_isTold() throws {
-        let told = Told()
-        let watch = connectivity(told)
+    @Test func interfaceUp_isReported() throws {
+        let reported = Reported()
+        let watch = connectivity(reported)
         let stop = try StopSignal()
         // 0: not yet known; 1: a namespace with interfaces; 2: this machine does not allow it.
         let state = StateBox(0)
@@ -127,20 +127,20 @@ import Testing
             watching?.stop()
         }
         _ = eventually { state.value != 0 }
-        let isTold = state.value == 1 && eventually { told.network.value > 0 }
+        let isReported = state.value == 1 && eventually { reported.network.value > 0 }
         stop.raise()
         thread.join()
         guard state.value == 1 else {
             print(
-                "interfaceThatComesUp_isTold: skipped, no network namespace with veth here (needs root)"
+                "interfaceUp_isReported: skipped, no network namespace with veth here (needs root)"
             )
             return
         }
-        #expect(isTold)
+        #expect(isReported)
     }
 
     @Test(arguments: ["rewrite", "replace", "mode", "appear"])
-    func tokenFileThatChanges_isTold_onceForEachToken(way: String) throws {
+    func changedTokenFile_isReported_oncePerToken(way: String) throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         let file = folder + "/token"
@@ -149,13 +149,13 @@ import Testing
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
         }
         if way != "appear" { try write("old", to: file, mode: way == "mode" ? 0o644 : 0o600) }
-        let told = Told()
-        let watch = connectivity(told, token: file)
+        let reported = Reported()
+        let watch = connectivity(reported, token: file)
         let thread = try StoppableThread("watch") { watch.run(until: $0) }
         defer { thread.stop() }
         // The monitor may begin after the change: repeat it, with a new token each time.
         var number = 0
-        let isTold = eventually {
+        let isReported = eventually {
             number += 1
             switch way {
             case "replace":
@@ -168,10 +168,10 @@ import Testing
             default: try? write("new\(number)", to: file)
             }
             usleep(400_000)
-            return told.token.value > 0
+            return reported.token.value > 0
         }
-        #expect(isTold)
-        #expect(told.token.value <= number)
-        #expect(told.network.value >= 0)
+        #expect(isReported)
+        #expect(reported.token.value <= number)
+        #expect(reported.network.value >= 0)
     }
 }

@@ -12,7 +12,7 @@ import Upload
 @testable import Status
 
 /// A control socket over a real queue, whose disk and long work can be made to hang.
-private final class Bench {
+private final class Fixture {
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
     var configuration = Configuration()
@@ -100,83 +100,85 @@ private final class Bench {
         ] {
             #expect(ControlRequest(line: Array(line.utf8)) == nil, "\(line)")
         }
-        let bench = try Bench()
-        #expect(throws: (any Error).self) { try bench.client().ask(.init(.watch), timeout: .zero) }
+        let fixture = try Fixture()
+        #expect(throws: (any Error).self) {
+            try fixture.client().ask(.init(.watch), timeout: .zero)
+        }
     }
 
     @Test func status_hasFiguresOfNow() throws {
-        let bench = try Bench()
-        let client = try bench.client()
+        let fixture = try Fixture()
+        let client = try fixture.client()
         for round in 1...3 {
             let reply = try client.ask(.init(.status), timeout: Self.patience)
             #expect(reply.status?.daemon.rssBytes == 1)
-            #expect(bench.gathered.value >= round)
+            #expect(fixture.gathered.value >= round)
         }
     }
 
     @Test func whileTheDiskHangs_statusIsWhatMemoryHas() throws {
-        let bench = try Bench(diskHangs: true)
-        let reply = try bench.client().ask(.init(.status), timeout: Self.patience)
+        let fixture = try Fixture(diskHangs: true)
+        let reply = try fixture.client().ask(.init(.status), timeout: Self.patience)
         #expect(reply.status?.daemon.running == true)
         #expect(reply.status?.daemon.rssBytes == 0)
-        #expect(bench.gathered.value == 0)
+        #expect(fixture.gathered.value == 0)
     }
 
-    @Test func oneThatIsTurnedAwayBeforeItAsks_isToldWhy() throws {
+    @Test func clientRejectedBeforeItsRequest_getsTheReason() throws {
         var limits = LineLimits.dialogue
         limits.clientsOfOneUser = 1
-        let bench = try Bench(limits)
-        let first = try bench.client()
-        #expect(throws: ControlRefusal.self) {
+        let fixture = try Fixture(limits)
+        let first = try fixture.client()
+        #expect(throws: ControlError.self) {
             try first.ask(.init(.surveyStop), timeout: .milliseconds(1))
         }
         // Before that it counts as idle and makes room for another.
-        try waitUntil("its request") { !bench.work.value.isEmpty }
-        let late = try bench.client()
+        try waitUntil("its request") { !fixture.work.value.isEmpty }
+        let late = try fixture.client()
         // Clients are accepted in order: once this one is answered, so was the one before.
-        let error = try #require(bench.client().next(timeout: Self.patience)?.error)
+        let error = try #require(fixture.client().next(timeout: Self.patience)?.error)
         #expect(error.contains("programs are being answered"))
         #expect(throws: Failure(error)) { try late.ask(.init(.status), timeout: Self.patience) }
     }
 
-    @Test func longWork_keepsNoOtherClientWaiting_norItsOwnNextOne() throws {
-        let bench = try Bench()
-        let first = try bench.client()
-        #expect(throws: ControlRefusal.self) {
+    @Test func longRequest_blocksNoOtherClient_norItsNextRequest() throws {
+        let fixture = try Fixture()
+        let first = try fixture.client()
+        #expect(throws: ControlError.self) {
             try first.ask(.init(.surveyStop), timeout: .milliseconds(1))
         }
-        try waitUntil("the request") { !bench.work.value.isEmpty }
-        #expect(try bench.client().ask(.init(.status), timeout: Self.patience).status != nil)
-        for (_, done) in bench.work.value { done(ControlReply(done: true)) }
+        try waitUntil("the request") { !fixture.work.value.isEmpty }
+        #expect(try fixture.client().ask(.init(.status), timeout: Self.patience).status != nil)
+        for (_, done) in fixture.work.value { done(ControlReply(done: true)) }
         #expect(first.next(timeout: Self.patience)?.done == true)
         #expect(try first.ask(.init(.status), timeout: Self.patience).status != nil)
     }
 
     @Test func requestThatIsAnsweredTwice_hasOneReply() throws {
-        let bench = try Bench()
-        let client = try bench.client()
-        #expect(throws: ControlRefusal.self) {
+        let fixture = try Fixture()
+        let client = try fixture.client()
+        #expect(throws: ControlError.self) {
             try client.ask(.init(.surveyStop), timeout: .milliseconds(1))
         }
-        try waitUntil("the request") { !bench.work.value.isEmpty }
-        for (_, done) in bench.work.value + bench.work.value { done(ControlReply(done: true)) }
+        try waitUntil("the request") { !fixture.work.value.isEmpty }
+        for (_, done) in fixture.work.value + fixture.work.value { done(ControlReply(done: true)) }
         #expect(client.next(timeout: Self.patience)?.done == true)
         #expect(try client.ask(.init(.status), timeout: Self.patience).status != nil)
     }
 
     @Test func resultOfASync_neverGoesToAnother() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         // The next client gets the number of its descriptor.
         do {
-            let first = try bench.client()
+            let first = try fixture.client()
             #expect(try first.ask(.init(.sync), timeout: Self.patience).status != nil)
         }
-        try waitUntil("the request") { !bench.work.value.isEmpty }
-        let others = try (0..<40).map { _ in try bench.client() }
+        try waitUntil("the request") { !fixture.work.value.isEmpty }
+        let others = try (0..<40).map { _ in try fixture.client() }
         for other in others {
             #expect(try other.ask(.init(.watch), timeout: Self.patience).status != nil)
         }
-        for (_, done) in bench.work.value { done(ControlReply(done: true)) }
+        for (_, done) in fixture.work.value { done(ControlReply(done: true)) }
         // Each still watches: it gets only the next change.
         for other in others {
             let push = try #require(other.next(timeout: Self.patience))
@@ -186,13 +188,13 @@ private final class Bench {
     }
 
     @Test func sync_isFollowed_andEndsWithTheStateAfterIt() throws {
-        let bench = try Bench()
-        let client = try bench.client()
+        let fixture = try Fixture()
+        let client = try fixture.client()
         #expect(try client.ask(.init(.sync), timeout: Self.patience).status != nil)
-        try waitUntil("the request") { !bench.work.value.isEmpty }
+        try waitUntil("the request") { !fixture.work.value.isEmpty }
         var result = ControlReply(done: false)
         result.sync = .init(left: 3, quarantined: 1)
-        for (request, done) in bench.work.value where request.command == .sync { done(result) }
+        for (request, done) in fixture.work.value where request.command == .sync { done(result) }
         var reply = client.next(timeout: Self.patience)
         while let now = reply, now.done == nil { reply = client.next(timeout: Self.patience) }
         #expect(reply?.sync == .init(left: 3, quarantined: 1))
@@ -202,13 +204,13 @@ private final class Bench {
     @Test func idleClients_areLetGo_andMakeRoom() throws {
         var limits = LineLimits.dialogue
         limits.clients = 8
-        let crowded = try Bench(limits)
+        let crowded = try Fixture(limits)
         let idle = try (0..<20).map { _ in try crowded.client() }
         #expect(try crowded.client().ask(.init(.status), timeout: Self.patience).status != nil)
         #expect(idle[0].next(timeout: Self.patience) == nil)
 
         limits.idle = .milliseconds(1)
-        let quiet = try Bench(limits)
+        let quiet = try Fixture(limits)
         let client = try quiet.client()
         #expect(client.next(timeout: Self.patience) == nil)
     }
@@ -216,15 +218,15 @@ private final class Bench {
     @Test func watchers_areNotPushedAside() throws {
         var limits = LineLimits.dialogue
         limits.clients = 2
-        let bench = try Bench(limits)
-        let watchers = try (0..<2).map { _ in try bench.client() }
+        let fixture = try Fixture(limits)
+        let watchers = try (0..<2).map { _ in try fixture.client() }
         for watcher in watchers {
             #expect(try watcher.ask(.init(.watch), timeout: Self.patience).status != nil)
         }
-        let third = try bench.client()
+        let third = try fixture.client()
         #expect(third.next(timeout: Self.patience)?.error?.contains("try again later") == true)
         for _ in 0..<3 {
-            bench.plane.changed()
+            fixture.plane.changed()
             for watcher in watchers {
                 #expect(watcher.next(timeout: Self.patience)?.status != nil)
             }
@@ -232,8 +234,8 @@ private final class Bench {
     }
 
     @Test func floodOfRequests_isCutOff() throws {
-        let bench = try Bench()
-        let flood = try IntakePeer(bench.configuration.socketPath)
+        let fixture = try Fixture()
+        let flood = try IntakePeer(fixture.configuration.socketPath)
         // More than any client has to ask at once; a client that is cut off cannot send it all.
         try? flood.send([UInt8](repeating: 10, count: 1 << 20))
         var answers = 0

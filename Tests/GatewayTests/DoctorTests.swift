@@ -51,7 +51,7 @@ import Upload
 
     /// The listening process has no access to root's terminal, and its output cannot control it.
     @Test(.enabled(if: geteuid() == 0))
-    func listener_isApartFromTheTerminal_andItsWordsArePlain() throws {
+    func listener_isDetachedFromTerminal_withPlainOutput() throws {
         let folder = TemporaryFolder("state")
         let nobody: uid_t = 65_534
         try #require(chown(folder.path + "/state", nobody, nobody) == 0)
@@ -79,7 +79,7 @@ import Upload
             program: program
         )
         var levels: [Double] = []
-        let heard = Result { try SoundListener(input: input).listen { levels.append($0) } }
+        let heard = Result { try AudioListener(input: input).listen { levels.append($0) } }
         var failure: Failure?
         if case .failure(let found) = heard { failure = found as? Failure }
         #expect(failure?.message == "[2J/dev/null /dev/null alone as 65534")
@@ -93,7 +93,7 @@ import Upload
             + #""clipped":0,"device_rate":1}}"#
         try pipe.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
         let number = pipe.fileHandleForReading.fileDescriptor
-        let heard = try SoundReport.read(from: number) { _ in }
+        let heard = try AudioReport.read(from: number) { _ in }
         #expect(heard.device == "mic[2J")
         #expect(heard.average == -200)
     }
@@ -198,7 +198,7 @@ import Upload
     /// chrony follows a GNSS receiver with a week rollover; records are dated by an earlier or
     /// another source.
     @Test(arguments: [(true, "warn"), (false, "ok")])
-    func clockThatIsSyncedToABygoneDate_isWrong_thoughRecordsAreDated(
+    func clockSyncedToPast_isWrong_thoughRecordsAreDated(
         isVouchedFor: Bool,
         state: String
     ) throws {
@@ -319,7 +319,7 @@ import Upload
 
 @Suite struct CertificateEndTests {
     /// Hours that a certificate lives, hours left of them, and the days that the warning tells.
-    private static let cases: [(life: Int64, left: Int64, told: Int64?)] = [
+    private static let cases: [(life: Int64, left: Int64, reported: Int64?)] = [
         (90 * 24, 14 * 24 + 1, nil), (90 * 24, 14 * 24, 14), (90 * 24, 1, 0), (12, 3, nil),
         (12, 2, 0),
     ]
@@ -327,10 +327,10 @@ import Upload
     @Test(arguments: cases) func warning_comesWhereARenewalIsOverdue(
         life: Int64,
         left: Int64,
-        told: Int64?
+        reported: Int64?
     ) {
         let now = WallTime.release
         let start = now + .seconds((left - life) * 3600)
-        #expect(ServerCheck.late(start...now + .seconds(left * 3600), at: now) == told)
+        #expect(ServerCheck.late(start...now + .seconds(left * 3600), at: now) == reported)
     }
 }

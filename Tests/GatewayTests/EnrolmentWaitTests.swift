@@ -23,43 +23,43 @@ import Status
 
     /// A board without an RTC: a certificate is valid only once the time is known, and nothing is
     /// collected before.
-    @Test func clockThatIsKnownAtLast_hasTheServerAskedAgain_notAfterTheInterval() throws {
+    @Test func clockSync_triggersServerCheck_beforeTheInterval() throws {
         let stub = try StubServer(Self.server, "")
         defer { stub.stop() }
-        let bench = try ClockWatchTests.Bench(ClockWatchTests.wrong)
+        let fixture = try ClockWatchTests.Fixture(ClockWatchTests.wrong)
         var configuration = Configuration()
-        configuration.stateDirectory = bench.folder
-        configuration.runtimeDirectory = bench.folder
+        configuration.stateDirectory = fixture.folder
+        configuration.runtimeDirectory = fixture.folder
         configuration.upload.endpoint = "http://127.0.0.1:\(stub.port)/api/ingest"
         configuration.upload.interval = .seconds(86_400)
-        let token = bench.folder + "/token"
+        let token = fixture.folder + "/token"
         try Data("secret".utf8).write(to: URL(fileURLWithPath: token))
         chmod(token, 0o600)
         configuration.upload.tokenFile = token
         let board = GatewayBoard()
         let log = Log(level: .error)
-        let schedule = try SourceSchedule(bench.queue, board, clock: bench.clock, log: log)
+        let schedule = try SourceSchedule(fixture.queue, board, clock: fixture.clock, log: log)
         let context = ServiceContext(
-            queue: bench.queue,
+            queue: fixture.queue,
             board: board,
-            budget: DayBudget(bench.queue, clock: bench.clock),
-            clock: bench.clock,
-            clockWatch: bench.watch,
+            budget: DayBudget(fixture.queue, clock: fixture.clock),
+            clock: fixture.clock,
+            clockWatch: fixture.watch,
             schedule: schedule,
             deviceID: "d",
             version: "1",
             environment: [:],
             log: log,
-            sound: try SoundTap()
+            sound: try AudioTap()
         )
         let isEnrolled = Locked(false)
         let uploads = try Uploads(context, configuration) { isEnrolled.update { $0 = true } }
         defer { uploads?.stop(by: SystemClock().now() + .seconds(5)) }
         try waitUntil("the server has refused it") { !board.errors.entries.isEmpty }
         #expect(!isEnrolled.value)
-        bench.clock.stepWall(to: ClockWatchTests.now)
-        bench.vouches.update { $0 = true }
-        bench.watch.look()
+        fixture.clock.stepWall(to: ClockWatchTests.now)
+        fixture.vouches.update { $0 = true }
+        fixture.watch.look()
         try waitUntil("the server was asked again") { isEnrolled.value }
     }
 }

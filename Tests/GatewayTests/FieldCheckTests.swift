@@ -73,7 +73,7 @@ import Upload
         ("067b", "2303", "PL2303"), ("0403", "6001", "FTDI"), ("10c4", "ea60", "CP210x"),
         ("1a86", "7523", "CH340"),
     ])
-    func adapterThatGPSDIsNotToldOf_isNamedByItsPort_untilARuleHasIt(
+    func adapterUnknownToGPSD_isNamedByPort_untilARuleFits(
         vendor: String,
         product: String,
         chip: String
@@ -166,7 +166,7 @@ import Upload
     }
 
     @Test(arguments: [("0", "ok"), ("1", "fail")])
-    func supply_isJudgedByTheKernelsAlarm_whereTheFirmwareIsNotAsked(
+    func powerSupply_usesKernelAlarm_withoutFirmwareQuery(
         alarm: String,
         state: String
     ) throws {
@@ -187,7 +187,7 @@ import Upload
         #expect(board.state("temperature") == state)
     }
 
-    @Test func bootFiles_areJudgedByWhatWasToldAndWhatIsLeft() throws {
+    @Test func bootFiles_areEvaluatedByErrorsAndLeftovers() throws {
         let board = Board()
         #expect(board.state("boot files") == nil)
         try board.put("/boot/firmware/config.txt", "arm_64bit=1\n")
@@ -283,7 +283,7 @@ import Upload
 
     // MARK: Uploads
 
-    @Test func upload_thatIsLongAgo_isTold_whereSomethingWaits() throws {
+    @Test func oldUpload_isReported_ifRecordsWait() throws {
         let board = Board()
         var configuration = board.configuration
         configuration.upload.endpoint = "https://example.org/api/ingest"
@@ -318,17 +318,17 @@ import Upload
 
     /// An upload in an earlier boot does not clear a refusal in this one, whose clock is not set
     /// yet.
-    @Test func serverThatRefuses_isTold_beforeTheClockIsSet() throws {
+    @Test func serverRefusal_isReported_beforeClockIsSet() throws {
         let folder = TemporaryFolder("run", "etc")
         let paths = ImportPaths(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: folder.path + "/run"
         )
-        let problem = CardProblem(file: "", "E002 no such token", "ask whoever runs the server")
+        let problem = CardFailure(file: "", "E002 no such token", "ask whoever runs the server")
         let owner = ServiceOwner(stateDirectory: folder.path)
         _ = try CardReport(paths: paths, files: StepFiles(), owner: owner)
-            .tell(server: [problem], on: nil)
+            .record(server: [problem], on: nil)
         var configuration = Configuration()
         configuration.runtimeDirectory = paths.runtime
         var report = Snapshot.nothing(configuration, version: "test")
@@ -340,7 +340,7 @@ import Upload
             root: folder.path,
             report: report
         )
-        let isTold = { (wall: String) throws in
+        let isReported = { (wall: String) throws in
             let stamp = Stamp(
                 boot: SystemClock().now(),
                 wall: try #require(WallTime(rfc3339: wall))
@@ -349,9 +349,9 @@ import Upload
                 $0.what.contains("E002 no such token")
             }
         }
-        #expect(try isTold("1970-01-01T00:00:20.000Z"))
-        #expect(try isTold("2026-11-24T12:05:00.000Z"))
-        #expect(try !isTold("2026-11-24T12:00:00.000Z"))
+        #expect(try isReported("1970-01-01T00:00:20.000Z"))
+        #expect(try isReported("2026-11-24T12:05:00.000Z"))
+        #expect(try !isReported("2026-11-24T12:00:00.000Z"))
     }
 
     /// The text of /proc/self/mounts on Raspberry Pi OS with its overlay, with a separate data
@@ -385,7 +385,7 @@ import Upload
         #expect(!isOverlayInMemory("/etc/waypost", ""))
     }
 
-    @Test func dataInMemory_isTold() throws {
+    @Test func dataInMemory_isReported() throws {
         let board = Board()
         try board.put(
             "/proc/self/mounts",
@@ -394,7 +394,7 @@ import Upload
         var configuration = Configuration()
         configuration.stateDirectory = "/"
         let input = DoctorInput(configuration, environment: [:], version: "1", root: board.root)
-        let told = DiskCheck(input: input).findings.filter { $0.what.contains("is in memory") }
-        #expect(told.map(\.state) == [.fail])
+        let reported = DiskCheck(input: input).findings.filter { $0.what.contains("is in memory") }
+        #expect(reported.map(\.state) == [.fail])
     }
 }

@@ -11,7 +11,7 @@ import Testing
 
 @Suite struct HealthFilesTests {
     /// Other errors must stay in the list, which holds the newest ten.
-    @Test func metricsThatCannotBeWritten_areToldOnce() throws {
+    @Test func unwritableMetrics_areReportedOnce() throws {
         let folder = TemporaryFolder()
         let errors = ErrorLog()
         let files = HealthFiles(folder.path, errors: errors, log: Log(level: .error))
@@ -27,7 +27,7 @@ import Testing
     }
 
     /// As after a boot without a network: the clock goes back to before the last stop.
-    @Test func snapshotOfThisBoot_isTheOneThatIsShown_whateverTheClockSaid() throws {
+    @Test func snapshotOfThisBoot_isShown_whateverTheClockSays() throws {
         let folder = TemporaryFolder()
         var configuration = Configuration()
         configuration.stateDirectory = folder.path + "/state"
@@ -50,13 +50,13 @@ import Testing
     }
 
     /// `status` had no reason, and only the journal knew.
-    @Test func startThatFailed_isInStatusDoctorAndLED_untilOneSucceeds() throws {
+    @Test func failedStart_isInStatusDoctorAndLED_untilASuccess() throws {
         let folder = TemporaryFolder()
         var configuration = Configuration()
         configuration.stateDirectory = folder.path
         configuration.runtimeDirectory = folder.path
         configuration.led = "user"
-        let refusal = ControlRefusal.gone(path: "")
+        let refusal = ControlError.gone(path: "")
         #expect(!Snapshot.isThere(configuration))
         StartErrorFile.write("queue.sqlite: schema version 2\nmove it away", configuration)
         #expect(Snapshot.isThere(configuration))
@@ -99,7 +99,7 @@ import Testing
             report.clock.state = .unsynced
             Snapshot.write(report.json, to: folder.path)
         }
-        let refusal = ControlRefusal.noRight(path: "", isRunning: nil)
+        let refusal = ControlError.noRight(path: "", isRunning: nil)
         let shown = Snapshot.report(configuration, refusal, version: "1")
         #expect(shown.state == .unknown)
         #expect(shown.state.exitStatus == 2)

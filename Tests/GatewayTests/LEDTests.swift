@@ -91,7 +91,7 @@ import Status
         #expect(try trigger("modem") == "none mmc0 [timer]\n")
     }
 
-    @Test func file_isWrittenOnChange_readBack_andSaysWhenTheGatewayHasEnded() throws {
+    @Test func ledFile_isWrittenOnChange_andSaysTheGatewayEnded() throws {
         let folder = TemporaryFolder("run")
         let file = LEDFile(runtimeDirectory: folder.path + "/run")
         #expect(file.read() == nil)

@@ -13,7 +13,7 @@ import Testing
 
 @Suite struct UnenteredLossesTests {
     @Test func recordsInFlight_areInTheLedgerAfterTheNextStart() throws {
-        let bench = try GatewayBench(change: { configuration in
+        let fixture = try GatewayFixture(change: { configuration in
             let line = "\(Stream.events.number) 0 1 0 0 1000000000 1000"
             let text = "\(Gateway.currentBootID())\n\(line)\n"
             let folder = configuration.runtimeDirectory
@@ -27,10 +27,10 @@ import Testing
                 encoding: .utf8
             )
         })
-        try waitUntil("a start") { bench.readies.value >= 1 }
-        bench.stop()
+        try waitUntil("a start") { fixture.readies.value >= 1 }
+        fixture.stop()
         let queue = try Connection(
-            path: bench.folder + "/state/queue.sqlite",
+            path: fixture.folder + "/state/queue.sqlite",
             access: .readOnly
         )
         let lost = "SELECT sum(records) FROM losses WHERE kind='dropped' AND stream=?"
@@ -54,7 +54,7 @@ import Testing
             }
             let stamp = Stamp(boot: BootInstant(nanoseconds: 5_000_000_000), wall: wall)
             queue.accept(Event(.started, source: "gateway", stamp: stamp))
-            try queue.perform { try $0.noteClock(stamp, synced: true) }
+            try queue.perform { try $0.recordClock(stamp, synced: true) }
             return queue
         }
         _ = try queue("before", anchoredAt: first).close()
@@ -89,7 +89,7 @@ import Testing
     }
 
     /// A power cut before the copy on the card is removed: the next start finds it again.
-    @Test func lossesOfABootBefore_areEnteredOnce_howeverOftenTheyAreFound() throws {
+    @Test func earlierBootLosses_areRecordedOnce_ifFoundAgain() throws {
         let folder = TemporaryFolder()
         for boot in ["b", "c"] {
             let queue = try Queue(at: folder.path + "/q", bootID: boot) {
@@ -128,7 +128,7 @@ import Testing
         }
         let before = try started()
         let stamp = clock.stamp()
-        before.queue.note(Loss(.missed, .beacons, records: 5, from: stamp, to: stamp))
+        before.queue.record(Loss(.missed, .beacons, records: 5, from: stamp, to: stamp))
         before.unwritten.look()
         try FileManager.default.createDirectory(
             atPath: folder.path + "/state",
@@ -141,7 +141,7 @@ import Testing
         after.unwritten.enter()
         #expect(try after.queue.flushed().losses().map(\.records) == [5])
         // Losses of this start, which is another one.
-        after.queue.note(Loss(.missed, .beacons, records: 2, from: stamp, to: stamp))
+        after.queue.record(Loss(.missed, .beacons, records: 2, from: stamp, to: stamp))
         after.unwritten.keepAll()
         let last = try started()
         last.unwritten.enter()
@@ -150,7 +150,7 @@ import Testing
     }
 
     /// The disk is slow but does not hang: the writer has sent a heartbeat just now.
-    @Test func recordsOfAnEndThatWaitsNoLonger_areKept_thoughNoDiskHangs() throws {
+    @Test func inFlightRecords_areKept_ifStopTimesOutOnSlowDisk() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(at: folder.path + "/q", bootID: "b") {
             $0.isTurnedByHand = true

@@ -16,7 +16,7 @@ import Status
         func queue(_ state: String) throws -> Queue {
             try Queue(at: state + "/queue.sqlite", bootID: "before")
         }
-        let bench = try GatewayBench(change: { configuration in
+        let fixture = try GatewayFixture(change: { configuration in
             let state = configuration.stateDirectory
             try? FileManager.default.createDirectory(
                 atPath: state,
@@ -34,16 +34,16 @@ import Status
             )
             mkdir(state + "/queue.sqlite", 0o755)
         })
-        try waitUntil("a start") { bench.readies.value >= 1 }
-        #expect(bench.fiveTicksPass())
-        let state = bench.folder + "/state"
+        try waitUntil("a start") { fixture.readies.value >= 1 }
+        #expect(fixture.fiveTicksPass())
+        let state = fixture.folder + "/state"
         rmdir(state + "/queue.sqlite")
         rename(state + "/away", state + "/queue.sqlite")
         try waitUntil("the database") {
-            let storage = bench.status["storage"] as? [String: Any]
+            let storage = fixture.status["storage"] as? [String: Any]
             return storage?["state"] as? String == "ok"
         }
-        bench.stop()
+        fixture.stop()
         let after = try queue(state)
         defer { after.close() }
         #expect(PersistedState(text: after.remembered(PersistedState.memo)).totals["E001"] == 7)

@@ -59,7 +59,7 @@ import Status
         var levels: [Double] { records.compactMap { $0["level_m"] as? Double } }
     }
 
-    private final class Bench {
+    private final class Fixture {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let clock = ManualClock(
@@ -116,84 +116,84 @@ import Status
     }
 
     @Test func acceptUploadCrash() throws {
-        let bench = try Bench()
-        try bench.add(1...25)
-        #expect(bench.figures?.pending == 25)
-        #expect(bench.sync().isDone)
-        #expect(bench.server.levels == (1...25).map { Double($0) / 1000 })
-        let first = try #require(bench.server.records.first)
+        let fixture = try Fixture()
+        try fixture.add(1...25)
+        #expect(fixture.figures?.pending == 25)
+        #expect(fixture.sync().isDone)
+        #expect(fixture.server.levels == (1...25).map { Double($0) / 1000 })
+        let first = try #require(fixture.server.records.first)
         #expect(Set(first.keys) == ["id", "timestamp", "level_m", "gauge", "clock"])
         // As after kill -9: the files are copied without closing SQLite.
-        try bench.add(26...30)
-        let copy = bench.folder + "-killed"
-        try FileManager.default.copyItem(atPath: bench.folder, toPath: copy)
+        try fixture.add(26...30)
+        let copy = fixture.folder + "-killed"
+        try FileManager.default.copyItem(atPath: fixture.folder, toPath: copy)
         defer { try? FileManager.default.removeItem(atPath: copy) }
-        let killed = try Bench.open(copy, bench.clock)
+        let killed = try Fixture.open(copy, fixture.clock)
         #expect(killed.pending(Tide.kind.stream)?.first == 26)
         #expect(killed.pending(Tide.kind.stream)?.last == 30)
         killed.close()
     }
 
     @Test func refusalQuarantineDrop() throws {
-        let bench = try Bench()
-        try bench.add(1...2)
-        bench.server.verdict = .refused(message: "no tides here")
-        #expect(bench.sync().quarantined == 2)
-        #expect(bench.figures?.quarantined == 2)
-        bench.server.verdict = .accepted
-        try bench.queue.perform { writer in
+        let fixture = try Fixture()
+        try fixture.add(1...2)
+        fixture.server.verdict = .refused(message: "no tides here")
+        #expect(fixture.sync().quarantined == 2)
+        #expect(fixture.figures?.quarantined == 2)
+        fixture.server.verdict = .accepted
+        try fixture.queue.perform { writer in
             let held = try writer.quarantined()
             _ = try writer.requeue(try #require(held.first))
             _ = try writer.drop(try #require(held.last))
         }
-        bench.sync()
-        #expect(bench.server.levels == [0.001])
-        let losses = try bench.queue.losses().filter { $0.stream == Tide.kind.stream }
+        fixture.sync()
+        #expect(fixture.server.levels == [0.001])
+        let losses = try fixture.queue.losses().filter { $0.stream == Tide.kind.stream }
         #expect(losses.map(\.kind) == [.discarded])
     }
 
     @Test func evictionRetention() throws {
-        let bench = try Bench()
-        try bench.add(1...20)
-        bench.sync()
-        bench.clock.advance(by: .seconds(3600))
-        bench.queue.purge(retention: .seconds(60))
-        let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+        let fixture = try Fixture()
+        try fixture.add(1...20)
+        fixture.sync()
+        fixture.clock.advance(by: .seconds(3600))
+        fixture.queue.purge(retention: .seconds(60))
+        let database = try Connection(path: fixture.folder + "/queue.sqlite", access: .readOnly)
         var rows: Int64 { get throws { try database.integer("SELECT count(*) FROM tide") ?? -1 } }
-        try bench.queue.flushed()
-        while try rows > 0 { try bench.queue.flushed() }
-        try bench.add(21...30)
-        #expect(try bench.queue.perform { try $0.evictPending() })
+        try fixture.queue.flushed()
+        while try rows > 0 { try fixture.queue.flushed() }
+        try fixture.add(21...30)
+        #expect(try fixture.queue.perform { try $0.evictPending() })
         #expect(try rows == 0)
-        let losses = try bench.queue.losses().filter { $0.stream == Tide.kind.stream }
+        let losses = try fixture.queue.losses().filter { $0.stream == Tide.kind.stream }
         #expect(losses.map(\.kind) == [.evicted])
         #expect(losses.map(\.records) == [10])
     }
 
     @Test func salvageStatus() throws {
-        let bench = try Bench()
-        try bench.add(1...30)
-        bench.queue.reportDamage("a reader", generation: bench.queue.generation)
-        try bench.add(31...40)
-        while bench.queue.pending(Tide.kind.stream)?.database != 1 { try bench.queue.flushed() }
-        #expect(bench.sync().isDone)
-        #expect(bench.server.levels == (1...40).map { Double($0) / 1000 })
+        let fixture = try Fixture()
+        try fixture.add(1...30)
+        fixture.queue.reportDamage("a reader", generation: fixture.queue.generation)
+        try fixture.add(31...40)
+        while fixture.queue.pending(Tide.kind.stream)?.database != 1 { try fixture.queue.flushed() }
+        #expect(fixture.sync().isDone)
+        #expect(fixture.server.levels == (1...40).map { Double($0) / 1000 })
         #expect(
-            Set(bench.server.records.compactMap { $0["id"] as? String }).count
-                == bench.server.records.count
+            Set(fixture.server.records.compactMap { $0["id"] as? String }).count
+                == fixture.server.records.count
         )
         var configuration = Configuration()
-        configuration.stateDirectory = bench.folder
+        configuration.stateDirectory = fixture.folder
         let report = StatusCollector(
             board: GatewayBoard(),
-            queue: bench.queue,
-            clock: bench.clock,
+            queue: fixture.queue,
+            clock: fixture.clock,
             clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
             configuration: configuration,
             deviceID: "d",
             version: "1",
             bootID: "b",
-            started: bench.clock.now(),
+            started: fixture.clock.now(),
             nextSync: { nil }
         ).report()
         #expect(report.streams["tide"]?.uploaded == 40)

@@ -25,7 +25,7 @@ import Testing
         )
     }
 
-    @Test func list_staysWithin80Columns_andLetsNoWordsSteerTheTerminal() {
+    @Test func list_fits80Columns_andStripsControlCharacters() {
         let hostile = String(repeating: "a\u{1B}[2J\u{202E}b\r\n\u{9B}c ", count: 60)
         let text = QuarantineList([
             entry(hostile, stream: String(repeating: "long", count: 30)),
@@ -46,7 +46,7 @@ import Testing
 
     /// Five thousand refusals with one message are one line; five thousand messages are cut for a
     /// terminal.
-    @Test func floodOfRefusals_isToldInFewLines() {
+    @Test func floodOfRefusals_isReportedInFewLines() {
         func batches(_ words: (Int) -> String) -> [QuarantinePage.Entry] {
             (1...5000).map { number in
                 var one = entry(words(number))

@@ -38,13 +38,13 @@ private final class QuietGPSD: Sendable {
 
 @Suite struct ReloadTests {
     /// A gateway with one source, which follows `gpsd`.
-    private func bench(
+    private func fixture(
         _ gpsd: QuietGPSD,
         signals: [Int32] = [],
         reload: @escaping @Sendable (inout Configuration) -> Void
-    ) throws -> GatewayBench {
+    ) throws -> GatewayFixture {
         let port = gpsd.port
-        return try GatewayBench(
+        return try GatewayFixture(
             patience: .seconds(30),
             signals: signals,
             change: { configuration in
@@ -60,29 +60,29 @@ private final class QuietGPSD: Sendable {
     }
 
     /// Reloads, and returns once that is done.
-    private func reload(_ bench: GatewayBench) throws {
-        try waitUntil("a start") { bench.readies.value >= 1 }
-        let before = bench.readies.value
-        bench.signal(SIGHUP)
-        try waitUntil("a reload") { bench.readies.value > before }
+    private func reload(_ fixture: GatewayFixture) throws {
+        try waitUntil("a start") { fixture.readies.value >= 1 }
+        let before = fixture.readies.value
+        fixture.signal(SIGHUP)
+        try waitUntil("a reload") { fixture.readies.value > before }
     }
 
     @Test func unchangedFile_restartsNothing_andABurstIsOneReload() throws {
         let (gpsd, reads) = (QuietGPSD(), StateBox(0))
-        let bench = try bench(gpsd, signals: [SIGHUP, SIGHUP, SIGHUP, SIGHUP, SIGHUP]) { _ in
+        let fixture = try fixture(gpsd, signals: [SIGHUP, SIGHUP, SIGHUP, SIGHUP, SIGHUP]) { _ in
             reads.update { $0 += 1 }
         }
-        try waitUntil("a start and a reload") { bench.readies.value >= 2 }
+        try waitUntil("a start and a reload") { fixture.readies.value >= 2 }
         try waitUntil("a connection") { gpsd.connections.value >= 1 }
-        try reload(bench)
-        bench.stop()
+        try reload(fixture)
+        fixture.stop()
         #expect(reads.value == 2)
         #expect(gpsd.connections.value == 1)
     }
 
     @Test func changeOfOnePart_restartsThatPartAlone() throws {
         let (gpsd, step) = (QuietGPSD(), StateBox(0))
-        let bench = try bench(gpsd) { configuration in
+        let fixture = try fixture(gpsd) { configuration in
             switch step.update({ step in
                 step += 1
                 return step
@@ -94,35 +94,36 @@ private final class QuietGPSD: Sendable {
             }
         }
         try waitUntil("a connection") { gpsd.connections.value == 1 }
-        try reload(bench)
+        try reload(fixture)
         #expect(gpsd.connections.value == 1)
-        try reload(bench)
+        try reload(fixture)
         try waitUntil("another connection") { gpsd.connections.value == 2 }
-        bench.stop()
+        fixture.stop()
     }
 
     @Test func keyThatNeedsARestart_isNamed_andTheRestIsTaken() throws {
         let gpsd = QuietGPSD()
-        let bench = try bench(gpsd) { configuration in
+        let fixture = try fixture(gpsd) { configuration in
             configuration.deviceID = "another"
             configuration.stateDirectory = "/nowhere"
             configuration.logLevel = .debug
         }
-        try reload(bench)
-        #expect(bench.log.isOn(.debug))
+        try reload(fixture)
+        #expect(fixture.log.isOn(.debug))
         try waitUntil("the keys") {
-            bench.reasons.contains("restart waypost for device_id, state_directory")
+            fixture.reasons.contains("restart waypost for device_id, state_directory")
         }
-        bench.stop()
+        fixture.stop()
     }
 
     @Test func fileThatCannotBeUsed_isAmongTheErrors() throws {
-        let bench = try GatewayBench(reload: { _ in throw Failure("no such key\nno such value") })
-        try waitUntil("a start") { bench.readies.value >= 1 }
-        bench.signal(SIGHUP)
+        let fixture = try GatewayFixture(reload: { _ in throw Failure("no such key\nno such value")
+            })
+        try waitUntil("a start") { fixture.readies.value >= 1 }
+        fixture.signal(SIGHUP)
         try waitUntil("the error") {
-            bench.errors.contains { $0.hasSuffix("stays: no such key; no such value") }
+            fixture.errors.contains { $0.hasSuffix("stays: no such key; no such value") }
         }
-        bench.stop()
+        fixture.stop()
     }
 }

@@ -35,19 +35,19 @@ import Daemon
         let folder = TemporaryFolder()
         let path = folder.path + "/capture"
         try Data(Self.capture).write(to: URL(fileURLWithPath: path))
-        let bench = try GatewayBench(change: {
+        let fixture = try GatewayFixture(change: {
             $0.beacons.isEnabled = true
             $0.beacons.source = .capture(path: path)
         })
-        defer { bench.stop() }
+        defer { fixture.stop() }
         func beacons(_ key: String) -> Int {
-            let sources = bench.status["sources"] as? [String: [String: Any]]
+            let sources = fixture.status["sources"] as? [String: [String: Any]]
             return sources?["beacons"]?[key] as? Int ?? -1
         }
         try waitUntil("the first sighting") { beacons("records") == 1 }
         // About three times the timeout.
-        #expect(bench.fiveTicksPass() && bench.fiveTicksPass())
-        #expect(bench.errors == [])
+        #expect(fixture.fiveTicksPass() && fixture.fiveTicksPass())
+        #expect(fixture.errors == [])
         #expect(beacons("restarts") == 0)
         #expect(beacons("records") == 1)
     }

@@ -14,7 +14,7 @@ import Testing
 @Suite struct ResendRequestTests {
     private let time = WallTime(milliseconds: 1_795_235_407_000)
 
-    @Test func request_comesThroughTheSocketAsItWas_andNothingElseDoes() throws {
+    @Test func request_roundTrips_andInvalidOnesAreRejected() throws {
         for request in [
             ResendRequest(since: time), ResendRequest(stream: "audio", since: time),
             ResendRequest(stream: "a b", since: time, until: time + .seconds(60)),
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func answer_countsWhatIsMarked_andNamesTheStreamsThereAre() throws {
+    @Test func answer_countsMarkedRecords_andNamesTheStreams() throws {
         let temporary = TemporaryFolder()
         let queue = try Queue(at: temporary.path + "/q.sqlite")
         defer { queue.close() }

@@ -17,23 +17,23 @@ import Status
 
 @Suite struct SocketsTests {
     @Test func socketsThatSomebodyRemoved_areMadeAgain() throws {
-        let bench = try GatewayBench(change: { $0.userStreams = [UserStream(name: "weather")] })
-        defer { bench.stop() }
-        try waitUntil("its start") { bench.readies.value > 0 }
-        let client = try ControlClient(bench.configuration)
+        let fixture = try GatewayFixture(change: { $0.userStreams = [UserStream(name: "weather")] })
+        defer { fixture.stop() }
+        try waitUntil("its start") { fixture.readies.value > 0 }
+        let client = try ControlClient(fixture.configuration)
         for name in ["control.sock", "intake"] {
-            try FileManager.default.removeItem(atPath: "\(bench.folder)/run/\(name)")
+            try FileManager.default.removeItem(atPath: "\(fixture.folder)/run/\(name)")
         }
         try waitUntil("both sockets") {
-            guard let peer = try? IntakePeer(bench.folder + "/run/intake") else { return false }
+            guard let peer = try? IntakePeer(fixture.folder + "/run/intake") else { return false }
             let line = #"{"stream": "weather", "data": {}}"#
-            return try (try? ControlClient(bench.configuration)) != nil
+            return try (try? ControlClient(fixture.configuration)) != nil
                 && peer.ask(line) == #"{"accepted": 1}"#
         }
         // Connected clients still get answers.
         #expect(try client.ask(.init(.status), timeout: .seconds(60)).status != nil)
         var figures = stat()
-        #expect(stat(bench.folder + "/run/intake", &figures) == 0)
+        #expect(stat(fixture.folder + "/run/intake", &figures) == 0)
         #expect(figures.st_mode & 0o7777 == 0o660)
     }
 

@@ -116,11 +116,11 @@ import Upload
         var verdicts: [Int: String] = [:]
         for second in 0...420 {
             for step in test.steps where step.at == second {
-                _ = health.note(Self.state(step.does), at: Self.stamp(second))
+                _ = health.record(Self.state(step.does), at: Self.stamp(second))
             }
             guard second % 30 == 0 else { continue }
             let now = Self.stamp(second).boot
-            if let verdict = health.judge(at: now, patience: .seconds(30)) {
+            if let verdict = health.evaluate(at: now, patience: .seconds(30)) {
                 verdicts[second] = Self.words(verdict)
             }
         }
@@ -143,7 +143,7 @@ import Upload
             (.loaded, false), (.error("c"), false),
         ]
         for (step, isNews) in steps {
-            #expect(health.note(Self.state(step), at: Self.stamp(1)) == isNews)
+            #expect(health.record(Self.state(step), at: Self.stamp(1)) == isNews)
         }
     }
 }
@@ -173,7 +173,7 @@ import Upload
         }
     }
 
-    @Test func events_tellSinceWhenAndWhy_andHowLongItWasAway() throws {
+    @Test func absenceEvents_giveStartReasonAndDuration() throws {
         let watch = watch()
         let location = try #require(board.sources[.location])
         var report = SourceReport(device: "localhost:2947")
@@ -187,9 +187,9 @@ import Upload
         location.loaded(report)
         let until = clock.wall()
         ticks(3, watch)
-        let told = events.value
-        #expect(told.map(\.kind) == [.sourceLost, .sourceRecovered])
-        #expect(told.allSatisfy { $0.source == "location" })
+        let reported = events.value
+        #expect(reported.map(\.kind) == [.sourceLost, .sourceRecovered])
+        #expect(reported.allSatisfy { $0.source == "location" })
         let expected: [[(String, EventValue)]] = [
             [
                 ("since", .seen(since)), ("reason", .text("gpsd hung up")),
@@ -200,7 +200,7 @@ import Upload
                 ("restarts", .integer(3)), ("device", .text("localhost:2947")),
             ],
         ]
-        for (event, detail) in zip(told, expected) {
+        for (event, detail) in zip(reported, expected) {
             #expect(event.detail.elementsEqual(detail, by: ==))
         }
         #expect(
@@ -211,7 +211,7 @@ import Upload
     }
 
     /// A board without an RTC: the microphone is missing at the start, and the time is known later.
-    @Test func absenceOfBeforeTheClockWasSet_isDatedByTheClockAsItIs() throws {
+    @Test func absenceBeforeClockSync_isDatedByCurrentClock() throws {
         let right = clock.wall()
         clock.stepWall(to: WallTime(milliseconds: 5000))
         let watch = watch()
@@ -235,8 +235,8 @@ import Upload
         let path = folder.path + "/q"
         let queue = try Queue(at: path, clock: clock)
         defer { queue.close() }
-        let note = { try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) } }
-        if isKnownBefore { try note() }
+        let setClock = { try queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) } }
+        if isKnownBefore { try setClock() }
         let watch = SourceMonitor(
             board,
             clock: clock,
@@ -247,18 +247,18 @@ import Upload
         ticks(600, watch)
         board.sources[.audio]?.loaded(SourceReport(device: "mic"))
         ticks(2, watch)
-        if !isKnownBefore { try note() }
+        if !isKnownBefore { try setClock() }
         try queue.flushed()
-        var told: [String] = []
+        var reported: [String] = []
         let events = try RecordSource(reader: queue.reader(), clockMap: .max)
         try events.forEach(.events, 1...2) { _, json in
-            told.append(String(decoding: json, as: UTF8.self))
+            reported.append(String(decoding: json, as: UTF8.self))
             return true
         }
         let since = "\"since\":\"\(right.wall.rfc3339)\""
         let until = "\"until\":\"\((right.wall + .seconds(5 * 3600)).rfc3339)\""
-        #expect(told.count == 2 && told.allSatisfy { $0.contains(since) }, "\(told)")
-        #expect(told.last?.contains(until) == true, "\(told)")
+        #expect(reported.count == 2 && reported.allSatisfy { $0.contains(since) }, "\(reported)")
+        #expect(reported.last?.contains(until) == true, "\(reported)")
     }
 
     @Test func sourceThatHangs_isLostAtOnce_sinceItWasHeardOfLast() throws {
@@ -305,7 +305,7 @@ import Upload
     }
 
     /// A source reported as lost must be reported as back.
-    @Test func sourceThatIsLost_andDisabledForARepair_isBackOnceItWorksAgain() throws {
+    @Test func sourceLostThenDisabled_isBack_onceItWorksAgain() throws {
         let watch = watch()
         let audio = try #require(board.sources[.audio])
         audio.failed(Failure("unplugged"))
@@ -341,7 +341,7 @@ import Upload
         )
     }
 
-    @Test func oneSource_isNoOtherSourcesTrouble() {
+    @Test func sources_areIndependent() {
         let watch = watch()
         for name in SourceName.allCases {
             board.sources[name]?.loaded(SourceReport(device: "d"))

@@ -12,15 +12,15 @@ import Testing
     func stateOnAFileSystemInMemory_isReported(type: String) throws {
         let root = TemporaryFolder("proc/self")
         let mounts = "/dev/sda1 / ext4 rw 0 0\nnone /var/lib \(type) rw 0 0\n"
-        #expect(memoryTrouble("/var/lib/waypost", mounts)?.contains("a \(type)") == true)
-        #expect(memoryTrouble("/var/lib", "/dev/sda1 / ext4 rw 0 0\n") == nil)
+        #expect(memoryWarning("/var/lib/waypost", mounts)?.contains("a \(type)") == true)
+        #expect(memoryWarning("/var/lib", "/dev/sda1 / ext4 rw 0 0\n") == nil)
         try root.write("none / \(type) rw 0 0\n", to: "proc/self/mounts")
         var configuration = Configuration()
         configuration.stateDirectory = "/"
         let input = DoctorInput(configuration, environment: [:], version: "1", root: root.path)
-        let told = DiskCheck(input: input).findings.filter { $0.what.contains("is in memory") }
-        #expect(told.map(\.state) == [.fail])
-        #expect(told.first?.next?.contains("mount a disk there") == true)
+        let reported = DiskCheck(input: input).findings.filter { $0.what.contains("is in memory") }
+        #expect(reported.map(\.state) == [.fail])
+        #expect(reported.first?.next?.contains("mount a disk there") == true)
     }
 
     @Test(.enabled(if: TemporaryMount.isAllowed)) func smallFileSystem_isReported() throws {
@@ -28,14 +28,14 @@ import Testing
         var configuration = Configuration()
         configuration.stateDirectory = mount.path
         let input = DoctorInput(configuration, environment: [:], version: "1")
-        let told = DiskCheck(input: input).findings.filter {
+        let reported = DiskCheck(input: input).findings.filter {
             $0.what.contains("less than storage.critical_free (50MB)")
         }
-        #expect(told.map(\.state) == [.fail])
-        let bench = try GatewayBench(change: { $0.stateDirectory = mount.path })
-        defer { bench.stop() }
+        #expect(reported.map(\.state) == [.fail])
+        let fixture = try GatewayFixture(change: { $0.stateDirectory = mount.path })
+        defer { fixture.stop() }
         let ending = "use a larger one, or lower storage.critical_free"
-        try waitUntil("the report") { bench.reasons.contains { $0.hasSuffix(ending) } }
-        #expect(bench.reasons.contains { $0.contains("is in memory, a tmpfs") })
+        try waitUntil("the report") { fixture.reasons.contains { $0.hasSuffix(ending) } }
+        #expect(fixture.reasons.contains { $0.contains("is in memory, a tmpfs") })
     }
 }

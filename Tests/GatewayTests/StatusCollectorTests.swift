@@ -84,13 +84,13 @@ import Setup
         let queue = try queue()
         defer { queue.close() }
         let start = SystemClock().stamp()
-        queue.note(Loss(.missed, .beacons, records: 3, from: start, to: start))
+        queue.record(Loss(.missed, .beacons, records: 3, from: start, to: start))
         try queue.flushed()
         let collector = collector(queue)
         let stored = collector.gather()
         try queue.perform { _ in
             let later = start.advanced(by: .seconds(60))
-            queue.note(Loss(.missed, .beacons, records: 4, from: start, to: later))
+            queue.record(Loss(.missed, .beacons, records: 4, from: start, to: later))
             let report = collector.report(stored)
             #expect(report.losses.map(\.records) == [7])
             #expect(report.losses.first?.from == start.wall)
@@ -109,7 +109,7 @@ import Setup
             let record = UserRecord(stream: name, stamp: start, members: [])
             queue.put(Array(repeating: record, count: records)) { _ in }
             let stream = try #require(try queue.flushed().streams[name: name]?.stream)
-            queue.note(Loss(.overrun, stream, records: Int64(records), from: start, to: start))
+            queue.record(Loss(.overrun, stream, records: Int64(records), from: start, to: start))
         }
         try queue.flushed()
         var collector = collector(queue)

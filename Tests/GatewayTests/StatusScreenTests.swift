@@ -64,7 +64,7 @@ import Testing
         #expect(lines.last == lines.first)
     }
 
-    @Test func terminal_cutsAtItsWidth_andRepeatsTheVerdictWhereItScrolledAway() {
+    @Test func terminal_cutsAtItsWidth_andRepeatsScrolledVerdict() {
         for columns in [30, 80, 120, 200] {
             let text = text(long, columns: columns, scrolls: true)
             #expect(lines(text).allSatisfy { $0.count <= columns })

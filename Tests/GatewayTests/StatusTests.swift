@@ -81,7 +81,7 @@ import Testing
             errorTotals: ["E001": 2]
         )
         change(&report)
-        (report.state, report.reasons) = HealthRules.judge(report)
+        (report.state, report.reasons) = HealthRules.evaluate(report)
         return report
     }
 
@@ -116,7 +116,7 @@ import Testing
         #expect(PersistedState(text: nil) == PersistedState())
     }
 
-    @Test func report_survivesItsOwnJSON_withEveryAbsentValueAsNull() throws {
+    @Test func report_roundTripsAsJSON_withNullForAbsentValues() throws {
         let report = report()
         #expect(StatusReport(json: report.json) == report)
         let text = String(decoding: report.json, as: UTF8.self)
@@ -147,7 +147,7 @@ import Testing
     }
 
     /// The uploader itself failed, not a batch, so no stream shows it.
-    @Test func uploaderThatCannotWork_isToldWithItsReason() throws {
+    @Test func failedUploader_isReportedWithItsReason() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(at: folder.path + "/q")
         defer { queue.close() }
@@ -173,7 +173,7 @@ import Testing
     }
 
     /// raspi-config's overlay above a read-only root: everything is lost at a power cut.
-    @Test func stateDirectoryInMemory_isToldWhileAllIsWell() throws {
+    @Test func stateDirectoryInMemory_isReported_thoughHealthy() throws {
         let folder = TemporaryFolder()
         let clock = Self.clockAtItsStart
         let queue = try Self.queue(folder, clock)
@@ -184,7 +184,7 @@ import Testing
             tmpfs /media/root-rw tmpfs rw,relatime 0 0
             overlay / overlay rw,lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay,workdir=/w 0 0
             """
-        collector.memoryTrouble = memoryTrouble("/var/lib/waypost", mounts)
+        collector.memoryWarning = memoryWarning("/var/lib/waypost", mounts)
         let report = collector.report()
         #expect(report.state == .degraded)
         let reason =
@@ -193,7 +193,7 @@ import Testing
     }
 
     /// The server refused a new card's device and has accepted it since: no one has to go there.
-    @Test func serverThatHasTakenRecordsSince_isNoProblemOfTheCard() throws {
+    @Test func laterServerSuccess_clearsTheCardsProblem() throws {
         let folder = TemporaryFolder("etc", "run")
         let queue = try Queue(at: folder.path + "/q")
         defer { queue.close() }
@@ -218,17 +218,17 @@ import Testing
             runtime: configuration.runtimeDirectory
         )
         let owner = ServiceOwner(stateDirectory: folder.path)
-        let problem = CardProblem(file: "", "E002 no such token", "ask whoever runs the server")
+        let problem = CardFailure(file: "", "E002 no such token", "ask whoever runs the server")
         _ = try CardReport(paths: paths, files: StepFiles(), owner: owner)
-            .tell(server: [problem], on: nil)
-        func isTold(after success: Stamp) -> Bool {
+            .record(server: [problem], on: nil)
+        func isReported(after success: Stamp) -> Bool {
             var upload = UploadReport()
             upload.lastSuccessAt = success
             collector.board.upload.loaded(upload)
             return collector.report().reasons.contains { $0.contains("E002 no such token") }
         }
-        #expect(isTold(after: clock.stamp().advanced(by: .seconds(-60))))
-        #expect(!isTold(after: clock.stamp()))
+        #expect(isReported(after: clock.stamp().advanced(by: .seconds(-60))))
+        #expect(!isReported(after: clock.stamp()))
     }
 
     private static let microphones: [(StatusReport.Source.State, String, String?, String)] = [
@@ -249,7 +249,7 @@ import Testing
         var configuration = Configuration()
         configuration.runtimeDirectory = folder.path
         configuration.audio.devices = ["waypost_no_such_device"]
-        let told = report {
+        let reported = report {
             $0.sources["audio"] = $0.sources["beacons"]
             $0.sources["audio"]?.state = source
             $0.sources["audio"]?.detail = detail
@@ -260,24 +260,24 @@ import Testing
             environment: [:],
             version: "t",
             root: folder.path,
-            report: told
+            report: reported
         )
-        let finding = try #require(SoundCheck(input: input, onLevel: { _ in }).findings.first)
+        let finding = try #require(AudioCheck(input: input, onLevel: { _ in }).findings.first)
         #expect(finding.state.rawValue == state)
         #expect(finding.what.contains(reason ?? detail))
     }
 
     @Test func sourceThatWorksBadly_isDegraded() throws {
-        let told = report {
+        let reported = report {
             $0.sources["audio"] = $0.sources["beacons"]
             $0.sources["audio"]?.reason = "hw:0: 3 % of the samples are clipped"
         }
-        #expect(told.state == .degraded)
-        #expect(told.reasons.contains("audio: hw:0: 3 % of the samples are clipped"))
+        #expect(reported.state == .degraded)
+        #expect(reported.reasons.contains("audio: hw:0: 3 % of the samples are clipped"))
     }
 
     /// A board without an RTC starts in 1970, and uploads before the time is known.
-    @Test func datesOfBeforeTheClockWasSet_areToldByTheClockAsItIs() throws {
+    @Test func datesBeforeClockSync_areReportedByCurrentClock() throws {
         let folder = TemporaryFolder()
         let clock = Self.clockAtItsStart
         let queue = try Self.queue(folder, clock)
@@ -315,7 +315,7 @@ import Testing
         let collector = Self.collector(queue, clock)
         collector.board.errors.add(Failure("no such Bluetooth adapter"), at: clock.now())
         let right = Stamp(boot: clock.now(), wall: Self.now)
-        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(60))
         #expect(collector.report().recentErrors.map(\.at) == [Self.now])
     }

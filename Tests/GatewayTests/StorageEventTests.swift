@@ -11,20 +11,20 @@ import Daemon
 @Suite struct StorageEventTests {
     /// A nearly full card causes one event with its level.
     @Test func littleRoom_isAnEvent() throws {
-        let bench = try GatewayBench(change: {
+        let fixture = try GatewayFixture(change: {
             $0.storage.limits.warnFree = 1 << 60
             $0.storage.limits.criticalFree = 1 << 59
         })
-        try waitUntil("a snapshot") { !bench.status.isEmpty }
-        try waitUntil("the event") { Self.levels(bench) == ["critical"] }
-        #expect(bench.fiveTicksPass())
-        #expect(Self.levels(bench) == ["critical"])
-        bench.stop()
+        try waitUntil("a snapshot") { !fixture.status.isEmpty }
+        try waitUntil("the event") { Self.levels(fixture) == ["critical"] }
+        #expect(fixture.fiveTicksPass())
+        #expect(Self.levels(fixture) == ["critical"])
+        fixture.stop()
     }
 
     /// Returns the details of the events of that kind, in order.
-    private static func levels(_ bench: GatewayBench) -> [String] {
-        let path = bench.configuration.databasePath
+    private static func levels(_ fixture: GatewayFixture) -> [String] {
+        let path = fixture.configuration.databasePath
         guard let reader = try? Reader(path: path) else { return [] }
         var levels: [String] = []
         // Reads up to the first missing event.

@@ -20,75 +20,75 @@ import Testing
         Heartbeat.Word(call: call, since: at(since), due: due.map { at($0) })
     }
 
-    private func judge(
+    private func evaluate(
         _ health: inout PartHealth,
         _ word: Heartbeat.Word?,
         at seconds: Int64
     ) -> PartHealth.Verdict {
-        health.judge(word, at: at(seconds), patience: .seconds(30))
+        health.evaluate(word, at: at(seconds), patience: .seconds(30))
     }
 
     @Test func waitThatWasDeclared_isNoHang_howeverLong() {
         var health = PartHealth()
-        #expect(judge(&health, word("poll", since: 0, due: nil), at: 100_000) == .asBefore)
-        #expect(judge(&health, word("poll", since: 0, due: 600), at: 628) == .asBefore)
-        #expect(judge(&health, nil, at: 100_000) == .asBefore)
+        #expect(evaluate(&health, word("poll", since: 0, due: nil), at: 100_000) == .asBefore)
+        #expect(evaluate(&health, word("poll", since: 0, due: 600), at: 628) == .asBefore)
+        #expect(evaluate(&health, nil, at: 100_000) == .asBefore)
         #expect(
-            judge(&health, word("poll", since: 0, due: 600), at: 630)
+            evaluate(&health, word("poll", since: 0, due: 600), at: 630)
                 == .hangs(call: "poll", for: .seconds(30))
         )
     }
 
-    @Test func hang_isToldOnce_andIsBackOnceItMoves() {
+    @Test func hang_isReportedOnce_untilItMoves() {
         var health = PartHealth()
         let hung = word("snd_pcm_readi", since: 0, due: 0)
         #expect(
-            judge(&health, hung, at: 31) == .hangs(call: "snd_pcm_readi", for: .seconds(31))
+            evaluate(&health, hung, at: 31) == .hangs(call: "snd_pcm_readi", for: .seconds(31))
         )
-        #expect(judge(&health, hung, at: 61) == .asBefore)
-        #expect(judge(&health, word("poll", since: 62, due: 70), at: 91) == .isBack)
-        #expect(judge(&health, word("poll", since: 62, due: 70), at: 92) == .asBefore)
+        #expect(evaluate(&health, hung, at: 61) == .asBefore)
+        #expect(evaluate(&health, word("poll", since: 62, due: 70), at: 91) == .isBack)
+        #expect(evaluate(&health, word("poll", since: 62, due: 70), at: 92) == .asBefore)
     }
 
-    @Test func newRun_isBelievedOnlyAfterItHasWorkedForAWhile_andIsTriedThreeTimesAnHour() {
+    @Test func newRun_isOnTrial_andStartedAtMostThricePerHour() {
         var health = PartHealth()
         for time: Int64 in [31, 62, 93] {
             let hung = word("ioctl", since: time - 31, due: time - 31)
-            #expect(judge(&health, hung, at: time) == .hangs(call: "ioctl", for: .seconds(31)))
+            #expect(evaluate(&health, hung, at: time) == .hangs(call: "ioctl", for: .seconds(31)))
             let mayRecover = health.mayRecover(at: at(time))
             #expect(mayRecover)
         }
         let isTooMuch = !health.mayRecover(at: at(94))
         #expect(isTooMuch)
         let alive = word("poll", since: 100, due: nil)
-        #expect(judge(&health, alive, at: 123) == .asBefore)
-        #expect(judge(&health, alive, at: 152) == .asBefore)
-        #expect(judge(&health, alive, at: 153) == .isBack)
+        #expect(evaluate(&health, alive, at: 123) == .asBefore)
+        #expect(evaluate(&health, alive, at: 152) == .asBefore)
+        #expect(evaluate(&health, alive, at: 153) == .isBack)
         let isAllowedLater = health.mayRecover(at: at(3700))
         #expect(isAllowedLater)
     }
 
-    @Test func partThatAnswersAgain_isNotLost_thoughItsDeviceIsGone() {
+    @Test func respondingPart_isNotLost_thoughItsDeviceIsGone() {
         var health = PartHealth()
-        #expect(judge(&health, word("ioctl", since: 0, due: 0), at: 30) != .asBefore)
+        #expect(evaluate(&health, word("ioctl", since: 0, due: 0), at: 30) != .asBefore)
         let mayRecover = health.mayRecover(at: at(30))
         #expect(mayRecover)
-        #expect(judge(&health, word("poll", since: 90, due: 95), at: 90) == .isBack)
+        #expect(evaluate(&health, word("poll", since: 90, due: 95), at: 90) == .isBack)
         #expect(!health.isLost(at: at(1000), patience: .seconds(30)))
     }
 
-    @Test func partThatHangsForTenTimesThePatience_isLost_throughAllItsRuns() {
+    @Test func partHungForTenTimeouts_isLost_acrossItsRuns() {
         var health = PartHealth()
-        #expect(judge(&health, word("connect", since: 0, due: 0), at: 30) != .asBefore)
-        #expect(judge(&health, word("connect", since: 250, due: 250), at: 299) != .asBefore)
+        #expect(evaluate(&health, word("connect", since: 0, due: 0), at: 30) != .asBefore)
+        #expect(evaluate(&health, word("connect", since: 250, due: 250), at: 299) != .asBefore)
         #expect(!health.isLost(at: at(299), patience: .seconds(30)))
         #expect(health.isLost(at: at(300), patience: .seconds(30)))
     }
 }
 
 @Suite struct SupervisorTests {
-    @Test func suspend_isToldOnce_withItsLength() {
-        let (clock, told) = (ManualClock(testStart), StateBox<[Duration]>([]))
+    @Test func suspend_isReportedOnce_withItsLength() {
+        let (clock, reported) = (ManualClock(testStart), StateBox<[Duration]>([]))
         let supervisor = Supervisor(
             [],
             patience: .seconds(30),
@@ -98,7 +98,7 @@ import Testing
             log: Log(level: .error)
         ) { from, to in
             #expect(to.boot == clock.now())
-            told.update { $0.append(to.boot - from.boot) }
+            reported.update { $0.append(to.boot - from.boot) }
         }
         clock.suspend(for: .seconds(50))
         for length in [0, 15, 0, 0.9, 7200] {
@@ -108,11 +108,11 @@ import Testing
         }
         #expect(supervisor.check())
         #expect(supervisor.check())
-        #expect(told.value == [.seconds(15), .seconds(7200)])
+        #expect(reported.value == [.seconds(15), .seconds(7200)])
     }
 
     /// Time in suspend does not count as waiting, because `poll` does not count it.
-    @Test func waitsOfASuspendedMachine_goOnAfterIt_andAHangIsStillFound() {
+    @Test func waits_excludeSuspend_andHangsAreStillDetected() {
         let clock = ManualClock(
             testStart
         )
@@ -246,7 +246,7 @@ import Testing
         #expect(noted.value == [.listening, .failed("space: \(failure.message)"), .listening])
     }
 
-    @Test func runOnTrial_isToldOnlyOnceItIsBelieved() throws {
+    @Test func trialRun_isReported_onlyOnceItIsTrusted() throws {
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
         target.failed(Failure("hangs"))

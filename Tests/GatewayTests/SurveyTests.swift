@@ -14,7 +14,7 @@ import Upload
 
 @Suite struct SurveyTests {
     /// A queue with a manual clock.
-    private final class Bench {
+    private final class Fixture {
         private let temporary = TemporaryFolder()
         var path: String { temporary.path }
         let clock = ManualClock(
@@ -47,9 +47,9 @@ import Upload
             try queue.damage()
         }
 
-        func note(synced: Bool) throws {
+        func record(synced: Bool) throws {
             let stamp = clock.stamp()
-            try queue.perform { try $0.noteClock(stamp, synced: synced) }
+            try queue.perform { try $0.recordClock(stamp, synced: synced) }
         }
 
         func hear(_ beacon: Int, _ rssi: Int?, after seconds: Double = 1) {
@@ -70,7 +70,7 @@ import Upload
 
         func stand(_ latitude: Double, _ longitude: Double, after seconds: Double = 0.5) {
             clock.advance(by: .milliseconds(Int64(seconds * 1000)))
-            queue.note(
+            queue.record(
                 place: Fix(
                     stamp: clock.stamp(),
                     mode: .threeDimensional,
@@ -104,18 +104,18 @@ import Upload
     }
 
     @Test func figures_areThoseOfTheSightingsBetweenStartAndStop() throws {
-        let bench = try Bench()
-        bench.hear(1, -10)
-        #expect(bench.ask(.surveyStart, "north field").survey.open == "north field")
-        for rssi in [-60, -70, -70, -90] { bench.hear(1, rssi, after: 2) }
-        bench.hear(1, nil, after: 30)
-        bench.hear(2, -55)
-        bench.hear(2, -50)
-        let reply = bench.ask(.surveyStop)
+        let fixture = try Fixture()
+        fixture.hear(1, -10)
+        #expect(fixture.ask(.surveyStart, "north field").survey.open == "north field")
+        for rssi in [-60, -70, -70, -90] { fixture.hear(1, rssi, after: 2) }
+        fixture.hear(1, nil, after: 30)
+        fixture.hear(2, -55)
+        fixture.hear(2, -50)
+        let reply = fixture.ask(.surveyStop)
         #expect(reply.survey.open == "north field")
         #expect(reply.survey.sightings == 7)
-        bench.hear(1, -10)
-        let record = try bench.only()
+        fixture.hear(1, -10)
+        let record = try fixture.only()
         #expect(record.name == "north field")
         #expect(record.sightings == 7)
         #expect(record.beacons.map(\.beaconId) == ["b1", "b2"])
@@ -138,18 +138,18 @@ import Upload
     }
 
     @Test func place_isThatOfTheNewestFix_ofTheTenSecondsBefore() throws {
-        let bench = try Bench()
-        bench.stand(1, 1)
-        bench.ask(.surveyStart, "s")
-        bench.hear(1, -60)
-        bench.stand(46.5, 6.8)
-        bench.hear(1, -50, after: 0)
-        bench.hear(1, -60, after: 10)
-        bench.hear(1, -40, after: 0.1)
-        bench.stand(46.501, 6.8)
-        bench.hear(1, -55, after: 1)
-        bench.ask(.surveyStop)
-        let record = try bench.only()
+        let fixture = try Fixture()
+        fixture.stand(1, 1)
+        fixture.ask(.surveyStart, "s")
+        fixture.hear(1, -60)
+        fixture.stand(46.5, 6.8)
+        fixture.hear(1, -50, after: 0)
+        fixture.hear(1, -60, after: 10)
+        fixture.hear(1, -40, after: 0.1)
+        fixture.stand(46.501, 6.8)
+        fixture.hear(1, -55, after: 1)
+        fixture.ask(.surveyStop)
+        let record = try fixture.only()
         let beacon = record.beacons[0]
         // There is no position before the first fix and more than ten seconds after one.
         #expect(beacon.count == 5)
@@ -162,114 +162,116 @@ import Upload
         #expect(json.contains(#""north_east":{"latitude":46.5010000,"longitude":6.8000000}"#))
     }
 
-    @Test func survey_goesOnThroughARestart_ofTheProgramAndOfTheMachine() throws {
-        let bench = try Bench()
-        bench.ask(.surveyStart, "s")
-        bench.stand(46.5, 6.8)
-        bench.hear(1, -60)
-        try bench.restart()
-        #expect(bench.ask(.surveyList).survey.open == "s")
-        bench.stand(46.5, 6.8)
-        bench.hear(1, -60)
-        try bench.restart(boot: "b")
-        bench.stand(46.5, 6.8)
-        bench.hear(1, -60, after: 39.5)
-        #expect(try bench.published().isEmpty)
-        #expect(bench.ask(.surveyStop).survey.sightings == 3)
-        let record = try bench.only()
+    @Test func survey_survivesProgramAndMachineRestarts() throws {
+        let fixture = try Fixture()
+        fixture.ask(.surveyStart, "s")
+        fixture.stand(46.5, 6.8)
+        fixture.hear(1, -60)
+        try fixture.restart()
+        #expect(fixture.ask(.surveyList).survey.open == "s")
+        fixture.stand(46.5, 6.8)
+        fixture.hear(1, -60)
+        try fixture.restart(boot: "b")
+        fixture.stand(46.5, 6.8)
+        fixture.hear(1, -60, after: 39.5)
+        #expect(try fixture.published().isEmpty)
+        #expect(fixture.ask(.surveyStop).survey.sightings == 3)
+        let record = try fixture.only()
         #expect(record.beacons[0].count == 3)
         #expect(record.beacons[0].longestGap == 40)
         #expect(record.track.fixes == 3)
-        try bench.restart()
-        #expect(try bench.only().id == record.id)
-        #expect(bench.ask(.surveyList).survey.open == nil)
+        try fixture.restart()
+        #expect(try fixture.only().id == record.id)
+        #expect(fixture.ask(.surveyList).survey.open == nil)
     }
 
     /// A board without an RTC, no time in the field, and a power cut before the time is known.
     @Test func bootInWhichNobodyKnewTheTime_makesNoGapOfDecades() throws {
-        let bench = try Bench()
-        let right = bench.clock.wall()
-        bench.clock.stepWall(to: WallTime(milliseconds: 0))
-        bench.ask(.surveyStart, "s")
-        for _ in 0..<3 { bench.hear(1, -60, after: 7) }
-        try bench.restart(boot: "b")
-        bench.clock.stepWall(to: right)
-        try bench.note(synced: true)
-        for _ in 0..<3 { bench.hear(1, -60, after: 3) }
-        bench.ask(.surveyStop)
-        #expect(try bench.only().beacons[0].longestGap == 7)
+        let fixture = try Fixture()
+        let right = fixture.clock.wall()
+        fixture.clock.stepWall(to: WallTime(milliseconds: 0))
+        fixture.ask(.surveyStart, "s")
+        for _ in 0..<3 { fixture.hear(1, -60, after: 7) }
+        try fixture.restart(boot: "b")
+        fixture.clock.stepWall(to: right)
+        try fixture.record(synced: true)
+        for _ in 0..<3 { fixture.hear(1, -60, after: 3) }
+        fixture.ask(.surveyStop)
+        #expect(try fixture.only().beacons[0].longestGap == 7)
     }
 
-    @Test func startOfBeforeTheClockWasRight_isToldAsItWas() throws {
-        let bench = try Bench()
-        let right = bench.clock.wall()
-        bench.clock.stepWall(to: WallTime(milliseconds: 0))
-        bench.ask(.surveyStart, "north field")
-        bench.clock.advance(by: .seconds(60))
-        bench.clock.stepWall(to: right + .seconds(60))
-        try bench.note(synced: true)
-        #expect(try SurveyReply(bench.queue.flushed().reader()).startedAt == right.rfc3339)
+    @Test func startBeforeClockSync_isReportedCorrected() throws {
+        let fixture = try Fixture()
+        let right = fixture.clock.wall()
+        fixture.clock.stepWall(to: WallTime(milliseconds: 0))
+        fixture.ask(.surveyStart, "north field")
+        fixture.clock.advance(by: .seconds(60))
+        fixture.clock.stepWall(to: right + .seconds(60))
+        try fixture.record(synced: true)
+        #expect(try SurveyReply(fixture.queue.flushed().reader()).startedAt == right.rfc3339)
     }
 
-    @Test func stopThatWasInterrupted_isDoneByTheNextOne_withTheSameEnd() throws {
-        let bench = try Bench()
-        bench.ask(.surveyStart, "s")
-        bench.hear(1, -60)
-        _ = try bench.queue.endSurvey()
-        try bench.restart()
-        bench.hear(1, -60)
-        #expect(bench.ask(.surveyStart, "t").error?.contains("\"s\" is going on") == true)
-        #expect(bench.ask(.surveyStop).survey.sightings == 1)
-        #expect(try bench.only().sightings == 1)
+    @Test func interruptedStop_isCompletedByNext_withTheSameEnd() throws {
+        let fixture = try Fixture()
+        fixture.ask(.surveyStart, "s")
+        fixture.hear(1, -60)
+        _ = try fixture.queue.endSurvey()
+        try fixture.restart()
+        fixture.hear(1, -60)
+        #expect(fixture.ask(.surveyStart, "t").error?.contains("\"s\" is going on") == true)
+        #expect(fixture.ask(.surveyStop).survey.sightings == 1)
+        #expect(try fixture.only().sightings == 1)
     }
 
-    @Test func survey_goesOnInTheNextDatabase_andCountsWhatStaysInADamagedOne() throws {
-        let bench = try Bench()
-        bench.hear(1, -60)
-        bench.ask(.surveyStart, "north field")
-        let start = bench.clock.wall()
-        for _ in 0..<3 { bench.hear(1, -60) }
-        try bench.damage()
-        #expect(bench.ask(.surveyList).survey.open == "north field")
-        #expect(bench.ask(.surveyStart, "t").error?.contains("\"north field\" is going on") == true)
+    @Test func survey_survivesDamage_andCountsMissingRecords() throws {
+        let fixture = try Fixture()
+        fixture.hear(1, -60)
+        fixture.ask(.surveyStart, "north field")
+        let start = fixture.clock.wall()
+        for _ in 0..<3 { fixture.hear(1, -60) }
+        try fixture.damage()
+        #expect(fixture.ask(.surveyList).survey.open == "north field")
+        #expect(
+            fixture.ask(.surveyStart, "t").error?.contains("\"north field\" is going on") == true
+        )
         // Again, with a restart in between: the records of the first database are still missing.
-        bench.hear(1, -60)
-        try bench.damage()
-        try bench.restart()
-        bench.stand(46.5, 6.8)
-        for _ in 0..<2 { bench.hear(1, -70) }
-        #expect(bench.ask(.surveyStop).survey.sightings == 2)
-        let record = try bench.only()
+        fixture.hear(1, -60)
+        try fixture.damage()
+        try fixture.restart()
+        fixture.stand(46.5, 6.8)
+        for _ in 0..<2 { fixture.hear(1, -70) }
+        #expect(fixture.ask(.surveyStop).survey.sightings == 2)
+        let record = try fixture.only()
         #expect(record.start == start.rfc3339)
         #expect(record.missingSightings == 4)
         #expect(record.beacons.map(\.count) == [2])
         #expect(record.track.fixes == 1)
-        try bench.damage()
-        #expect(bench.ask(.surveyList).survey.open == nil)
+        try fixture.damage()
+        #expect(fixture.ask(.surveyList).survey.open == nil)
     }
 
     @Test func stopThatWasInterrupted_byDamage_isDoneByTheNextOne() throws {
-        let bench = try Bench()
-        bench.ask(.surveyStart, "s")
-        bench.hear(1, -60)
-        let end = try #require(try bench.queue.endSurvey().end).stamp.wall
-        try bench.damage()
-        bench.hear(1, -60)
-        #expect(bench.ask(.surveyStop).survey.sightings == 0)
-        let record = try bench.only()
+        let fixture = try Fixture()
+        fixture.ask(.surveyStart, "s")
+        fixture.hear(1, -60)
+        let end = try #require(try fixture.queue.endSurvey().end).stamp.wall
+        try fixture.damage()
+        fixture.hear(1, -60)
+        #expect(fixture.ask(.surveyStop).survey.sightings == 0)
+        let record = try fixture.only()
         #expect(record.end == end.rfc3339)
         #expect(record.missingSightings == 1)
     }
 
     /// The server refused the second survey, and a person dropped it.
     @Test func surveyThatIsGone_hidesNoOther() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         for name in ["first", "second", "third"] {
-            bench.ask(.surveyStart, name)
-            bench.ask(.surveyStop)
+            fixture.ask(.surveyStart, name)
+            fixture.ask(.surveyStop)
         }
-        let range = try #require(try bench.queue.flushed().pending(.surveys))
-        try bench.queue.perform { writer in
+        let range = try #require(try fixture.queue.flushed().pending(.surveys))
+        try fixture.queue.perform { writer in
             _ = try writer.freeze(range, through: 1)
             var rest = range
             rest.first = 2
@@ -278,54 +280,54 @@ import Upload
             let held = try #require(try writer.quarantined(number: batch.id))
             #expect(try writer.drop(held))
         }
-        #expect(try bench.published().map(\.name) == ["first", "third"])
+        #expect(try fixture.published().map(\.name) == ["first", "third"])
     }
 
     @Test func sightingsOfASurvey_areNotPurged_beforeItIsOver() throws {
-        let bench = try Bench()
-        bench.hear(1, -60)
-        bench.ask(.surveyStart, "s")
-        for _ in 0..<10 { bench.hear(1, -60) }
-        let range = try #require(try bench.queue.flushed().pending(.beacons))
-        try bench.queue.perform { writer in
+        let fixture = try Fixture()
+        fixture.hear(1, -60)
+        fixture.ask(.surveyStart, "s")
+        for _ in 0..<10 { fixture.hear(1, -60) }
+        let range = try #require(try fixture.queue.flushed().pending(.beacons))
+        try fixture.queue.perform { writer in
             let batch = try #require(try writer.freeze(range, through: range.last))
             try writer.uploaded(batch)
         }
-        bench.clock.advance(by: .seconds(3600))
-        #expect(try bench.queue.perform { try $0.purge(retention: .seconds(60)) } == false)
-        #expect(bench.ask(.surveyStop).survey.sightings == 10)
-        #expect(try bench.queue.perform { try $0.purge(retention: .seconds(60)) } == true)
-        #expect(try bench.only().missingSightings == nil)
+        fixture.clock.advance(by: .seconds(3600))
+        #expect(try fixture.queue.perform { try $0.purge(retention: .seconds(60)) } == false)
+        #expect(fixture.ask(.surveyStop).survey.sightings == 10)
+        #expect(try fixture.queue.perform { try $0.purge(retention: .seconds(60)) } == true)
+        #expect(try fixture.only().missingSightings == nil)
     }
 
-    @Test func wrongUse_isToldInWords() throws {
-        let bench = try Bench()
-        #expect(bench.ask(.surveyStop).error?.hasPrefix("no survey is going on") == true)
+    @Test func invalidRequest_isReportedInASentence() throws {
+        let fixture = try Fixture()
+        #expect(fixture.ask(.surveyStop).error?.hasPrefix("no survey is going on") == true)
         for name in ["", " a", "a/b", "a\n", String(repeating: "a", count: 65), "\u{1B}[2J"] {
-            let error = bench.ask(.surveyStart, name).error
+            let error = fixture.ask(.surveyStart, name).error
             #expect(error?.contains("is not a valid survey name") == true)
         }
-        #expect(bench.ask(.surveyStart, "Wald-3 süd").error == nil)
+        #expect(fixture.ask(.surveyStart, "Wald-3 süd").error == nil)
         #expect(
-            bench.ask(.surveyStart, "b").error
+            fixture.ask(.surveyStart, "b").error
                 == "survey \"Wald-3 süd\" is going on: `waypost survey stop` ends it"
         )
     }
 
     @Test func screens_fitATerminal() throws {
-        let bench = try Bench()
-        bench.ask(.surveyStart, String(repeating: "ü", count: 32))
+        let fixture = try Fixture()
+        fixture.ask(.surveyStart, String(repeating: "ü", count: 32))
         for beacon in 0..<40 {
-            for rssi in stride(from: -95, to: -40, by: 5) { bench.hear(beacon, rssi - beacon) }
+            for rssi in stride(from: -95, to: -40, by: 5) { fixture.hear(beacon, rssi - beacon) }
         }
-        bench.ask(.surveyStop)
-        let record = try bench.only()
+        fixture.ask(.surveyStop)
+        let record = try fixture.only()
         let screen = SurveyScreen.show(record)
         let lines = screen.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count <= 25)
         #expect(lines.allSatisfy { $0.count <= 80 })
         #expect(screen.contains("and 24 beacons heard less"))
-        let list = SurveyScreen.list(bench.ask(.surveyList).survey, [record])
+        let list = SurveyScreen.list(fixture.ask(.surveyList).survey, [record])
         #expect(list.split(separator: "\n").allSatisfy { $0.count <= 80 })
         #expect(SurveyScreen.picture(record.beacons[0]).contains("|"))
         // Beacons of one owner differ at the end of their ids.

@@ -117,7 +117,7 @@ import Daemon
 
     @Test func slowHandler_neverOverlaps_andMissedTicksAreOne() throws {
         let running = StateBox(0)
-        let most = StateBox(0)
+        let maximum = StateBox(0)
         let starts = StateBox([BootInstant]())
         let mayEnd = StateBox(false)
         let timer = try ReliableTimer(
@@ -129,7 +129,7 @@ import Daemon
                 count += 1
                 return count
             }
-            most.update { $0 = max($0, now) }
+            maximum.update { $0 = max($0, now) }
             starts.update { $0.append(SystemClock().now()) }
             // The first call lasts for many grid intervals.
             let until = SystemClock().now() + .milliseconds(100)
@@ -141,7 +141,7 @@ import Daemon
         timer.cancel()
         let seen = starts.value
         #expect(seen.count >= 4)
-        #expect(most.value == 1)
+        #expect(maximum.value == 1)
         // Twenty intervals passed in the meantime; their ticks did not come at once afterwards.
         let places = seen.map { $0.nanoseconds / 5_000_000 }
         #expect(Set(places).count == places.count)

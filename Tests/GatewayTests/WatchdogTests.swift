@@ -11,52 +11,51 @@ import Daemon
 
 @Suite struct WatchdogTests {
     @Test func gatewayThatWorks_isHeardOf() throws {
-        let bench = try GatewayBench()
-        try waitUntil("three heartbeats") { bench.beats.value >= 3 }
-        bench.stop()
+        let fixture = try GatewayFixture()
+        try waitUntil("three heartbeats") { fixture.beats.value >= 3 }
+        fixture.stop()
     }
 
-    @Test func threadThatHangs_isToldByItsCall_andTheWatchdogHearsOfUsNoMore_untilItGoesOn() throws
-    {
+    @Test func hungThread_isReportedByCall_andStopsHeartbeats() throws {
         let (isIn, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let bench = try GatewayBench(reload: { configuration in
+        let fixture = try GatewayFixture(reload: { configuration in
             isIn.signal()
             _ = mayGo.wait(timeout: .now() + 60)
             return configuration
         })
-        try waitUntil("a heartbeat") { bench.beats.value >= 1 }
-        bench.signal(SIGHUP)
+        try waitUntil("a heartbeat") { fixture.beats.value >= 1 }
+        fixture.signal(SIGHUP)
         #expect(isIn.wait(timeout: .now() + 60) == .success)
         try waitUntil("its name") {
-            bench.errors.contains { $0.hasPrefix("reload: no heartbeat for ") }
+            fixture.errors.contains { $0.hasPrefix("reload: no heartbeat for ") }
         }
         try waitUntil("silence") {
-            let before = bench.beats.value
-            return bench.fiveTicksPass() && bench.beats.value == before
+            let before = fixture.beats.value
+            return fixture.fiveTicksPass() && fixture.beats.value == before
         }
-        let before = bench.beats.value
+        let before = fixture.beats.value
         mayGo.signal()
-        try waitUntil("heartbeats again") { bench.beats.value >= before + 2 }
-        bench.stop()
+        try waitUntil("heartbeats again") { fixture.beats.value >= before + 2 }
+        fixture.stop()
     }
 
     @Test func stop_isObeyedWhileAReloadHangs() throws {
         let (isIn, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let bench = try GatewayBench(reload: { configuration in
+        let fixture = try GatewayFixture(reload: { configuration in
             isIn.signal()
             _ = mayGo.wait(timeout: .now() + 120)
             return configuration
         })
-        bench.signal(SIGHUP)
+        fixture.signal(SIGHUP)
         #expect(isIn.wait(timeout: .now() + 60) == .success)
-        bench.stop()
+        fixture.stop()
         mayGo.signal()
     }
 
     /// A FIFO in place of a file, which only the service's user can have put there.
     @Test func pipeInTheStateDirectory_holdsUpNobody() throws {
         let endpoint = "http://127.0.0.1:1/api/ingest"
-        let bench = try GatewayBench(change: { configuration in
+        let fixture = try GatewayFixture(change: { configuration in
             configuration.upload.isRequired = true
             configuration.upload.endpoint = endpoint
             let state = configuration.stateDirectory
@@ -68,13 +67,13 @@ import Daemon
                 encoding: .utf8
             )
         })
-        try waitUntil("a heartbeat") { bench.beats.value >= 1 }
-        let mark = bench.configuration.stateDirectory + "/enrolled"
+        try waitUntil("a heartbeat") { fixture.beats.value >= 1 }
+        let mark = fixture.configuration.stateDirectory + "/enrolled"
         // Without a writer, opening it blocks.
         try #require(mkfifo(mark + ".fifo", 0o600) == 0)
         try #require(rename(mark + ".fifo", mark) == 0)
-        for _ in 0..<3 { #expect(bench.fiveTicksPass()) }
-        #expect(!bench.errors.contains { $0.contains("no heartbeat") }, "\(bench.errors)")
-        bench.stop()
+        for _ in 0..<3 { #expect(fixture.fiveTicksPass()) }
+        #expect(!fixture.errors.contains { $0.contains("no heartbeat") }, "\(fixture.errors)")
+        fixture.stop()
     }
 }

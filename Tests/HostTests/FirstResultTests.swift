@@ -3,7 +3,7 @@ import Host
 import Testing
 
 @Suite struct FirstResultTests {
-    @Test func valueThatIsThereOnce_isReturned_andTheRestIsNotAsked() {
+    @Test func firstValue_isReturned_withoutAskingTheRest() {
         var asked: [Int] = []
         let found = [1, 2, 3].firstResult { number -> String? in
             defer { asked.append(number) }

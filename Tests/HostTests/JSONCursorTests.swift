@@ -4,14 +4,14 @@ import Testing
 @testable import JSON
 
 @Suite struct JSONCursorTests {
-    private func copy(_ text: String, depth: Int = 32) -> Result<String, JSONFault> {
+    private func copy(_ text: String, depth: Int = 32) -> Result<String, JSONError> {
         copy(Array(text.utf8), depth: depth)
     }
 
-    private func copy(_ bytes: [UInt8], depth: Int = 32) -> Result<String, JSONFault> {
+    private func copy(_ bytes: [UInt8], depth: Int = 32) -> Result<String, JSONError> {
         var cursor = JSONCursor(bytes, depthLimit: depth)
         var copy: [UInt8] = []
-        do throws(JSONFault) {
+        do throws(JSONError) {
             try cursor.copyValue(to: &copy)
             try cursor.end()
             return .success(String(decoding: copy, as: UTF8.self))
@@ -73,8 +73,8 @@ import Testing
         ("\u{FEFF}{}", 1, "a value is missing"),
     ])
     func noJSON_isToldWithItsPlace(text: String, place: Int, message: String) {
-        #expect(copy(text) == .failure(JSONFault(place: place, message: message)))
-        #expect("\(JSONFault(place: 3, message: "x"))" == "not JSON at byte 3: x")
+        #expect(copy(text) == .failure(JSONError(place: place, message: message)))
+        #expect("\(JSONError(place: 3, message: "x"))" == "not JSON at byte 3: x")
     }
 
     /// Overlong forms, halves of surrogate pairs, codes that are none, sequences cut short.
@@ -88,7 +88,7 @@ import Testing
     )
     func bytesThatAreNoText_areRefused(bytes: [UInt8]) {
         let quoted = [0x22] + bytes + [0x22]
-        #expect(copy(quoted) == .failure(JSONFault(place: 2, message: "bytes that are not UTF-8")))
+        #expect(copy(quoted) == .failure(JSONError(place: 2, message: "bytes that are not UTF-8")))
         #expect(copy([0x22] + bytes).isFailure)
     }
 
@@ -118,7 +118,7 @@ import Testing
     @Test func numberThatFewReadersTake_isRefused() {
         for text in ["1e309", "-1e999", "1" + String(repeating: "0", count: 400), "0.1E+400"] {
             let message = "a number beyond 1.8e308, which few readers can take"
-            let fault = JSONFault(place: 2, message: message, isRefusal: true)
+            let fault = JSONError(place: 2, message: message, isRefusal: true)
             #expect(copy("[\(text)]") == .failure(fault))
         }
         let long = "0." + String(repeating: "3", count: 5000)
@@ -131,7 +131,7 @@ import Testing
         #expect(
             copy("[\(deep)]")
                 == .failure(
-                    JSONFault(place: 33, message: "nested deeper than 32 levels", isRefusal: true)
+                    JSONError(place: 33, message: "nested deeper than 32 levels", isRefusal: true)
                 )
         )
         #expect(copy(String(repeating: "{\"a\":", count: 100_000)).isFailure)
@@ -144,7 +144,7 @@ import Testing
             ("false", "false"),
         ] {
             var cursor = JSONCursor(Array(text.utf8))
-            let fault = JSONFault(
+            let fault = JSONError(
                 place: 1,
                 message: "an object, and this is \(kind)",
                 isRefusal: true
@@ -152,7 +152,7 @@ import Testing
             #expect(throws: fault) { try cursor.openObject("an object") }
         }
         var none = JSONCursor(Array(" nonsense".utf8))
-        #expect(throws: JSONFault(place: 2, message: "a text")) { try none.text("a text") }
+        #expect(throws: JSONError(place: 2, message: "a text")) { try none.text("a text") }
         var cursor = JSONCursor(Array(#"{"\u0061\n":"\u00e9\"/"}"#.utf8))
         #expect(throws: Never.self) {
             try cursor.openObject("")

@@ -22,7 +22,7 @@ import JSON
     private struct Whole: Codable, Equatable {
         var isOn = true
         var count = Int64.min
-        var most = UInt64.max
+        var maximum = UInt64.max
         var bytes: [UInt8] = [0, 255]
         var parts = [Part(lastOk: "now"), Part()]
         var byName = ["aName": Part(), "other_name": Part(), "": Part()]
@@ -85,7 +85,7 @@ import JSON
     @Test func numberThatJSONDoesNotHave_isNull() {
         struct Figures: Encodable {
             var rate = Double.nan
-            var most = Float.infinity
+            var maximum = Float.infinity
             var count = 3
         }
         #expect(ours(Figures()) == #"{"count":3,"most":null,"rate":null}"#)

@@ -9,13 +9,13 @@ import JSON
         #"{"\uDC00": 1}"#, #"{"\uD800": 1}"#, #"{"\uD800\u0041": 1}"#, "{\"a", "{\"a\\",
     ])
     func brokenName_isMalformed(text: String) {
-        #expect(throws: JSONFault.self) {
+        #expect(throws: JSONError.self) {
             try JSONInput.decode([String: Int].self, from: Array(text.utf8))
         }
     }
 
     @Test func bytesThatAreNoUTF8_areMalformed() {
-        #expect(throws: JSONFault.self) {
+        #expect(throws: JSONError.self) {
             try JSONInput.decode(
                 [String: Int].self,
                 from: [0x7B, 0x22, 0xFF, 0x22, 0x3A, 0x31, 0x7D]

@@ -42,7 +42,7 @@ import Host
         #expect(try folder.read("victim") == "secret")
     }
 
-    @Test func fileThatIsReplaced_getsModeAndOwner_whateverItsNameLeadsTo() throws {
+    @Test func replacedFile_getsModeAndOwner_despiteNameSwaps() throws {
         let owner = getuid() == 0 ? Self.nobody : nil
         try whileNamesAreSwapped {
             try SmallFile.replace($0, Array("text".utf8), mode: 0o644, owner: owner)
@@ -71,7 +71,7 @@ import Host
         #expect(kept.st_uid == Self.nobody.user && kept.st_mode & 0o7777 == 0o640)
     }
 
-    @Test func linkInAnothersDirectory_isNotFollowed_andAPipeIsNotWaitedFor() throws {
+    @Test func linkOfAnotherUser_isNotFollowed_norAPipeAwaited() throws {
         let secret = try folder.write("secret", to: "secret")
         let (link, pipe) = (folder.path + "/theirs/link", folder.path + "/theirs/pipe")
         #expect(symlink(secret, link) == 0 && mkfifo(pipe, 0o600) == 0)

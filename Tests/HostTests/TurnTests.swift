@@ -23,13 +23,13 @@ import Testing
 
     @Test func turn_isOneThreadsAtATime() throws {
         let turn = Turn()
-        let inside = Mutex((now: 0, most: 0))
+        let inside = Mutex((now: 0, maximum: 0))
         let body: @Sendable () -> Void = {
             for _ in 0..<200 {
                 turn.take {
                     inside.withLock {
                         $0.now += 1
-                        $0.most = max($0.most, $0.now)
+                        $0.maximum = max($0.maximum, $0.now)
                     }
                     inside.withLock { $0.now -= 1 }
                 }
@@ -39,6 +39,6 @@ import Testing
         let second = try OwnThread("second", body)
         first.join()
         second.join()
-        #expect(inside.withLock { $0.most } == 1)
+        #expect(inside.withLock { $0.maximum } == 1)
     }
 }

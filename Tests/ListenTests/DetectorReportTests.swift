@@ -8,9 +8,9 @@ import Testing
 @Suite struct DetectorReportTests {
     private static let minute: Int64 = 60_000_000_000
     private let messages = Locked<[String]>([])
-    private let segment = SoundSegment(
+    private let segment = AudioSegment(
         rate: 8000,
-        start: SoundTime(nanoseconds: 0),
+        start: AudioTime(nanoseconds: 0),
         boot: BootInstant(nanoseconds: 0),
         isSynced: true,
         device: "d",
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func reasonWithAnotherNumberEachTime_isReportedAfterGrowingPauses() {
+    @Test func varyingReason_isReportedAtGrowingIntervals() {
         var report = report()
         for second in 0..<1800 {
             let now = BootInstant(nanoseconds: Int64(second) * 1_000_000_000)

@@ -11,14 +11,14 @@ import Testing
 /// A running server whose recording a test makes.
 final class TestListen {
     let folder = TemporaryFolder()
-    let tap: SoundTap
+    let tap: AudioTap
     let board = Publisher<ListenReport>()
     let clock = ManualClock(testStart)
     let thread: StoppableThread
     private let server: ListenServer
 
     init() throws {
-        tap = try SoundTap()
+        tap = try AudioTap()
         server = try ListenServer(
             path: folder.path + "/listen",
             tap: tap,
@@ -55,10 +55,10 @@ final class TestReader {
     init(path: String) throws { channel = LineChannel(try UnixSocket.connect(to: path)) }
 
     /// Reads headers and samples until `frames` samples have come.
-    func read(frames: Int) throws -> (headers: [SoundHeader], samples: [Int16]) {
-        var (headers, samples): ([SoundHeader], [Int16]) = ([], [])
+    func read(frames: Int) throws -> (headers: [AudioHeader], samples: [Int16]) {
+        var (headers, samples): ([AudioHeader], [Int16]) = ([], [])
         while samples.count < frames {
-            let header = try SoundHeader(line: try line())
+            let header = try AudioHeader(line: try line())
             var bytes: [UInt8] = []
             try waitUntil("a block") {
                 bytes += channel.input.takeBytes(atMost: header.bytes - bytes.count)
@@ -98,7 +98,7 @@ final class TestReader {
             #expect(samples == (0..<12_000).map { Int16($0) })
             #expect(headers.map(\.frame) == [0, 2000, 4000, 6000, 8000, 10_000])
             #expect(headers.allSatisfy { $0.lost == 0 && $0.run == 1 && $0.rate == 1000 })
-            let start = SoundTime(testStart.wall)
+            let start = AudioTime(testStart.wall)
             #expect(
                 headers.map(\.start) == headers.map { start + .milliseconds($0.frame) }
             )
@@ -115,7 +115,7 @@ final class TestReader {
     }
 
     /// One that reads nothing loses the oldest; the other one loses nothing.
-    @Test func slowReader_losesTheOldest_andIsToldHowMany() throws {
+    @Test func slowReader_losesOldestBlocks_andGetsTheirCount() throws {
         let listen = try TestListen()
         let (slow, fast) = (try listen.connect(), try listen.connect())
         let blocks = 200
@@ -199,14 +199,14 @@ final class TestReader {
         #"{"run":1,"frame":0,"rate":16000,"channels":1,"format":"S16_LE","bytes":2,"timestamp":"now","clock":"synced","boottime_ns":1,"lost":0,"device":"d"}"#,
     ])
     func header_ofAnotherProgram_isRefused(_ line: String) {
-        #expect(throws: Failure.self) { try SoundHeader(line: Array(line.utf8)) }
+        #expect(throws: Failure.self) { try AudioHeader(line: Array(line.utf8)) }
     }
 
     @Test func time_isReadAndWritten_toTheMicrosecond() throws {
-        let time = try #require(SoundTime(rfc3339: "2026-11-21T04:30:07.123456Z"))
+        let time = try #require(AudioTime(rfc3339: "2026-11-21T04:30:07.123456Z"))
         #expect(time.nanoseconds % 1_000_000_000 == 123_456_000)
         #expect(time.rfc3339 == "2026-11-21T04:30:07.123456Z")
         #expect((time + .nanoseconds(44_000)).wall.rfc3339 == "2026-11-21T04:30:07.124Z")
-        #expect(SoundTime(rfc3339: "1969-11-21T04:30:07Z") == nil)
+        #expect(AudioTime(rfc3339: "1969-11-21T04:30:07Z") == nil)
     }
 }

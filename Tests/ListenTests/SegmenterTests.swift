@@ -14,10 +14,10 @@ import Testing
         _ count: Int,
         afterGap: Bool = false,
         rate: Int = 1000
-    ) throws -> SoundPiece {
-        let origin = try #require(SoundTime(rfc3339: Self.start))
+    ) throws -> AudioPiece {
+        let origin = try #require(AudioTime(rfc3339: Self.start))
         let time = origin + .milliseconds(Int64(frame))
-        let header = try SoundHeader(
+        let header = try AudioHeader(
             line: Array(
                 """
                 {"run":1,"frame":\(frame),"rate":\(rate),"channels":1,"format":"S16_LE",\
@@ -26,7 +26,7 @@ import Testing
                 """.utf8
             )
         )
-        return SoundPiece(
+        return AudioPiece(
             header: header,
             start: time,
             samples: (frame..<(frame + count)).map { Int16($0) },
@@ -37,14 +37,14 @@ import Testing
     @Test func segments_follow_withExactStarts_whateverThePieces() throws {
         for size in [1, 7, 250, 299, 300, 301, 1000, 3000] {
             var segmenter = Segmenter(length: .milliseconds(300))
-            var segments: [SoundSegment] = []
+            var segments: [AudioSegment] = []
             for frame in stride(from: 0, to: 3000, by: size) {
-                let (new, left) = segmenter.take(try piece(frame, min(size, 3000 - frame)))
+                let (new, left) = segmenter.receive(try piece(frame, min(size, 3000 - frame)))
                 #expect(left == 0)
                 segments += new
             }
             #expect(segments.count == 10)
-            let origin = try #require(SoundTime(rfc3339: Self.start))
+            let origin = try #require(AudioTime(rfc3339: Self.start))
             for (number, segment) in segments.enumerated() {
                 #expect(segment.samples == (number * 300..<number * 300 + 300).map { Int16($0) })
                 #expect(segment.start == origin + .milliseconds(Int64(number) * 300))
@@ -56,19 +56,19 @@ import Testing
 
     @Test func gap_beginsAnew_andCountsWhatIsLeft() throws {
         var segmenter = Segmenter(length: .milliseconds(300))
-        #expect(segmenter.take(try piece(0, 200)).segments.isEmpty)
-        let (segments, left) = segmenter.take(try piece(1000, 300, afterGap: true))
+        #expect(segmenter.receive(try piece(0, 200)).segments.isEmpty)
+        let (segments, left) = segmenter.receive(try piece(1000, 300, afterGap: true))
         #expect(left == 200)
         #expect(segments.map(\.samples.first) == [1000])
-        #expect(segmenter.take(try piece(1300, 100)).left == 0)
-        #expect(segmenter.take(try piece(1400, 100, rate: 2000)).left == 100)
+        #expect(segmenter.receive(try piece(1300, 100)).left == 0)
+        #expect(segmenter.receive(try piece(1400, 100, rate: 2000)).left == 100)
     }
 }
 
 @Suite struct DetectionLineTests {
-    private static let segment = SoundSegment(
+    private static let segment = AudioSegment(
         rate: 1000,
-        start: SoundTime(nanoseconds: 1_795_235_407_000_400_000),
+        start: AudioTime(nanoseconds: 1_795_235_407_000_400_000),
         boot: BootInstant(nanoseconds: 5_000_000_000),
         isSynced: true,
         device: "d",

@@ -31,7 +31,7 @@ import Testing
         return text
     }
 
-    @Test func newQuantity_extendsTheDescription_atMostEachTenSeconds() throws {
+    @Test func newQuantity_isAnnounced_atMostEveryTenSeconds() throws {
         var announcements = announcements()
         #expect(announcements.saw(message(ruuvi(1, temperature: 1, at: 0))) == true)
         let first = announcements.take(at: at(0))
@@ -52,7 +52,7 @@ import Testing
         #expect(try Set(self.entities(second[0].text).keys) == ["rssi", "tempc", "hum"])
     }
 
-    @Test func manyBeacons_areSpreadOut_alsoWhenHomeAssistantWasRestarted() {
+    @Test func manyBeacons_areAnnouncedGradually_afterARestartToo() {
         var announcements = announcements()
         announcements.announceAll()
         for number in 0..<500 { _ = announcements.saw(message(ruuvi(number, at: 0))) }
@@ -78,7 +78,7 @@ import Testing
         #expect(announcements.due(at: at(0)) == nil)
     }
 
-    @Test func diagnosticEntities_startDisabled_andTheNameSaysWhoHears() throws {
+    @Test func diagnosticEntities_startDisabled_andNameTheGateway() throws {
         var announcements = announcements()
         var sighting = ruuvi(1, temperature: 1, at: 0)
         for quantity in [Quantity.packetID, .movementCounter, .accelerationX, .sequence, .battery] {

@@ -115,7 +115,7 @@ import Testing
                 rssi: -60,
                 data: payload[...]
             )
-            intake.take(report, at: testStart.advanced(by: .seconds(second))) {
+            intake.receive(report, at: testStart.advanced(by: .seconds(second))) {
                 sightings.append($0)
             }
         }
@@ -127,7 +127,7 @@ import Testing
         let format = LiveFormat(topic: "home/site") { ($0.wall, .synced) }
         var values = LiveValues(interval: LiveSettings().interval)
         var (published, next) = ([Published](), BootInstant?.none)
-        func take(_ now: BootInstant) throws {
+        func receive(_ now: BootInstant) throws {
             let taken = values.take(at: now)
             next = taken.next
             for message in taken.messages {
@@ -139,10 +139,10 @@ import Testing
         }
         values.open(at: at(0))
         for sighting in try sightings(heard) {
-            while let due = next, due <= sighting.stamp.boot { try take(due) }
-            if values.add(sighting) || next == nil { try take(sighting.stamp.boot) }
+            while let due = next, due <= sighting.stamp.boot { try receive(due) }
+            if values.add(sighting) || next == nil { try receive(sighting.stamp.boot) }
         }
-        if let due = next { try take(due) }
+        if let due = next { try receive(due) }
         return published
     }
 }

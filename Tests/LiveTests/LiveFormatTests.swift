@@ -44,7 +44,7 @@ import Testing
         #expect(text.contains(#""tempc":-40.00,"tempf":-40.00"#))
     }
 
-    @Test func unsyncedClock_isTold() {
+    @Test func unsyncedClock_isReported() {
         let text = message(ruuvi(1, at: 0), format(.unsynced)).text
         #expect(text.hasSuffix(#","clock":"unsynced"}"#))
     }
@@ -106,7 +106,7 @@ import Testing
         #expect(message.isKept && !format().message(.record(late)).isKept)
     }
 
-    @Test func positionAndHealth_areKeptByTheBroker_asTheyAreUploaded() {
+    @Test func positionAndHealth_areRetained_asUploaded() {
         var fix = Fix(stamp: testStart, mode: .threeDimensional, latitude: 46.46, longitude: 6.84)
         fix.horizontalAccuracy = 2.5
         let place = format().message(.fix(fix))

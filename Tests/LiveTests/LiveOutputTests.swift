@@ -85,7 +85,7 @@ struct LiveOutputTests {
     }
 
     /// Home Assistant would show it closed until the next advertisement.
-    @Test func windowThatOpenedWithoutAConnection_isPublishedAfterIt() throws {
+    @Test func windowOpenedOffline_isPublishedOnReconnect() throws {
         let broker = try Mosquitto()
         defer { broker.kill() }
         let output = try run("mqtt://127.0.0.1:\(broker.port)", interval: .seconds(1))

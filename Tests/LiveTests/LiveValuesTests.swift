@@ -12,7 +12,7 @@ import Testing
         if case .beacon(_, let beacon) = message { beacon } else { nil }
     }
 
-    @Test func beaconIsSentOncePerInterval_withTheNewestOfEachQuantity() {
+    @Test func beacon_isSentOncePerInterval_withNewestQuantities() {
         var values = LiveValues(interval: interval)
         values.open(at: at(0))
         // Just connected, the reader comes by itself.
@@ -36,7 +36,7 @@ import Testing
         #expect(values.dropped == 0)
     }
 
-    @Test func withoutAConnection_nobodyIsWoken_andMissedMessagesAreCounted() {
+    @Test func missedMessages_areCounted_withoutWakingTheReader() {
         var values = LiveValues(interval: interval)
         for second in 0..<100 {
             #expect(values.add(ruuvi(1, temperature: Int64(second), at: second)) == false)
@@ -91,7 +91,7 @@ import Testing
         #expect(thrice.beacons[LiveBeaconKey(ruuvi(1, at: 0).identity)] != nil)
     }
 
-    @Test func beacon_isEstablishedByItsThirdSightingWithinAMinute() {
+    @Test func beacon_isEstablishedByThirdSightingInAMinute() {
         var seldom = LiveValues(interval: interval)
         for second in [0, 40, 80, 120] { _ = seldom.add(ruuvi(1, at: second)) }
         #expect(beacon(seldom.take(at: at(120)).messages[0])?.isEstablished == false)

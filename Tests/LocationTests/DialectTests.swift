@@ -12,26 +12,26 @@ import Location
     /// Runs a source over these lines.
     private func fixes(
         _ lines: [String],
-        until isDone: (AdapterBench) -> Bool = { !$0.sink.fixes.isEmpty }
-    ) throws -> AdapterBench {
+        until isDone: (AdapterFixture) -> Bool = { !$0.sink.fixes.isEmpty }
+    ) throws -> AdapterFixture {
         let server = try LineServer { _ in lines.map { $0 + "\r\n" }.joined() }
         defer { server.close() }
-        let bench = try AdapterBench(port: server.port)
-        try waitUntil("the lines are taken in") { isDone(bench) }
-        bench.finish()
-        return bench
+        let fixture = try AdapterFixture(port: server.port)
+        try waitUntil("the lines are taken in") { isDone(fixture) }
+        fixture.finish()
+        return fixture
     }
 
     private static let time = "2026-12-01T10:00:00.000Z"
 
     @Test func blanksBetweenTheParts_areNoMatter() throws {
-        let bench = try fixes([
+        let fixture = try fixes([
             #"{"class": "TPV", "device": "/dev/tty A", "mode": 3, "time": "\#(Self.time)", "lat": 52.1, "lon": 13.7, "altMSL": 40.0 }"#
         ])
-        let fix = try #require(bench.sink.fixes.first)
+        let fix = try #require(fixture.sink.fixes.first)
         #expect((fix.latitude, fix.longitude) == (52.1, 13.7))
         #expect(fix.receiverTime?.rfc3339 == Self.time)
-        #expect(bench.board.state.value?.device.hasSuffix(" /dev/tty A") == true)
+        #expect(fixture.board.state.value?.device.hasSuffix(" /dev/tty A") == true)
     }
 
     /// `alt` alone, as gpsd up to 3.18 has it; later it may be above the ellipsoid.
@@ -45,23 +45,23 @@ import Location
         release: String,
         altitude: Double?
     ) throws {
-        let bench = try fixes([
+        let fixture = try fixes([
             #"{"class":"VERSION","release":"\#(release)","rev":"\#(release)","proto_major":3,"proto_minor":12}"#,
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5,"alt":1343.127,"epv":32.3}"#,
         ])
-        #expect(bench.sink.fixes.first?.altitude == altitude)
+        #expect(fixture.sink.fixes.first?.altitude == altitude)
     }
 
     /// gpsd before 3.0.
     @Test func timeThatIsANumber_isRead() throws {
-        let bench = try fixes([
+        let fixture = try fixes([
             #"{"class":"VERSION","release":"2.95","rev":"2.95","proto_major":3,"proto_minor":3}"#,
             #"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x","activated":1796119199.25}]}"#,
             #"{"class":"TPV","device":"/dev/x","time":1796119200.500,"ept":0.005,"lat":46.5,"lon":7.5,"alt":1343.1,"eph":36.0,"mode":3}"#,
         ])
-        let fix = try #require(bench.sink.fixes.first)
+        let fix = try #require(fixture.sink.fixes.first)
         #expect(fix.receiverTime?.rfc3339 == "2026-12-01T10:00:00.500Z")
-        #expect(bench.dropped == 0)
+        #expect(fixture.dropped == 0)
     }
 
     /// Four constellations on three bands: more satellites than libgps has room for.
@@ -73,23 +73,23 @@ import Location
             #"{"class":"SKY","device":"/dev/x","satellites":["#
             + satellites.joined(separator: ",") + "]}"
         #expect((35_000...40_000).contains(sky.utf8.count))
-        let bench = try fixes([
+        let fixture = try fixes([
             sky,
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5}"#,
         ])
-        #expect(bench.sink.fixes.first?.satellites == 150)
-        #expect(bench.dropped == 0)
+        #expect(fixture.sink.fixes.first?.satellites == 150)
+        #expect(fixture.dropped == 0)
     }
 
     /// libgps stops at the array of a member that it does not know; what it has read till then is good.
-    @Test func unknownArrayBehindThePosition_costsNoFix_andIsCounted() throws {
-        let bench = try fixes([
+    @Test func unknownArrayAfterPosition_costsNoFix_andIsCounted() throws {
+        let fixture = try fixes([
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5,"extra":[1,2],"speed":3.0}"#
         ])
-        let fix = try #require(bench.sink.fixes.first)
+        let fix = try #require(fixture.sink.fixes.first)
         #expect((fix.latitude, fix.longitude, fix.speed) == (46.5, 7.5, nil))
         #expect(fix.receiverTime?.rfc3339 == Self.time)
-        #expect(bench.dropped == 1)
+        #expect(fixture.dropped == 1)
     }
 
     @Test(arguments: [
@@ -101,7 +101,7 @@ import Location
         #"{"class":"TPV","device":"/dev/x","mode":3,"lat":46.5,"lon":7.5"#,
     ])
     func positionThatCannotBeRead_isCounted(line: String) throws {
-        let bench = try fixes([line]) { $0.dropped > 0 }
-        #expect(bench.sink.fixes.isEmpty)
+        let fixture = try fixes([line]) { $0.dropped > 0 }
+        #expect(fixture.sink.fixes.isEmpty)
     }
 }

@@ -28,7 +28,7 @@ import Testing
         }
 
         func report(_ report: GPSReport, from device: String = "/dev/ttyACM0") {
-            session.take(report, from: device, at: clock.stamp())
+            session.receive(report, from: device, at: clock.stamp())
             session.update(clock.now())
         }
 
@@ -109,7 +109,7 @@ import Testing
         #expect(source.board.state.value?.dropped == 0)
     }
 
-    @Test func receiver_knowsTheLeapSecondsAfterThirteenMinutes_sinceItWasPluggedIn() {
+    @Test func receiver_knowsLeapSeconds_13MinutesAfterPlugIn() {
         let source = Source()
         source.fixes(77, every: .seconds(10))
         #expect(source.sink.settled == 0)

@@ -16,13 +16,13 @@ struct LocationFaultTests {
     private final class Field {
         let daemon: GPSDaemon
         let clock = ShiftedClock()
-        let bench: AdapterBench
+        let fixture: AdapterFixture
 
         init(start: Bool = true, receiver: Bool = true) throws {
             daemon = try GPSDaemon()
             if receiver { try daemon.plugIn() }
             if start { try daemon.start() }
-            bench = try AdapterBench(port: daemon.port, clock: clock)
+            fixture = try AdapterFixture(port: daemon.port, clock: clock)
         }
 
         /// Waits for a condition while the receiver reports.
@@ -35,21 +35,21 @@ struct LocationFaultTests {
         }
 
         func reportFixes(_ what: String) throws {
-            let before = bench.sink.fixes.count
-            try report(until: what) { bench.isLoaded && bench.sink.fixes.count >= before + 3 }
-            #expect(bench.detail.hasPrefix("3D fix"))
+            let before = fixture.sink.fixes.count
+            try report(until: what) { fixture.isLoaded && fixture.sink.fixes.count >= before + 3 }
+            #expect(fixture.detail.hasPrefix("3D fix"))
         }
 
         func waitForReason(_ words: String) throws {
-            try waitUntil("'\(words)', not '\(bench.reason ?? bench.detail)'") {
-                bench.reason?.contains(words) == true
+            try waitUntil("'\(words)', not '\(fixture.reason ?? fixture.detail)'") {
+                fixture.reason?.contains(words) == true
             }
         }
     }
 
-    @Test func gpsdThatIsKilled_isTold_andItsReturnFound() throws {
+    @Test func killedGPSD_isReported_andItsReturnDetected() throws {
         let field = try Field()
-        defer { field.bench.finish() }
+        defer { field.fixture.finish() }
         try field.reportFixes("fixes")
         field.daemon.kill()
         try field.waitForReason("Connection refused; is it running?")
@@ -60,40 +60,40 @@ struct LocationFaultTests {
     /// A reload or a stop that comes while gpsd is being connected to says nothing about gpsd.
     @Test func stopWhileConnecting_isNoFailure() throws {
         let hole = try BlackHole()
-        let bench = try AdapterBench(port: hole.port)
-        try waitUntil("a connection under way") { bench.call == "connect" }
-        bench.finish()
-        #expect(bench.reason == nil)
+        let fixture = try AdapterFixture(port: hole.port)
+        try waitUntil("a connection under way") { fixture.call == "connect" }
+        fixture.finish()
+        #expect(fixture.reason == nil)
     }
 
     @Test func gpsdThatStartsLate_isFound() throws {
         let field = try Field(start: false)
-        defer { field.bench.finish() }
+        defer { field.fixture.finish() }
         try field.waitForReason("Connection refused; is it running? `systemctl status gpsd.socket`")
         try field.daemon.start()
         try field.reportFixes("fixes")
     }
 
-    @Test func frozenGPSD_isToldAfter30Seconds_staysInError_andItsFixesOfThenAreNotKept() throws {
+    @Test func frozenGPSD_isReported_andItsLateFixesAreDropped() throws {
         let field = try Field()
-        defer { field.bench.finish() }
+        defer { field.fixture.finish() }
         try field.reportFixes("fixes")
         field.daemon.freeze()
         // These wait in the serial line.
         for _ in 0..<5 { field.daemon.feedFix(at: field.clock.wall()) }
-        field.bench.checkHealth()
+        field.fixture.checkHealth()
         field.clock.advance(by: .seconds(31))
-        field.bench.checkHealth()
+        field.fixture.checkHealth()
         try field.waitForReason("silent for 31 s")
         // The kernel accepts connections for a frozen gpsd: no reason to call it well.
         for _ in 0..<3 {
             field.clock.advance(by: .seconds(31))
-            field.bench.checkHealth()
-            #expect(field.bench.reason?.contains("silent for") == true)
+            field.fixture.checkHealth()
+            #expect(field.fixture.reason?.contains("silent for") == true)
         }
         field.daemon.thaw()
         try field.reportFixes("fixes after the thaw")
-        for fix in field.bench.sink.fixes {
+        for fix in field.fixture.sink.fixes {
             let age = fix.stamp.wall.milliseconds - (fix.receiverTime?.milliseconds ?? 0)
             #expect(abs(age) <= 10_000)
         }
@@ -101,7 +101,7 @@ struct LocationFaultTests {
 
     @Test func fixesThatWaitedInAFrozenGPSD_areNotKept_andCounted() throws {
         let field = try Field()
-        defer { field.bench.finish() }
+        defer { field.fixture.finish() }
         try field.reportFixes("fixes")
         field.daemon.freeze()
         for _ in 0..<5 {
@@ -111,18 +111,18 @@ struct LocationFaultTests {
         // Less than the silence limit: the connection stays, and the old reports come through it.
         field.clock.advance(by: .seconds(20))
         field.daemon.thaw()
-        try waitUntil("old fixes are counted") { field.bench.dropped > 0 }
+        try waitUntil("old fixes are counted") { field.fixture.dropped > 0 }
         try field.reportFixes("fixes after the thaw")
-        for fix in field.bench.sink.fixes {
+        for fix in field.fixture.sink.fixes {
             let age = fix.stamp.wall.milliseconds - (fix.receiverTime?.milliseconds ?? 0)
             #expect(abs(age) <= 10_000)
         }
-        #expect(field.bench.detail.hasSuffix("not kept"))
+        #expect(field.fixture.detail.hasSuffix("not kept"))
     }
 
     @Test func receiverThatIsUnplugged_isNamed_andItsReturnFound() throws {
         let field = try Field()
-        defer { field.bench.finish() }
+        defer { field.fixture.finish() }
         try field.reportFixes("fixes")
         try field.daemon.unplug()
         try field.waitForReason("has lost the GNSS receiver /dev/pts/")
@@ -130,24 +130,24 @@ struct LocationFaultTests {
         try field.reportFixes("fixes of the receiver that is back")
     }
 
-    @Test func gpsdWithoutAReceiver_isTold_alsoAfterASilence() throws {
+    @Test func gpsdWithoutReceiver_isReported_afterASilenceToo() throws {
         let field = try Field(receiver: false)
-        defer { field.bench.finish() }
+        defer { field.fixture.finish() }
         try field.waitForReason("has no GNSS receiver: plug one in")
         field.clock.advance(by: .seconds(31))
-        field.bench.checkHealth()
-        #expect(field.bench.reason?.contains("has no GNSS receiver") == true)
+        field.fixture.checkHealth()
+        #expect(field.fixture.reason?.contains("has no GNSS receiver") == true)
         try field.daemon.plugIn()
         try field.reportFixes("fixes")
     }
 
-    @Test func hostThatSwallowsConnections_isToldInBoundedTime() throws {
+    @Test func unresponsiveHost_isReportedInBoundedTime() throws {
         // A listener whose queue is full: the kernel drops what comes, as a black-holed host does.
         let hole = try BlackHole()
-        let bench = try AdapterBench(port: hole.port)
-        defer { bench.finish() }
+        let fixture = try AdapterFixture(port: hole.port)
+        defer { fixture.finish() }
         try waitUntil("the failure is reported") {
-            bench.reason?.contains("Connection timed out; is it running?") == true
+            fixture.reason?.contains("Connection timed out; is it running?") == true
         }
     }
 }

@@ -14,7 +14,7 @@ import Testing
 
 @Suite struct GPSDTests {
     /// An adapter that runs, and what it made of its input.
-    private final class Bench {
+    private final class Fixture {
         let sink = RecordingSink()
         let board = Publisher<SourceReport>()
         private let stop: StopSignal
@@ -69,10 +69,10 @@ import Testing
             kill(-gpsfake.processIdentifier, SIGKILL)
             gpsfake.waitUntilExit()
         }
-        let bench = try Bench(port: port)
-        defer { bench.finish() }
-        try waitUntil("twenty fixes") { bench.sink.fixes.count >= 20 }
-        let fixes = bench.sink.fixes
+        let fixture = try Fixture(port: port)
+        defer { fixture.finish() }
+        try waitUntil("twenty fixes") { fixture.sink.fixes.count >= 20 }
+        let fixes = fixture.sink.fixes
         for fix in fixes {
             // Within the loop, in the order of the walk, with what a receiver reports.
             #expect((46.458...46.463).contains(fix.latitude))
@@ -88,20 +88,20 @@ import Testing
         let times = fixes.compactMap { $0.receiverTime?.milliseconds }
         #expect(times == times.sorted())
         #expect(Set(times).count == times.count)
-        #expect(bench.board.state.value?.detail.hasPrefix("3D fix") == true)
-        #expect(bench.board.state.value?.device.hasPrefix("127.0.0.1:\(port) /dev/") == true)
+        #expect(fixture.board.state.value?.detail.hasPrefix("3D fix") == true)
+        #expect(fixture.board.state.value?.device.hasPrefix("127.0.0.1:\(port) /dev/") == true)
     }
 
     @Test func absentGPSD_isNamed_andTheProcessLives() throws {
         let port = freePort()
-        let bench = try Bench(port: port)
-        defer { bench.finish() }
-        try waitUntil("the failure is reported") { bench.failure != nil }
-        #expect(bench.failure?.message.hasPrefix("gpsd at 127.0.0.1:\(port): ") == true)
-        #expect(bench.failure?.message.contains("systemctl status gpsd") == true)
+        let fixture = try Fixture(port: port)
+        defer { fixture.finish() }
+        try waitUntil("the failure is reported") { fixture.failure != nil }
+        #expect(fixture.failure?.message.hasPrefix("gpsd at 127.0.0.1:\(port): ") == true)
+        #expect(fixture.failure?.message.contains("systemctl status gpsd") == true)
     }
 
-    @Test func brokenLines_areCountedAndPassedOver_andARestartReconnects() throws {
+    @Test func brokenLines_areCounted_andARestartReconnects() throws {
         let good =
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"2026-06-01T10:00:0%.000Z","lat":46.5,"lon":6.8,"altMSL":377.0}"#
         let hostile = [
@@ -120,13 +120,13 @@ import Testing
             return lines.map { $0 + "\r\n" }.joined()
         }
         defer { server.close() }
-        let bench = try Bench(port: server.port)
-        defer { bench.finish() }
+        let fixture = try Fixture(port: server.port)
+        defer { fixture.finish() }
         // Each connection is closed after its lines: two of them show that it comes back.
-        try waitUntil("fixes of two connections") { bench.sink.fixes.count >= 3 }
-        #expect(bench.sink.fixes.allSatisfy { $0.latitude == 46.5 && $0.longitude == 6.8 })
-        #expect((bench.board.state.value?.dropped ?? 0) > 0)
-        try waitUntil("a restart is counted") { (bench.board.state.value?.restarts ?? 0) >= 1 }
+        try waitUntil("fixes of two connections") { fixture.sink.fixes.count >= 3 }
+        #expect(fixture.sink.fixes.allSatisfy { $0.latitude == 46.5 && $0.longitude == 6.8 })
+        #expect((fixture.board.state.value?.dropped ?? 0) > 0)
+        try waitUntil("a restart is counted") { (fixture.board.state.value?.restarts ?? 0) >= 1 }
     }
 
     @Test func modeThatThereIsNot_hidesNoFix() throws {
@@ -135,10 +135,10 @@ import Testing
         let odd = good.replacingOccurrences(of: "\"mode\":3", with: "\"mode\":7")
         let server = try LineServer { _ in good + "\r\n" + odd + "\r\n" }
         defer { server.close() }
-        let bench = try Bench(port: server.port)
-        defer { bench.finish() }
-        try waitUntil("a fix", limit: .seconds(20)) { !bench.sink.fixes.isEmpty }
-        #expect(bench.sink.fixes.first?.mode == .threeDimensional)
+        let fixture = try Fixture(port: server.port)
+        defer { fixture.finish() }
+        try waitUntil("a fix", limit: .seconds(20)) { !fixture.sink.fixes.isEmpty }
+        #expect(fixture.sink.fixes.first?.mode == .threeDimensional)
     }
 
     /// gpsd 3.23 and later sends skies of dilutions alone between those with satellites; 3.25 and later with
@@ -161,10 +161,10 @@ import Testing
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"2026-12-01T10:00:00.000Z","lat":46.5,"lon":6.8}"#
         let server = try LineServer { _ in sky + "\r\n" + fix + "\r\n" }
         defer { server.close() }
-        let bench = try Bench(port: server.port)
-        defer { bench.finish() }
-        try waitUntil("a fix") { !bench.sink.fixes.isEmpty }
-        #expect(bench.sink.fixes.first?.satellites == satellites)
+        let fixture = try Fixture(port: server.port)
+        defer { fixture.finish() }
+        try waitUntil("a fix") { !fixture.sink.fixes.isEmpty }
+        #expect(fixture.sink.fixes.first?.satellites == satellites)
     }
 
     @Test func randomLines_neverHarmTheProcess() throws {
@@ -179,14 +179,14 @@ import Testing
             + "\n"
         let server = try LineServer { _ in "\n" + text + end + end }
         defer { server.close() }
-        let bench = try Bench(port: server.port)
-        defer { bench.finish() }
+        let fixture = try Fixture(port: server.port)
+        defer { fixture.finish() }
         try waitUntil("the last line has been read") {
-            bench.board.state.value?.restarts ?? 0 >= 1
-                || bench.sink.fixes.contains { $0.latitude == 1.5 }
+            fixture.board.state.value?.restarts ?? 0 >= 1
+                || fixture.sink.fixes.contains { $0.latitude == 1.5 }
         }
         #expect(
-            bench.sink.fixes.allSatisfy {
+            fixture.sink.fixes.allSatisfy {
                 (-90...90).contains($0.latitude) && $0.longitude.isFinite
             }
         )

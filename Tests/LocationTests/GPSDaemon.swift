@@ -84,17 +84,17 @@ final class GPSDaemon: Sendable {
         // A line that nobody reads must not hold up the receiver.
         _ = fcntl(number, F_SETFL, O_NONBLOCK)
         line.update { $0 = (number, path) }
-        if process.value != nil { try tell("add", path) }
+        if process.value != nil { try report("add", path) }
     }
 
     func unplug() throws {
         guard let line = line.value else { return }
         self.line.update { $0 = nil }
         close(line.receiver)
-        try tell("remove", line.path)
+        try report("remove", line.path)
     }
 
-    private func tell(_ action: String, _ path: String) throws {
+    private func report(_ action: String, _ path: String) throws {
         let gpsdctl = Process()
         gpsdctl.executableURL = URL(fileURLWithPath: Tree.tool("gpsdctl"))
         gpsdctl.arguments = [action, path]

@@ -33,8 +33,8 @@ import Testing
     }
 
     private func refusals(_ fixes: [Fix]) -> [FixRefusal?] {
-        var judge = FixEvaluator()
-        return fixes.map { judge.judge($0, now: $0.stamp.boot) }
+        var evaluate = FixEvaluator()
+        return fixes.map { evaluate.evaluate($0, now: $0.stamp.boot) }
     }
 
     @Test func dates_ofOneEraFromTheRelease_areBelieved() throws {
@@ -74,19 +74,19 @@ import Testing
     /// `live`: seconds of the loss before this program, or gpsd, stood still until second 80.
     @Test(arguments: [0, 5, 15])
     func fixThatWaited_isTooOld_alsoAfterALossOfTheFix(live: Int) {
-        var judge = FixEvaluator()
-        #expect(judge.judge(fix(0), now: Self.start.boot) == nil)
+        var evaluate = FixEvaluator()
+        #expect(evaluate.evaluate(fix(0), now: Self.start.boot) == nil)
         for second in 1..<21 {
             let heard = second <= live ? Double(second) : 80
-            judge.lostFix(at: Self.start.boot + .seconds(heard))
+            evaluate.lostFix(at: Self.start.boot + .seconds(heard))
         }
         for second in 21..<65 {
             let late = fix(80 + Double(second) / 1000, said: Double(second))
-            #expect(judge.judge(late, now: late.stamp.boot) != nil, "\(second)")
+            #expect(evaluate.evaluate(late, now: late.stamp.boot) != nil, "\(second)")
         }
     }
 
-    @Test func receiverThatStandsStill_isTooOldAfterTenSeconds_forGood() {
+    @Test func stuckReceiverTime_isTooOldAfterTenSeconds() {
         let found = refusals((0...100).map { fix(Double($0), said: 0) })
         #expect(found.prefix(11).allSatisfy { $0 == nil })
         #expect(found.dropFirst(11).allSatisfy { $0 != nil })
@@ -95,14 +95,14 @@ import Testing
         )
     }
 
-    @Test func receiverThatCorrectsItsTimeBackwards_isBelievedAtOnce() {
+    @Test func receiverCorrectingBackwards_isTrustedAtOnce() {
         let before = (0..<30).map { fix(Double($0), said: Double($0) + 18) }
         let found = refusals(before + (30..<60).map { fix(Double($0)) })
         #expect(found.allSatisfy { $0 == nil })
     }
 
     /// Its fixes are so rare that their times go on.
-    @Test func rareFixes_ofACorrectedTime_areBelievedAfterTwoMinutes() {
+    @Test func correctedRareFixes_areTrustedAfterTwoMinutes() {
         let before = (0..<10).map { fix(Double($0) * 30, said: Double($0) * 30 + 18) }
         let found = refusals(before + (10..<20).map { fix(Double($0) * 30) })
         #expect(found.prefix(10).allSatisfy { $0 == nil })
@@ -117,10 +117,10 @@ import Testing
     }
 
     @Test func fixThatWasHeldBackByUs_isTooOld() {
-        var judge = FixEvaluator()
-        #expect(judge.judge(fix(0), now: Self.start.boot + .seconds(10)) == nil)
+        var evaluate = FixEvaluator()
+        #expect(evaluate.evaluate(fix(0), now: Self.start.boot + .seconds(10)) == nil)
         #expect(
-            judge.judge(fix(1), now: Self.start.boot + .seconds(12)) == .late(.seconds(11))
+            evaluate.evaluate(fix(1), now: Self.start.boot + .seconds(12)) == .late(.seconds(11))
         )
     }
 
@@ -151,7 +151,7 @@ import Testing
     private static let start = testStart
 
     /// One report a second of each receiver, `b` a tenth of a second after `a`; what the session keeps.
-    private struct Bench {
+    private struct Fixture {
         var mode = 3
         var error: Double?
         var satellites: Int?
@@ -160,7 +160,7 @@ import Testing
 
     private func keep(
         seconds: Int,
-        _ reports: (_ second: Int) -> (a: Bench, b: Bench)
+        _ reports: (_ second: Int) -> (a: Fixture, b: Fixture)
     ) -> [Fix] {
         let sink = RecordingSink()
         var session = LocationSession(
@@ -175,21 +175,21 @@ import Testing
         for second in 0..<seconds {
             let at = Self.start.advanced(by: .seconds(second))
             let (a, b) = reports(second)
-            for (path, bench, latitude) in [("/dev/x", a, 46.0), ("/dev/b", b, 46.0001)]
-            where bench.isThere {
+            for (path, fixture, latitude) in [("/dev/x", a, 46.0), ("/dev/b", b, 46.0001)]
+            where fixture.isThere {
                 let stamp = at.advanced(by: .milliseconds(path == "/dev/x" ? 0 : 100))
-                if let count = bench.satellites {
-                    session.take(.sky(used: count), from: path, at: stamp)
+                if let count = fixture.satellites {
+                    session.receive(.sky(used: count), from: path, at: stamp)
                 }
-                var position = GPSReport.Position(mode: bench.mode)
+                var position = GPSReport.Position(mode: fixture.mode)
                 // Both give the time of the second.
                 position.time = at.wall
-                position.latitude = bench.mode > 1 ? latitude : nil
-                position.longitude = bench.mode > 1 ? 6 : nil
+                position.latitude = fixture.mode > 1 ? latitude : nil
+                position.longitude = fixture.mode > 1 ? 6 : nil
                 // The altitude of one must not be combined with the position of the other.
-                position.altitude = bench.mode > 2 ? latitude * 10 : nil
-                position.horizontalAccuracy = bench.error
-                session.take(.position(position), from: path, at: stamp)
+                position.altitude = fixture.mode > 2 ? latitude * 10 : nil
+                position.horizontalAccuracy = fixture.error
+                session.receive(.position(position), from: path, at: stamp)
                 session.update(stamp.boot)
             }
         }
@@ -202,11 +202,11 @@ import Testing
         return sink.fixes
     }
 
-    @Test func twoReceivers_neverMakeOneFix_andAsGoodAsEachOtherDoNotTakeTurns() {
+    @Test func equalReceivers_areNeitherMixedNorAlternated() {
         let fixes = keep(seconds: 60) { second in
             (
-                Bench(error: second % 2 == 0 ? 4 : 6, satellites: 8),
-                Bench(error: second % 2 == 0 ? 6 : 4, satellites: 8 + second % 3)
+                Fixture(error: second % 2 == 0 ? 4 : 6, satellites: 8),
+                Fixture(error: second % 2 == 0 ? 6 : 4, satellites: 8 + second % 3)
             )
         }
         #expect(fixes.count >= 55)
@@ -214,7 +214,8 @@ import Testing
     }
 
     @Test func betterMode_isFollowedAtOnce() {
-        let fixes = keep(seconds: 20) { second in (Bench(mode: 2), Bench(mode: second < 8 ? 1 : 3))
+        let fixes = keep(seconds: 20) { second in
+            (Fixture(mode: 2), Fixture(mode: second < 8 ? 1 : 3))
         }
         #expect(fixes.prefix { $0.latitude == 46 }.count >= 7)
         let rest = fixes.drop { $0.latitude == 46 }
@@ -223,16 +224,16 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func clearlyBetterAccuracy_isFollowedAfterAWhile_aMomentOfItIsNot(lasts: Bool) {
+    func betterAccuracy_isFollowed_onlyIfItLasts(lasts: Bool) {
         let fixes = keep(seconds: 40) { second in
-            (Bench(error: 20), Bench(error: lasts || second % 5 < 4 ? 3 : 30))
+            (Fixture(error: 20), Fixture(error: lasts || second % 5 < 4 ? 3 : 30))
         }
         #expect(Set(fixes.map(\.latitude)) == (lasts ? [46, 46.0001] : [46]))
         #expect(fixes.last?.latitude == (lasts ? 46.0001 : 46))
     }
 
     @Test func moreSatellites_decideWhereNoAccuracyIsKnown() {
-        let fixes = keep(seconds: 40) { _ in (Bench(satellites: 5), Bench(satellites: 9)) }
+        let fixes = keep(seconds: 40) { _ in (Fixture(satellites: 5), Fixture(satellites: 9)) }
         #expect(fixes.last?.latitude == 46.0001)
         #expect(fixes.last?.satellites == 9)
     }
@@ -240,7 +241,7 @@ import Testing
     @Test func receiverThatLosesItsFix_orIsSilent_isReplaced() {
         for isThere in [true, false] {
             let fixes = keep(seconds: 60) { second in
-                (Bench(mode: second < 20 ? 3 : 1, isThere: second < 20 || isThere), Bench())
+                (Fixture(mode: second < 20 ? 3 : 1, isThere: second < 20 || isThere), Fixture())
             }
             #expect(fixes.last?.latitude == 46.0001)
             #expect(fixes.count > 40)
@@ -262,7 +263,7 @@ import Testing
                 var position = GPSReport.Position(mode: mode)
                 (position.latitude, position.longitude) = (46, 6)
                 position.time = stamp.wall + .seconds(-behind)
-                if let time = all.take(position, from: path, at: stamp).time {
+                if let time = all.receive(position, from: path, at: stamp).time {
                     times.append(time.wall(at: Self.start.boot))
                 }
             }
@@ -271,20 +272,20 @@ import Testing
     }
 
     /// The one that is followed knows the place, and not the date.
-    @Test func rollover_ofTheReceiverFollowed_leavesTheTimeToOneOther() {
+    @Test func rolledOverReceiver_leavesTimeToOneOther() {
         let era = 1024 * 7 * 86_400
         for mode in [2, 3] {
-            let told = times([("/dev/x", 3, era), ("/dev/b", mode, 0), ("/dev/c", 3, 18)])
-            #expect(told.count >= 10)
+            let reported = times([("/dev/x", 3, era), ("/dev/b", mode, 0), ("/dev/c", 3, 18)])
+            #expect(reported.count >= 10)
             // Two that tell different times do not take turns.
-            #expect(Set(told) == [Self.start.wall + .seconds(mode == 3 ? 0 : -18)])
+            #expect(Set(reported) == [Self.start.wall + .seconds(mode == 3 ? 0 : -18)])
         }
         // While the one that is followed tells the time, it alone does.
-        let told = times([("/dev/x", 3, 0), ("/dev/b", 3, 18), ("/dev/c", 3, era)])
-        #expect(told.count >= 20 && Set(told) == [Self.start.wall])
+        let reported = times([("/dev/x", 3, 0), ("/dev/b", 3, 18), ("/dev/c", 3, era)])
+        #expect(reported.count >= 20 && Set(reported) == [Self.start.wall])
     }
 
-    @Test func receiverThatWasUnplugged_leavesNoError_whileAnotherReports() {
+    @Test func unpluggedReceiver_leavesNoError_ifAnotherReports() {
         let board = Publisher<SourceReport>()
         var session = LocationSession(
             settings: LocationSettings { $0.gpsd = HostPort(host: "h", port: 1) },
@@ -297,13 +298,13 @@ import Testing
                 var position = GPSReport.Position(mode: 3)
                 let stamp = Self.start.advanced(by: .seconds(second))
                 (position.time, position.latitude, position.longitude) = (stamp.wall, 46, 6)
-                session.take(.position(position), from: path, at: stamp)
+                session.receive(.position(position), from: path, at: stamp)
             }
         }
         let now = Self.start.advanced(by: .seconds(5))
-        session.take(.receiver(path: "/dev/x", isActive: false), from: "", at: now)
+        session.receive(.receiver(path: "/dev/x", isActive: false), from: "", at: now)
         guard case .loaded = board.state else { Issue.record("\(board.state)"); return }
-        session.take(.receiver(path: "/dev/b", isActive: false), from: "", at: now)
+        session.receive(.receiver(path: "/dev/b", isActive: false), from: "", at: now)
         guard case .error = board.state else { Issue.record("\(board.state)"); return }
     }
 }

@@ -37,7 +37,7 @@ import Testing
             position.time = date.flatMap { WallTime(rfc3339: $0) } ?? clock.wall()
             position.latitude = 46.5
             position.longitude = 6.8
-            session.take(.position(position), from: "/dev/x", at: clock.stamp())
+            session.receive(.position(position), from: "/dev/x", at: clock.stamp())
             session.update(clock.now())
         }
 
@@ -46,7 +46,7 @@ import Testing
             return session.checkHealth(clock.now())
         }
 
-        var told: String {
+        var reported: String {
             switch board.state {
             case .unknown: "unknown"
             case .loading: "loading"
@@ -56,59 +56,63 @@ import Testing
         }
     }
 
-    @Test func silence_isTroubleAfter30Seconds() {
+    @Test func silence_isAFaultAfter30Seconds() {
         let source = Source()
         source.report()
-        #expect(source.told == "3D fix")
+        #expect(source.reported == "3D fix")
         #expect(source.after(29) == .none)
-        #expect(source.told == "3D fix")
+        #expect(source.reported == "3D fix")
         #expect(source.after(1) == .reconnect)
-        #expect(source.told.hasPrefix("error: gpsd at h:1: silent for 30 s; is a GNSS receiver"))
+        #expect(
+            source.reported.hasPrefix("error: gpsd at h:1: silent for 30 s; is a GNSS receiver")
+        )
         source.session.connected(source.clock.now())
         // A connection alone says nothing.
-        #expect(source.told.hasPrefix("error: gpsd at h:1: silent"))
+        #expect(source.reported.hasPrefix("error: gpsd at h:1: silent"))
         source.report()
-        #expect(source.told == "3D fix")
+        #expect(source.reported == "3D fix")
     }
 
-    @Test func talkWithoutAPosition_isAskedAfter60Seconds_andConnectedAnewAfter120() {
+    @Test func missingPosition_isRequested_thenGPSDIsReconnected() {
         let source = Source()
         source.report()
         var remedies: [LocationSession.Remedy] = []
         for _ in 0..<13 {
             remedies.append(source.after(10))
-            source.session.take(.sky(used: 0), from: "", at: source.clock.stamp())
+            source.session.receive(.sky(used: 0), from: "", at: source.clock.stamp())
         }
         #expect(remedies.prefix(5).allSatisfy { $0 == .none })
         #expect(remedies[5] == .ask)
         #expect(remedies[6..<11].allSatisfy { $0 == .none })
         #expect(remedies[11] == .reconnect)
-        #expect(source.told.hasPrefix("error: gpsd at h:1: no position for"))
+        #expect(source.reported.hasPrefix("error: gpsd at h:1: no position for"))
     }
 
     @Test func noFix_isNoError() {
         let source = Source()
         source.report(mode: 1)
-        #expect(source.told == "no fix")
+        #expect(source.reported == "no fix")
         #expect(source.sink.fixes.isEmpty)
         source.report(mode: 0)
-        #expect(source.told == "no fix")
+        #expect(source.reported == "no fix")
     }
 
-    @Test func wrongDate_isTold_andItsFixesAreKept_datedByTheirArrival() {
+    @Test func wrongDate_isReported_andFixesAreDatedByArrival() {
         let source = Source()
         var heard: [WallTime] = []
         for second in 0..<20 {
             source.report(date: "1999-08-22T00:00:\(second + 10).000Z")
             heard.append(source.clock.stamp().wall)
             source.clock.advance(by: .seconds(1))
-            #expect(source.told == "3D fix; its date 1999-08-22 is before this release, not used")
+            #expect(
+                source.reported == "3D fix; its date 1999-08-22 is before this release, not used"
+            )
         }
         for _ in 0..<3 {
             source.report()
             source.clock.advance(by: .seconds(1))
         }
-        #expect(source.told == "3D fix")
+        #expect(source.reported == "3D fix")
         // The last one may still grow.
         #expect(source.sink.fixes.count == 22)
         #expect(source.sink.fixes.prefix(20).map(\.stamp.wall) == heard)
@@ -117,22 +121,22 @@ import Testing
 
     @Test func receivers_areFollowedByName() {
         let source = Source()
-        func take(_ line: String) {
+        func receive(_ line: String) {
             guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
-            source.session.take(report, from: "", at: source.clock.stamp())
+            source.session.receive(report, from: "", at: source.clock.stamp())
         }
-        take(#"{"class":"DEVICES","devices":[]}"#)
-        #expect(source.told.hasPrefix("error: gpsd at h:1 has no GNSS receiver: plug one in"))
+        receive(#"{"class":"DEVICES","devices":[]}"#)
+        #expect(source.reported.hasPrefix("error: gpsd at h:1 has no GNSS receiver: plug one in"))
         #expect(source.after(31) == .reconnect)
-        #expect(source.told.contains("has no GNSS receiver"))
-        take(#"{"class":"DEVICE","path":"/dev/a","activated":"2026-11-21T13:26:16.470Z"}"#)
-        #expect(source.told == "GNSS receiver found, no report yet")
-        take(#"{"class":"DEVICE","path":"/dev/b","activated":0}"#)
-        #expect(source.told == "GNSS receiver found, no report yet")
-        take(#"{"class":"DEVICE","path":"/dev/a","activated":0}"#)
-        #expect(source.told.contains("has lost the GNSS receiver /dev/a: plug it in again"))
-        take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/c"}"#)
-        #expect(source.told.contains("has lost"))
+        #expect(source.reported.contains("has no GNSS receiver"))
+        receive(#"{"class":"DEVICE","path":"/dev/a","activated":"2026-11-21T13:26:16.470Z"}"#)
+        #expect(source.reported == "GNSS receiver found, no report yet")
+        receive(#"{"class":"DEVICE","path":"/dev/b","activated":0}"#)
+        #expect(source.reported == "GNSS receiver found, no report yet")
+        receive(#"{"class":"DEVICE","path":"/dev/a","activated":0}"#)
+        #expect(source.reported.contains("has lost the GNSS receiver /dev/a: plug it in again"))
+        receive(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/c"}"#)
+        #expect(source.reported.contains("has lost"))
     }
 
     /// gpsd names a caster of corrections with its password; status and events show what the source says.
@@ -147,8 +151,8 @@ import Testing
             #"{"class":"DEVICE","path":"\#(path)",\#(opened)}"#,
         ] {
             guard let report = GPSDLine.receivers(Array(line.utf8)) else { continue }
-            source.session.take(report, from: "", at: source.clock.stamp())
-            said.append("\(source.board.state.value?.device ?? "") \(source.told)")
+            source.session.receive(report, from: "", at: source.clock.stamp())
+            said.append("\(source.board.state.value?.device ?? "") \(source.reported)")
         }
         #expect(said.count == 3)
         #expect(said.allSatisfy { $0.contains("ntrip://…@caster.example:2101/M") }, "\(said)")
@@ -158,19 +162,21 @@ import Testing
     /// gpsd has opened it again, and it says nothing yet: to plug it in again would not help.
     @Test func lostReceiver_thatGpsdHasAgain_isNotSaidToBeLost() {
         let source = Source()
-        func take(_ line: String) {
+        func receive(_ line: String) {
             guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
-            source.session.take(report, from: "", at: source.clock.stamp())
+            source.session.receive(report, from: "", at: source.clock.stamp())
         }
         source.report()
-        take(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
-        #expect(source.told.contains("has lost the GNSS receiver /dev/x"))
+        receive(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
+        #expect(source.reported.contains("has lost the GNSS receiver /dev/x"))
         // As it answers a client that asks again: not open, and then open.
-        take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x","activated":0}]}"#)
-        #expect(source.told.contains("has lost the GNSS receiver /dev/x"))
+        receive(
+            #"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x","activated":0}]}"#
+        )
+        #expect(source.reported.contains("has lost the GNSS receiver /dev/x"))
         let opened = #""activated":"2026-11-21T13:26:16.470Z""#
-        take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x",\#(opened)}]}"#)
-        #expect(source.told == "GNSS receiver found, no report yet")
+        receive(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x",\#(opened)}]}"#)
+        #expect(source.reported == "GNSS receiver found, no report yet")
     }
 
     /// gpsd was given a path where nothing is plugged in.
@@ -181,23 +187,25 @@ import Testing
             #"{"class":"DEVICE","path":"/dev/ttyACM0","activated":0}"#,
         ] {
             guard let report = GPSDLine.receivers(Array(line.utf8)) else { continue }
-            source.session.take(report, from: "", at: source.clock.stamp())
+            source.session.receive(report, from: "", at: source.clock.stamp())
         }
         #expect(
-            source.told.contains("cannot open the GNSS receiver /dev/ttyACM0: is it plugged in?")
+            source.reported.contains(
+                "cannot open the GNSS receiver /dev/ttyACM0: is it plugged in?"
+            )
         )
     }
 
     /// A plug that shook is back before gpsd can open the receiver, and gpsd says nothing more of it.
     @Test func lostReceiver_isAskedFor_fiveTimes() {
         let source = Source()
-        func take(_ line: String) {
+        func receive(_ line: String) {
             guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
-            source.session.take(report, from: "", at: source.clock.stamp())
+            source.session.receive(report, from: "", at: source.clock.stamp())
         }
         for _ in 0..<2 {
             source.report()
-            take(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
+            receive(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
             var asked: [Int] = []
             for second in 1...100 {
                 source.clock.advance(by: .seconds(1))

@@ -99,7 +99,7 @@ import Testing
     }
 
     /// A rollover that gpsd cannot make sense of: positions go on, times do not.
-    @Test func receiverThatGivesNoTimeAnyMore_isKept_onceThatIsKnown() {
+    @Test func timelessFixes_areKept_onceTimeIsKnownMissing() {
         var merger = EpochMerger()
         let fixes = (0..<60).compactMap { second -> Fix? in
             let time = second < 5 ? Int64(second) : nil
@@ -141,7 +141,7 @@ import Testing
         #expect(merger.flush(now: Self.start.boot + .seconds(2))?.fix == nil)
     }
 
-    @Test func limit_keepsOneFixAnInterval_andOnlyAfterSoManyMetres() {
+    @Test func limit_keepsOneFixPerIntervalAndDistance() {
         func fix(_ seconds: Int, _ longitude: Double) -> Fix {
             Fix(
                 stamp: Self.start.advanced(by: .seconds(seconds)),

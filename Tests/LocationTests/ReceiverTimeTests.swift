@@ -47,14 +47,14 @@ import Testing
             let boot = boot + .milliseconds(Int64(report.heard * 1000))
             // The board's own wall clock plays no part.
             let stamp = Stamp(boot: boot, wall: WallTime(milliseconds: 0))
-            return receivers.take(position, from: "/dev/x", at: stamp).time
+            return receivers.receive(position, from: "/dev/x", at: stamp).time
         }
         let end = boot + .milliseconds(Int64((reports.last?.heard ?? 0) * 1000))
         evidence += receivers.flush(now: end, isAll: true).compactMap(\.time)
         return evidence
     }
 
-    @Test func threeAgreeingFixes_areEvidence_withTheLeastDelayOfThem() {
+    @Test func threeAgreeingFixes_areEvidence_withTheirLeastDelay() {
         let found = Self.evidence([Heard(0, at: 0.6), Heard(1, at: 1.2), Heard(2, at: 2.9)])
         #expect(
             found == [
@@ -117,7 +117,7 @@ import Testing
         )
     }
 
-    @Test func piecesOfAnEpoch_beforeItsFixIsKnown_doNotBreakTheRow() {
+    @Test func partialEpochs_doNotInterruptTheSequence() {
         var epochs: [Heard] = []
         for second in [0.0, 1, 2] {
             epochs.append(Heard(second, at: second, mode: 2))
@@ -135,7 +135,7 @@ import Testing
         #expect(Self.evidence(lost).isEmpty)
     }
 
-    @Test func timesFromBeforeTheRelease_areNoEvidence_laterOnesAre() throws {
+    @Test func timesBeforeTheRelease_areNotEvidence_laterOnesAre() throws {
         let good = Self.row(3)
         for text in ["1970-01-01T00:00:00Z", "1999-08-22T00:02:31Z", "2026-10-31T23:59:57Z"] {
             let start = try #require(WallTime(rfc3339: text))
@@ -225,13 +225,13 @@ import Testing
     }
 
     @Test(.enabled(if: Tree.hasTool("gpsfake"), "deploy/test --prepare unpacks it"))
-    func realGPSD_fromThePast_isNoEvidence_andItsFixesAreKept() throws {
+    func gpsdWithPastDate_isNotEvidence_butFixesAreKept() throws {
         let player = try Player(start: "2026-06-01T10:00:00", cycle: 0.25)
         defer { player.finish() }
         try waitUntil("eight fixes") { player.sink.fixes.count >= 8 }
         #expect(player.sink.times.isEmpty)
         #expect(player.board.state.value?.dropped == 0)
-        let told = player.board.state.value?.detail ?? ""
-        #expect(told.hasSuffix("; its date 2026-06-01 is before this release, not used"))
+        let reported = player.board.state.value?.detail ?? ""
+        #expect(reported.hasSuffix("; its date 2026-06-01 is before this release, not used"))
     }
 }

@@ -80,25 +80,25 @@ struct RecordingTests {
     /// Plays a recording; the source has seen all of it when this returns.
     private static func play(
         _ name: String,
-        until isDone: (AdapterBench) -> Bool
-    ) throws -> AdapterBench {
+        until isDone: (AdapterFixture) -> Bool
+    ) throws -> AdapterFixture {
         let daemon = try GPSDaemon()
         try daemon.plugIn()
         try daemon.start()
-        let bench = try AdapterBench(port: daemon.port)
+        let fixture = try AdapterFixture(port: daemon.port)
         try waitUntil("gpsd has opened the receiver") {
-            bench.board.state.value?.device.contains("/dev/pts") == true
+            fixture.board.state.value?.device.contains("/dev/pts") == true
         }
         for piece in try pieces(name) {
             try daemon.feedAll(piece)
             // A serial line takes its time; all at once is what no receiver does.
             usleep(2000)
         }
-        try waitUntil("\(name) was taken in") { isDone(bench) }
+        try waitUntil("\(name) was taken in") { isDone(fixture) }
         daemon.kill()
-        try waitUntil("the end of gpsd is reported") { bench.reason != nil }
-        bench.finish()
-        return bench
+        try waitUntil("the end of gpsd is reported") { fixture.reason != nil }
+        fixture.finish()
+        return fixture
     }
 
     @Test(arguments: [
@@ -109,8 +109,8 @@ struct RecordingTests {
     func recording_keepsWhatGPSDMustReport(name: String) throws {
         let expected = try Self.expected(name)
         let last = try #require(expected.last)
-        let bench = try Self.play(name) { $0.sink.fixes.contains { Kept($0) == last } }
-        let kept = bench.sink.fixes.map { Kept($0) }
+        let fixture = try Self.play(name) { $0.sink.fixes.contains { Kept($0) == last } }
+        let kept = fixture.sink.fixes.map { Kept($0) }
         for one in expected {
             #expect(kept.contains(one), "\(one) is missing: \(kept.filter { $0.time == one.time })")
         }
@@ -118,16 +118,16 @@ struct RecordingTests {
         let more = name.hasPrefix("trimble") ? 3 : 0
         #expect((0...more).contains(kept.count - expected.count))
         // All of them were made before the release.
-        #expect(bench.sink.times.isEmpty)
+        #expect(fixture.sink.times.isEmpty)
     }
 
     @Test(arguments: ["bu303-nofix", "tn200"])
     func receiverWithoutAFix_isNoError_andKeepsNothing(name: String) throws {
         #expect(try Self.expected(name).isEmpty)
-        let bench = try Self.play(name) {
+        let fixture = try Self.play(name) {
             $0.detail.hasPrefix("no fix") && $0.isLoaded
         }
-        #expect(bench.sink.fixes.isEmpty)
-        #expect(bench.dropped == 0)
+        #expect(fixture.sink.fixes.isEmpty)
+        #expect(fixture.dropped == 0)
     }
 }

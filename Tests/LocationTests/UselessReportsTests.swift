@@ -47,7 +47,7 @@ import Testing
         func report(seconds: Int, _ position: (WallTime) -> GPSReport.Position?) {
             for _ in 0..<seconds {
                 if let position = position(clock.wall()) {
-                    session.take(.position(position), from: "/dev/x", at: clock.stamp())
+                    session.receive(.position(position), from: "/dev/x", at: clock.stamp())
                 } else {
                     session.drop(clock.now())
                 }
@@ -103,7 +103,7 @@ import Testing
     ]
 
     @Test(arguments: kinds)
-    func sourceThatYieldsNothing_isInErrorAfterAMinute_andItsTimeIsNoEvidence(kind: Kind) {
+    func uselessSource_isAnErrorAfterAMinute_andNotEvidence(kind: Kind) {
         let source = Source()
         source.report(seconds: 58, kind.report)
         #expect(source.reason == nil)
@@ -122,7 +122,7 @@ import Testing
     }
 
     /// A roof: that is no fault of the receiver's.
-    @Test func receiverWithoutAFix_isNoError_alsoAfterOneThatWasRefused() {
+    @Test func receiverWithoutFix_isHealthy_evenAfterARejection() {
         let source = Source()
         source.report(seconds: 100, Self.kinds[1].report)
         #expect(source.reason != nil)
@@ -143,7 +143,7 @@ import Testing
     }
 
     /// At 20 m/s a position of a second later is 20 m away.
-    @Test func positionsWithoutATime_haveTheMomentOfTheirOwnReport() {
+    @Test func timelessPositions_areDatedByTheirOwnReport() {
         let source = Source()
         let start = source.clock.wall()
         source.report(seconds: 40) {

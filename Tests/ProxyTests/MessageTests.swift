@@ -31,7 +31,7 @@ import Testing
         [10, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1],
     ])
     func malformedMessage_isRefused(bytes: [UInt8]) {
-        #expect(throws: ProtobufReader.Malformed.self) {
+        #expect(throws: ProtobufReader.MalformedError.self) {
             var reader = ProtobufReader(bytes[...])
             while try reader.next() != nil {}
         }

@@ -14,13 +14,13 @@ extension ClockTests {
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         Self.add(1, to: queue, clock)
         let notes = 90 * 144
         let (rows, kept) = try queue.perform { writer in
             for _ in 0..<notes {
                 clock.advance(by: .seconds(600))
-                try writer.noteClock(clock.stamp(), synced: true)
+                try writer.recordClock(clock.stamp(), synced: true)
                 try writer.pruneClockMap()
             }
             let rows = try writer.connection.integer("SELECT count(*) FROM clock_map")
@@ -49,14 +49,14 @@ extension ClockTests {
         queue.close()
     }
 
-    @Test func unsyncedNotes_areOneRowABoot_thatTellsHowLongItRan() throws {
+    @Test func unsyncedAnchors_areOneRowPerBoot_withItsUptime() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 0))
         let queue = try folder.queue(clock: clock)
         let row = try queue.perform { writer in
             for _ in 0..<1000 {
                 clock.advance(by: .seconds(600))
-                try writer.noteClock(clock.stamp(), synced: false)
+                try writer.recordClock(clock.stamp(), synced: false)
             }
             #expect(try writer.connection.integer("SELECT count(*) FROM clock_map") == 1)
             return try writer.connection.integer("SELECT boottime FROM clock_map")
@@ -70,7 +70,7 @@ extension ClockTests {
         for number in 1...5 {
             let clock = Self.clock(Self.now + .seconds(number * 86_400))
             let queue = try folder.queue(bootID: "boot-\(number)", clock: clock)
-            try Self.note(queue, clock.stamp(), synced: true)
+            try Self.record(queue, clock.stamp(), synced: true)
             clock.advance(by: .seconds(1))
             // The second and the fourth boot collected nothing.
             if number % 2 == 1 { Self.add(number, to: queue, clock) }
@@ -101,7 +101,7 @@ extension ClockTests {
         for number in 1...4 {
             let clock = Self.clock(Self.now + .seconds(number * 86_400))
             let queue = try folder.queue(bootID: "boot-\(number)", clock: clock)
-            try Self.note(queue, Stamp(boot: clock.now(), wall: Self.now), synced: true)
+            try Self.record(queue, Stamp(boot: clock.now(), wall: Self.now), synced: true)
             if number == 2 {
                 let loss = Loss(
                     .overrun,
@@ -110,7 +110,7 @@ extension ClockTests {
                     from: clock.stamp(),
                     to: clock.stamp()
                 )
-                try queue.perform { try $0.note(loss) }
+                try queue.perform { try $0.record(loss) }
             }
             queue.close()
         }
@@ -128,25 +128,25 @@ extension ClockTests {
         queue.close()
     }
 
-    @Test func frozenBatch_keepsItsDates_whateverIsNotedOrForgottenLater() throws {
+    @Test func frozenBatch_keepsItsDates_whateverIsRecordedLater() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 0))
         let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: false)
+        try Self.record(queue, clock.stamp(), synced: false)
         Self.add(1, to: queue, clock)
         let unsynced = try queue.flushed().pending(.location)?.clockMap ?? -1
         let before = try Self.dates(queue, through: unsynced)
         #expect(before.map(\.quality) == [.unsynced])
 
         clock.stepWall(to: Self.now)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         let synced = try queue.flushed().pending(.location)?.clockMap ?? -1
         let after = try Self.dates(queue, through: synced)
         #expect(after.map(\.quality) == [.corrected])
         for day in 1...30 {
             clock.advance(by: .seconds(86_400))
             clock.stepWall(to: clock.wall() + .seconds(day))
-            try Self.note(queue, clock.stamp(), synced: day % 3 == 0)
+            try Self.record(queue, clock.stamp(), synced: day % 3 == 0)
             try queue.perform { try $0.pruneClockMap() }
             #expect(try Self.dates(queue, through: unsynced) == before)
             #expect(try Self.dates(queue, through: synced) == after)
@@ -161,7 +161,7 @@ extension ClockTests {
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         Self.add(1, to: queue, clock)
         try queue.perform { writer in
             let range = try #require(try writer.pending(.location))
@@ -171,7 +171,7 @@ extension ClockTests {
             try queue.perform { try $0.purge(.location, retention: .seconds(3600)) }
         }
         clock.stepWall(to: try #require(WallTime(rfc3339: text)))
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         #expect(try purged() == 0)
         clock.advance(by: .seconds(3599))
         #expect(try purged() == 0)
@@ -187,7 +187,7 @@ extension ClockTests {
         for boot in 1...4 {
             let clock = Self.clock(Self.now)
             let queue = try folder.queue(bootID: "boot \(boot)", clock: clock)
-            try Self.note(queue, clock.stamp(), synced: true)
+            try Self.record(queue, clock.stamp(), synced: true)
             if boot == 1 {
                 Self.add(1, to: queue, clock)
                 try queue.perform { writer in
@@ -196,7 +196,7 @@ extension ClockTests {
                 }
             }
             clock.advance(by: .seconds(3600))
-            try Self.note(queue, clock.stamp(), synced: true)
+            try Self.record(queue, clock.stamp(), synced: true)
             let purged = try queue.perform { try $0.purge(.location, retention: .seconds(14_000)) }
             #expect(purged == (boot == 4 ? 1 : 0), "\(boot)")
             queue.close()
@@ -204,13 +204,13 @@ extension ClockTests {
     }
 
     /// They are older than all uploaded records of the database that replaced it.
-    @Test func retention_doesNotCountTheBootsOfADatabaseThatWasSetAside() throws {
+    @Test func retention_ignoresBootsOfQuarantinedDatabases() throws {
         let folder = TemporaryFolder()
         for boot in 1...2 {
             let clock = Self.clock(Self.now)
             let queue = try folder.queue(bootID: "before \(boot)", clock: clock)
             clock.advance(by: .seconds(30 * 86_400))
-            try Self.note(queue, clock.stamp(), synced: true)
+            try Self.record(queue, clock.stamp(), synced: true)
             queue.close()
         }
         var clock = Self.clock(Self.now)

@@ -66,13 +66,13 @@ import QueueSupport
         return dates
     }
 
-    static func note(
+    static func record(
         _ queue: Queue,
         _ stamp: Stamp,
         synced: Bool,
         by source: ClockSource = .kernel
     ) throws {
-        try queue.perform { try $0.noteClock(stamp, synced: synced, by: source) }
+        try queue.perform { try $0.recordClock(stamp, synced: synced, by: source) }
     }
 
     // MARK: Boots with a wrong clock
@@ -82,7 +82,7 @@ import QueueSupport
         let folder = TemporaryFolder()
         let clock = Self.clock(try #require(WallTime(rfc3339: text)))
         let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: false)
+        try Self.record(queue, clock.stamp(), synced: false)
         Self.add(1, to: queue, clock)
         clock.advance(by: .seconds(3600))
         Self.add(2, to: queue, clock)
@@ -90,7 +90,7 @@ import QueueSupport
         #expect(try Self.dates(queue).first?.wall == WallTime(rfc3339: text))
 
         clock.stepWall(to: Self.now)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(10))
         Self.add(3, to: queue, clock)
         let expected = [
@@ -108,14 +108,14 @@ import QueueSupport
     }
 
     @Test(arguments: wrongTimes)
-    func bootSyncedByGpsdAlone_isDatedRight_whileTheSystemClockStaysWrong(text: String) throws {
+    func gpsdSyncedBoot_isDatedRight_ifSystemClockIsWrong(text: String) throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(try #require(WallTime(rfc3339: text)))
         let queue = try folder.queue(clock: clock)
         Self.add(1, to: queue, clock)
         clock.advance(by: .seconds(60))
         let evidence = Stamp(boot: clock.now(), wall: Self.now)
-        try Self.note(queue, evidence, synced: true, by: .gpsd)
+        try Self.record(queue, evidence, synced: true, by: .gpsd)
         Self.add(2, to: queue, clock)
         clock.advance(by: .seconds(86_400))
         Self.add(3, to: queue, clock)
@@ -136,16 +136,16 @@ import QueueSupport
         queue.close()
     }
 
-    @Test func bootThatNeverSynced_keepsWhatItSaw_andTakesNothingFromOthers() throws {
+    @Test func unsyncedBoot_keepsItsTimes_andUsesNoOthers() throws {
         let folder = TemporaryFolder()
         let first = Self.clock(WallTime(milliseconds: 0))
         var queue = try folder.queue(bootID: "first", clock: first)
-        try Self.note(queue, first.stamp(), synced: false)
+        try Self.record(queue, first.stamp(), synced: false)
         Self.add(1, to: queue, first)
         queue.close()
         let second = Self.clock(Self.now)
         queue = try folder.queue(bootID: "second", clock: second)
-        try Self.note(queue, second.stamp(), synced: true)
+        try Self.record(queue, second.stamp(), synced: true)
         second.advance(by: .seconds(1))
         Self.add(2, to: queue, second)
         #expect(
@@ -169,18 +169,18 @@ import QueueSupport
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         Self.add(1, to: queue, clock)
         clock.advance(by: .seconds(60))
         clock.stepWall(to: clock.wall() + .seconds(years * 365 * 86_400))
         // Set by hand: the kernel no longer reports it as synchronised.
-        try Self.note(queue, clock.stamp(), synced: false)
+        try Self.record(queue, clock.stamp(), synced: false)
         Self.add(2, to: queue, clock)
         clock.advance(by: .seconds(3600))
         Self.add(3, to: queue, clock)
         // An NTP client corrects it.
         clock.stepWall(to: Self.now + .seconds(3660))
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(1))
         Self.add(4, to: queue, clock)
         #expect(
@@ -197,13 +197,13 @@ import QueueSupport
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(60))
         Self.add(1, to: queue, clock)
         // The network is back after two days and shows that the clock was half a minute slow.
         clock.advance(by: .seconds(2 * 86_400))
         clock.stepWall(to: clock.wall() + .seconds(30))
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(60))
         Self.add(2, to: queue, clock)
         #expect(
@@ -229,14 +229,14 @@ import QueueSupport
         let wrong = Stamp(boot: clock.now(), wall: Self.now + .seconds(60 + error))
         // A GNSS receiver does not set the clock.
         if first == .kernel { clock.stepWall(to: wrong.wall) }
-        try Self.note(queue, wrong, synced: true, by: first)
+        try Self.record(queue, wrong, synced: true, by: first)
         clock.advance(by: .seconds(300))
         Self.add(2, to: queue, clock)
         let before = try queue.flushed().pending(.location)?.clockMap ?? -1
         let frozen = try Self.dates(queue, through: before)
         #expect(frozen[1].wall == Self.now + .seconds(360 + error))
         clock.stepWall(to: Self.now + .seconds(360))
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(1))
         Self.add(3, to: queue, clock)
         let right = [
@@ -254,22 +254,22 @@ import QueueSupport
 
     /// The router was right for a day, was restarted, and gives its firmware's date for two
     /// minutes.
-    @Test func wordThatStoodForADay_stays_andTheWrongOneAfterItIsPutRight() throws {
+    @Test func dayOldTime_isKept_andALaterWrongOneIsCorrected() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(86_400))
         Self.add(1, to: queue, clock)
         clock.advance(by: .seconds(1))
         clock.stepWall(to: Self.now + .seconds(-3600))
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(60))
         Self.add(2, to: queue, clock)
         #expect(try Self.dates(queue).first == Dated(Self.now + .seconds(86_400), .synced))
         clock.advance(by: .seconds(60))
         clock.stepWall(to: Self.now + .seconds(86_521))
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         #expect(
             try Self.dates(queue) == [
                 Dated(Self.now + .seconds(86_400), .synced),
@@ -306,10 +306,10 @@ import QueueSupport
         let clock = Self.clock(WallTime(milliseconds: 0))
         let queue = try folder.queue(clock: clock)
         Self.add(1, to: queue, clock)
-        try Self.note(queue, Stamp(boot: clock.now(), wall: Self.now), synced: true, by: .gpsd)
+        try Self.record(queue, Stamp(boot: clock.now(), wall: Self.now), synced: true, by: .gpsd)
         clock.advance(by: .seconds(600))
         let later = Stamp(boot: clock.now(), wall: Self.now + .seconds(600 + seconds))
-        try Self.note(queue, later, synced: true, by: .gpsd)
+        try Self.record(queue, later, synced: true, by: .gpsd)
         let first = isPutRight ? Self.now + .seconds(seconds) : Self.now
         #expect(try Self.dates(queue) == [Dated(first, .corrected)])
         queue.close()
@@ -322,7 +322,7 @@ import QueueSupport
         Self.add(1, to: queue, clock)
         clock.advance(by: .seconds(8 * 3600))
         clock.stepWall(to: Self.now)
-        try Self.note(queue, clock.stamp(), synced: true)
+        try Self.record(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(8 * 3600))
         Self.add(2, to: queue, clock)
         #expect(

@@ -130,7 +130,7 @@ import QueueSupport
         after.close()
     }
 
-    @Test func sourceThatStartsWhileTheDiskHangs_waitsForItNoLongerThanItMay() throws {
+    @Test func sourceStart_waitsBoundedTime_ifTheDiskHangs() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "d")
@@ -150,7 +150,7 @@ import QueueSupport
         )
         // Both return, though nothing is written.
         #expect(queue.recentReadings().isEmpty)
-        #expect(queue.endOfSound() == testStart.advanced(by: .seconds(1)))
+        #expect(queue.endOfAudio() == testStart.advanced(by: .seconds(1)))
         mayGo.signal()
         thread.join()
         queue.close()
@@ -159,18 +159,18 @@ import QueueSupport
     @Test func endOfSound_isThatOfTheLastSegment_ofThisBoot() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
-        #expect(queue.endOfSound() == nil)
+        #expect(queue.endOfAudio() == nil)
         let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "d")
         queue.begin(run)
         queue.accept(
             Segment(run: run.id, frames: 24_000, start: testStart, meanSquare: 0, data: [1])
         )
-        #expect(queue.endOfSound() == testStart.advanced(by: .milliseconds(1500)))
+        #expect(queue.endOfAudio() == testStart.advanced(by: .milliseconds(1500)))
         queue.close()
         let after = try Queue(at: folder.database, bootID: "another") {
             $0.isTurnedByHand = true
         }
-        #expect(after.endOfSound() == nil)
+        #expect(after.endOfAudio() == nil)
         after.close()
     }
 
@@ -197,14 +197,14 @@ import QueueSupport
     }
 
     /// After a quiet night its end is not that of the last loud chunk, hours before.
-    @Test func endOfSound_isThatOfTheSound_thatWasTooQuietToBeKept() throws {
+    @Test func endOfAudio_includesDiscardedQuietAudio() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         let end = recordQuietly(queue, minimumLevel: -30)
         queue.close()
         let after = try folder.queue()
         #expect(after.pending(.audio) == nil)
-        #expect(after.endOfSound() == end)
+        #expect(after.endOfAudio() == end)
         after.close()
     }
 
@@ -222,10 +222,10 @@ import QueueSupport
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("SELECT count(*) FROM segments") == 0)
         let after = try folder.queue()
-        #expect(after.endOfSound() == end)
+        #expect(after.endOfAudio() == end)
         after.close()
         let reboot = try folder.queue(bootID: "another")
-        #expect(reboot.endOfSound() == nil)
+        #expect(reboot.endOfAudio() == nil)
         reboot.close()
     }
 }

@@ -10,7 +10,7 @@ import Testing
 /// Salvage: a damaged database is quarantined, its readable records return, and none returns twice.
 @Suite struct DamageTests {
     /// A temporary read error of a page is not damage.
-    @Test func check_tellsAReadThatFailedFromDamage() {
+    @Test func check_distinguishesReadErrorFromDamage() {
         let page = "*** in database main ***\nPage 18: unable to get the page. error code="
         #expect(CheckResult(page + "266") == .unfinished)
         #expect(CheckResult(page + "522") == .damaged(page + "522"))
@@ -52,7 +52,7 @@ import Testing
             try writer.uploaded(try #require(try writer.freeze(range, through: 500)))
             let next = try #require(try writer.pending(.beacons))
             _ = try #require(try writer.freeze(next, through: 600))
-            try writer.noteClock(testStart, synced: true)
+            try writer.recordClock(testStart, synced: true)
         }
         queue.close()
     }
@@ -182,7 +182,7 @@ import Testing
         again.close()
     }
 
-    @Test func aFileThatIsTakenAway_isEnteredAsLost_andNothingWaitsForIt() throws {
+    @Test func removedFile_isRecordedAsLost_andBlocksNothing() throws {
         let folder = TemporaryFolder()
         try fill(folder)
         var data = try bytes(folder)

@@ -126,12 +126,12 @@ import Testing
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         let before = Loss(.missed, .beacons, records: 7, from: testStart, to: testStart)
-        queue.note(before)
-        try queue.perform { try $0.note(Traffic(sent: 100, received: 10)) }
+        queue.record(before)
+        try queue.perform { try $0.record(Traffic(sent: 100, received: 10)) }
         try queue.damage()
-        queue.note(before)
+        queue.record(before)
         try queue.flushed()
-        try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
+        try queue.perform { try $0.record(Traffic(sent: 1, received: 0)) }
         #expect(try queue.losses().map(\.records) == [14])
         #expect(try queue.traffic().map(\.traffic) == [Traffic(sent: 101, received: 10)])
         try queue.damage()
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// The newest random number is missing: its records would get the ids of others.
-    @Test func recordsWhoseRandomNumberIsGone_areLost_notSentAsOthers() throws {
+    @Test func recordsWithoutRandomNumber_areLost_notSentAsOthers() throws {
         let folder = TemporaryFolder()
         for start in 0..<2 {
             let queue = try folder.queue()
@@ -163,7 +163,7 @@ import Testing
     @Test func bootThatIsThereTwice_datesNothing() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue(bootID: "first")
-        try queue.perform { try $0.noteClock(testStart, synced: true) }
+        try queue.perform { try $0.recordClock(testStart, synced: true) }
         queue.close()
         let other = try Connection(path: folder.database, access: .readWrite)
         try other.execute(
@@ -215,7 +215,7 @@ import Testing
 
     /// Such a number would index beyond every table in memory.
     @Test(arguments: [-3, 20, 5000])
-    func streamNumberThatCannotBe_isDamage_andItsRecordsWaitForNobody(number: Int) throws {
+    func invalidStreamNumber_isDamage_andBlocksNothing(number: Int) throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }

@@ -126,11 +126,11 @@ import Records
             found.append($0.record.segments)
         }
         #expect(found.count == 1 && (1..<60).contains(found[0]), "\(found)")
-        var told: [String] = []
+        var reported: [String] = []
         try queue.reader().events(1...100) { _, kind, _, detail in
-            if kind == "database_salvaged" { told.append(detail) }
+            if kind == "database_salvaged" { reported.append(detail) }
         }
-        #expect(told.count == 1 && told[0].contains(#""lost":"unknown""#), "\(told)")
+        #expect(reported.count == 1 && reported[0].contains(#""lost":"unknown""#), "\(reported)")
         queue.close()
     }
 

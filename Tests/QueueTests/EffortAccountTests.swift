@@ -24,7 +24,7 @@ import Testing
 
     /// Notes changes of a source: "listening", "starting", "failed", "off", "scheduled", each with
     /// its second.
-    private func note(_ account: inout EffortAccount, _ changes: (String, Int)...) {
+    private func record(_ account: inout EffortAccount, _ changes: (String, Int)...) {
         for (word, second) in changes {
             let effort: SourceEffort =
                 switch word {
@@ -34,13 +34,13 @@ import Testing
                 case "scheduled": .scheduledOff("schedule")
                 default: .failed(word)
                 }
-            account.note(effort, at: time(second), number: Int64(second))
+            account.record(effort, at: time(second), number: Int64(second))
         }
     }
 
     private func radio(_ changes: (String, Int)...) -> EffortAccount {
-        var account = EffortAccount(isSound: false)
-        for (word, second) in changes { note(&account, (word, second)) }
+        var account = EffortAccount(isAudio: false)
+        for (word, second) in changes { record(&account, (word, second)) }
         return account
     }
 
@@ -105,14 +105,14 @@ import Testing
     }
 
     /// The process was stopped; its source fails before its schedule looks at what passed.
-    @Test func windowsThatPassed_areInTheAccount_alsoAfterANewerFailure() {
-        var account = EffortAccount(isSound: true)
-        note(&account, ("listening", 0))
+    @Test func passedWindows_areCounted_afterANewerFailureToo() {
+        var account = EffortAccount(isAudio: true)
+        record(&account, ("listening", 0))
         account.hear(from: time(0), to: time(4), isContinued: false, number: 1)
-        note(&account, ("overrun", 40), ("scheduled", 5), ("late", 10), ("scheduled", 15))
-        note(&account, ("late", 30), ("scheduled", 35), ("scheduled", 35))
+        record(&account, ("overrun", 40), ("scheduled", 5), ("late", 10), ("scheduled", 15))
+        record(&account, ("late", 30), ("scheduled", 35), ("scheduled", 35))
         #expect(account.spans.last?.state == .scheduledOff)
-        note(&account, ("late", 50))
+        record(&account, ("late", 50))
         #expect(
             seal(&account, at: time(100)) == [
                 "recorded 0..4", "scheduled_off 4..10", "failed 10..15", "scheduled_off 15..30",
@@ -122,16 +122,16 @@ import Testing
     }
 
     /// The microphone came back before its window, and the first sample is a millisecond late.
-    @Test func audioThatBeginsWithItsWindow_leavesNoFailureBeforeIt() {
-        var account = EffortAccount(isSound: true)
-        note(&account, ("scheduled", 0), ("absent", 10))
+    @Test func audioAtWindowStart_leavesNoEarlierFailure() {
+        var account = EffortAccount(isAudio: true)
+        record(&account, ("scheduled", 0), ("absent", 10))
         account.hear(
             from: time(10).advanced(by: 1),
             to: time(15),
             isContinued: false,
             number: 1
         )
-        note(&account, ("scheduled", 15), ("late", 30))
+        record(&account, ("scheduled", 15), ("late", 30))
         #expect(
             seal(&account, at: time(100)) == [
                 "scheduled_off 0..10", "recorded 10..15", "scheduled_off 15..30",
@@ -153,7 +153,7 @@ import Testing
         var account = radio(("listening", 0), ("gone", 10))
         #expect(seal(&account, at: time(19)) == [])
         #expect(seal(&account, at: time(20)) == ["recorded 0..10"])
-        note(&account, ("listening", 30))
+        record(&account, ("listening", 30))
         // Without a clock it waits ten minutes: a midnight may be in it.
         #expect(seal(&account, at: time(629), isDated: false) == [])
         #expect(seal(&account, at: time(630), isDated: false) == ["failed 10..30"])
@@ -175,7 +175,7 @@ import Testing
     @Test func monthsOff_areOneInterval() {
         var account = radio(("listening", 0), ("off", 10))
         #expect(seal(&account, at: time(86_400 * 60)) == ["recorded 0..10"])
-        note(&account, ("listening", 86_400 * 60))
+        record(&account, ("listening", 86_400 * 60))
         #expect(seal(&account, at: time(86_400 * 60 + 10)) == ["off 10..\(86_400 * 60)"])
     }
 
@@ -190,7 +190,7 @@ import Testing
             #expect(account.spans.count < 300)
         }
         #expect(count > 24 && count < 100)
-        note(&account, ("off", 43_000))
+        record(&account, ("off", 43_000))
         _ = seal(&account, at: time(43_020))
         #expect(account.spans.map(\.state) == [.off])
     }
@@ -199,11 +199,11 @@ import Testing
     @Test func windowsOfADutyCycle_joinNoFailures() {
         var account = radio(("listening", 0))
         for second in stride(from: 0, to: 36_000, by: 600) {
-            note(&account, ("scheduled", second + 60), ("listening", second + 600))
+            record(&account, ("scheduled", second + 60), ("listening", second + 600))
             #expect(seal(&account, at: time(second + 620)).count == 2)
         }
-        note(&account, ("gone", 36_005), ("listening", 36_010), ("gone", 36_040))
-        note(&account, ("listening", 36_045))
+        record(&account, ("gone", 36_005), ("listening", 36_010), ("gone", 36_040))
+        record(&account, ("listening", 36_045))
         #expect(
             seal(&account, at: time(36_100)) == [
                 "recorded 36000..36005", "failed 36005..36010", "recorded 36010..36040",
@@ -215,27 +215,27 @@ import Testing
     @Test func suspend_isOff_butForWhatIsStored() {
         var radio = radio(("listening", 0), ("scheduled", 20), ("late", 80))
         radio.sleep(from: time(10), to: time(90), number: 3)
-        note(&radio, ("listening", 95))
+        record(&radio, ("listening", 95))
         #expect(
             seal(&radio, at: time(200))
                 == ["recorded 0..10", "off 10..20", "scheduled_off 20..80", "failed 80..95"]
         )
-        var audio = EffortAccount(isSound: true)
-        note(&audio, ("listening", 0))
+        var audio = EffortAccount(isAudio: true)
+        record(&audio, ("listening", 0))
         hear(&audio, (0, 6))
         audio.sleep(from: time(10), to: time(90), number: 3)
         hear(&audio, (6, 10), first: false)
         hear(&audio, (92, 94))
-        note(&audio, ("off", 94))
+        record(&audio, ("off", 94))
         #expect(
             seal(&audio, at: time(200)) == ["recorded 0..10", "off 10..92", "recorded 92..94"]
         )
     }
 
     @Test func changesThatNobodyStores_areBoundedInMemory() {
-        var account = EffortAccount(isSound: false)
-        for second in 0..<2000 { note(&account, (["listening", "off"][second % 2], second)) }
-        #expect(account.spans.count <= EffortAccount.most)
+        var account = EffortAccount(isAudio: false)
+        for second in 0..<2000 { record(&account, (["listening", "off"][second % 2], second)) }
+        #expect(account.spans.count <= EffortAccount.maximum)
         #expect(account.spans[0].state == .unknown)
         #expect(account.spans[0].from == time(0))
     }
@@ -254,15 +254,15 @@ import Testing
     }
 
     @Test func audioIsRecordedWhereItIsStored() {
-        var account = EffortAccount(isSound: true)
-        note(&account, ("starting", 0), ("listening", 1))
+        var account = EffortAccount(isAudio: true)
+        record(&account, ("starting", 0), ("listening", 1))
         hear(&account, (2, 4), (4, 6), (6, 7))
         #expect(seal(&account, at: time(100)) == [])
-        note(&account, ("unplugged", 8), ("starting", 9), ("listening", 19))
+        record(&account, ("unplugged", 8), ("starting", 9), ("listening", 19))
         hear(&account, (20, 22))
         // A hole of the disk, then a stop.
         hear(&account, (40, 42))
-        note(&account, ("off", 43), ("listening", 60))
+        record(&account, ("off", 43), ("listening", 60))
         hear(&account, (61, 63))
         #expect(
             seal(&account, at: time(100)) == [
@@ -273,10 +273,10 @@ import Testing
     }
 
     @Test func deviceThatIsSilentBeforeAStop_hasFailed() {
-        var account = EffortAccount(isSound: true)
-        note(&account, ("listening", 0))
+        var account = EffortAccount(isAudio: true)
+        record(&account, ("listening", 0))
         hear(&account, (0, 4))
-        note(&account, ("off", 60), ("listening", 70))
+        record(&account, ("off", 60), ("listening", 70))
         hear(&account, (71, 73))
         #expect(
             seal(&account, at: time(100)) == ["recorded 0..4", "failed 4..60", "off 60..71"]
@@ -284,17 +284,17 @@ import Testing
     }
 
     @Test func audioStoredAfterAFailureWasNoted_isRecorded() {
-        var account = EffortAccount(isSound: true)
-        note(&account, ("listening", 0))
+        var account = EffortAccount(isAudio: true)
+        record(&account, ("listening", 0))
         hear(&account, (0, 2))
-        note(&account, ("muted", 1), ("listening", 9))
+        record(&account, ("muted", 1), ("listening", 9))
         hear(&account, (2, 4), (4, 10), first: false)
         #expect(account.spans.map(\.state) == [.recorded, .listening])
     }
 
     @Test func lossOfAudio_namesTheCauseOnly() {
-        var account = EffortAccount(isSound: true)
-        note(&account, ("listening", 0))
+        var account = EffortAccount(isAudio: true)
+        record(&account, ("listening", 0))
         hear(&account, (0, 2))
         account.lose(from: time(0), to: time(8), "disk", number: 1)
         hear(&account, (10, 12))
@@ -310,10 +310,10 @@ import Testing
     @Test(arguments: ["listening", "gone", "scheduled"])
     func kill_isUnknownFromTheLastSignOfLife(_ last: String) {
         let before = radio(("listening", 0), ("off", 1), (last, 10))
-        var account = EffortAccount(isSound: false)
+        var account = EffortAccount(isAudio: false)
         account.follow(before, end: time(20))
-        account.note(.starting, at: time(30, "b"), number: 1)
-        account.note(.listening, at: time(31, "b"), number: 1)
+        account.record(.starting, at: time(30, "b"), number: 1)
+        account.record(.listening, at: time(31, "b"), number: 1)
         let sealed = seal(&account, at: time(90, "b"))
         #expect(sealed.count == 4)
         #expect(sealed.last == "unknown 20..b31")
@@ -321,24 +321,24 @@ import Testing
     }
 
     @Test func orderlyStop_isOffUntilItListensAgain() {
-        var account = EffortAccount(isSound: false)
+        var account = EffortAccount(isAudio: false)
         account.follow(radio(("listening", 0), ("off", 10)), end: time(12))
-        account.note(.listening, at: time(31, "b"), number: 1)
+        account.record(.listening, at: time(31, "b"), number: 1)
         #expect(seal(&account, at: time(90, "b")) == ["recorded 0..10", "off 10..b31"])
     }
 
-    @Test func unreadableSignOfLife_makesAllOfTheOpenIntervalUnknown() {
-        var account = EffortAccount(isSound: false)
+    @Test func unreadableHeartbeat_makesOpenIntervalUnknown() {
+        var account = EffortAccount(isAudio: false)
         account.follow(radio(("listening", 0)), end: nil)
-        account.note(.failed("gone"), at: time(5, "b"), number: 1)
-        account.note(.listening, at: time(31, "b"), number: 1)
+        account.record(.failed("gone"), at: time(5, "b"), number: 1)
+        account.record(.listening, at: time(31, "b"), number: 1)
         #expect(seal(&account, at: time(90, "b")) == ["unknown 0..b5", "failed b5..b31"])
     }
 
     /// The disk refused at the start: the database opens after the sources have begun.
-    @Test func changesBeforeTheDatabaseOpened_comeAfterTheProcessBefore() {
-        var account = EffortAccount(isSound: false)
-        account.note(.listening, at: time(31, "b"), number: nil)
+    @Test func changesBeforeDatabaseOpens_followTheLastProcess() {
+        var account = EffortAccount(isAudio: false)
+        account.record(.listening, at: time(31, "b"), number: nil)
         account.follow(radio(("listening", 0)), end: time(4))
         #expect(seal(&account, at: time(90, "b")) == ["recorded 0..4", "unknown 4..b31"])
     }

@@ -35,7 +35,7 @@ func effortWords(_ intervals: [SealedSpan]) -> [String] {
 
     private func reloaded(_ book: EffortBook, end: EffortTime?, sound: EffortTime?) -> EffortBook {
         var (book, again) = (book, EffortBook())
-        let before = InheritedEffort(text: book.takeText() ?? "", end: end, endOfSound: sound)
+        let before = InheritedEffort(text: book.takeText() ?? "", end: end, endOfAudio: sound)
         again.follow(before)
         return again
     }
@@ -43,11 +43,11 @@ func effortWords(_ intervals: [SealedSpan]) -> [String] {
     @Test func memo_holdsEverythingButTheEndOfAudio() throws {
         var book = EffortBook()
         let reason = "hw:1,0: unplugged\nor \(String(repeating: "long ", count: 90))"
-        book.note(.failed(reason), of: .beacons, at: time(1), number: 5)
-        book.note(.listening, of: .beacons, at: time(3), number: 6)
-        book.note(.off("stopped"), of: .beacons, at: time(9), number: 7)
-        book.note(.listening, of: .audio, at: time(1), number: 5)
-        book.note(.listening, of: .events, at: time(1), number: 5)
+        book.record(.failed(reason), of: .beacons, at: time(1), number: 5)
+        book.record(.listening, of: .beacons, at: time(3), number: 6)
+        book.record(.off("stopped"), of: .beacons, at: time(9), number: 7)
+        book.record(.listening, of: .audio, at: time(1), number: 5)
+        book.record(.listening, of: .events, at: time(1), number: 5)
         var notes = EffortNotes()
         notes.heard = [.init(from: time(2).stamp, to: time(4).stamp, isContinued: false)]
         book.apply(notes, boot: "a") { _ in 8 }
@@ -64,7 +64,7 @@ func effortWords(_ intervals: [SealedSpan]) -> [String] {
 
     @Test func audioThatGoesOn_changesNoMemo() {
         var book = EffortBook()
-        book.note(.listening, of: .audio, at: time(0), number: 1)
+        book.record(.listening, of: .audio, at: time(0), number: 1)
         var texts: Set<String> = []
         for second in stride(from: 0, to: 60, by: 2) {
             var notes = EffortNotes()
@@ -85,8 +85,8 @@ func effortWords(_ intervals: [SealedSpan]) -> [String] {
     @Test func memoOfMixedPages_isIgnored() {
         func text(_ reason: String) -> String {
             var book = EffortBook()
-            book.note(.failed(reason), of: .beacons, at: time(1), number: 5)
-            book.note(.listening, of: .location, at: time(1), number: 5)
+            book.record(.failed(reason), of: .beacons, at: time(1), number: 5)
+            book.record(.listening, of: .location, at: time(1), number: 5)
             return book.takeText() ?? ""
         }
         let (old, new) = (text("old reason"), text("new reason"))
@@ -110,7 +110,7 @@ func effortWords(_ intervals: [SealedSpan]) -> [String] {
     /// A disk that cannot be read at the start, or a quarantined database, brings them late.
     @Test func forgottenAccounts_areNotContinued() {
         var before = EffortBook()
-        before.note(.listening, of: .beacons, at: time(1), number: 5)
+        before.record(.listening, of: .beacons, at: time(1), number: 5)
         let old = InheritedEffort(text: before.takeText() ?? "", end: time(8))
         var book = EffortBook()
         book.clear()
@@ -124,11 +124,11 @@ func effortWords(_ intervals: [SealedSpan]) -> [String] {
 
     @Test func quarantinedDatabase_isContinuedOnce() {
         var before = EffortBook()
-        before.note(.listening, of: .beacons, at: time(1), number: 5)
+        before.record(.listening, of: .beacons, at: time(1), number: 5)
         let text = before.takeText() ?? ""
         let old = InheritedEffort(text: text, end: time(8))
         var book = EffortBook()
-        book.note(.listening, of: .beacons, at: time(50), number: 1)
+        book.record(.listening, of: .beacons, at: time(50), number: 1)
         let sealed = book.inherit(old, wall: Self.wall)
         #expect(effortWords(sealed.map(\.interval)) == ["recorded 1..8", "unknown 8..50"])
         #expect(book.inherit(old, wall: Self.wall).isEmpty)

@@ -18,11 +18,11 @@ import Testing
         }
         defer { queue.close() }
         let start = clock.stamp()
-        try queue.perform { try $0.noteClock(start, synced: true, by: .kernel) }
+        try queue.perform { try $0.recordClock(start, synced: true, by: .kernel) }
         let reader = try Connection(path: folder.database, access: .readOnly)
         var (commits, version) = (0, try reader.integer("PRAGMA data_version"))
         for stream in [Stream.beacons, .location] where isListening {
-            queue.note(.listening, of: stream)
+            queue.record(.listening, of: stream)
         }
         for minute in 0..<1500 {
             queue.accept(testSighting(minute))

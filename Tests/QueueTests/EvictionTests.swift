@@ -50,11 +50,11 @@ import Records
 
     /// Returns the most records of 15 kB that a step evicts: the requested space, rounded up to a
     /// record.
-    private func most(_ queue: Queue) throws -> Int {
+    private func maximum(_ queue: Queue) throws -> Int {
         Int(try queue.perform { $0.evictionBytes }) / Self.recordBytes + 1
     }
 
-    @Test func step_deletesTheBytesThatRowsHave_andOneRecordMoreAtMost() throws {
+    @Test func evictionStep_exceedsItsBytesByAtMostOneRecord() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
         defer { queue.close() }
@@ -63,7 +63,7 @@ import Records
         try queue.perform { try $0.uploaded(uploaded) }
         let refused = try freeze(queue, "camera", 40)
         try queue.perform { try $0.quarantine(refused, message: "bad") }
-        let most = try most(queue)
+        let maximum = try maximum(queue)
         let table = try #require(queue.streams[name: "camera"]?.table)
         func rows() throws -> Int {
             try queue.perform {
@@ -72,11 +72,11 @@ import Records
         }
 
         _ = try queue.perform { try $0.evictUploaded() }
-        #expect((1...most).contains(120 - (try rows())))
+        #expect((1...maximum).contains(120 - (try rows())))
         _ = try queue.perform { try $0.evictQuarantined() }
-        #expect((1...most).contains(40 - (try figures(queue, "camera").quarantined)))
+        #expect((1...maximum).contains(40 - (try figures(queue, "camera").quarantined)))
         _ = try queue.perform { try $0.evictPending() }
-        #expect((1...most).contains(40 - (try figures(queue, "camera").pending)))
+        #expect((1...maximum).contains(40 - (try figures(queue, "camera").pending)))
         try checkSum(queue)
     }
 
@@ -97,7 +97,7 @@ import Records
     }
 
     /// The deciding sum is that of the rows, before a restart and after it.
-    @Test func pendingBytes_areThoseOfTheRows_throughEveryTransitionAndARestart() throws {
+    @Test func pendingBytes_equalTheRows_throughAllTransitions() throws {
         let folder = TemporaryFolder()
         let before = try queue(folder)
         try put(before, "camera", 100)

@@ -100,7 +100,7 @@ import QueueSupport
         after.close()
     }
 
-    @Test func drainedDatabase_isNotDrainedAgain_afterAnotherDamage() throws {
+    @Test func drainedDatabase_isNotDrainedAgain_afterNewDamage() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
@@ -142,7 +142,7 @@ import QueueSupport
     }
 
     /// `status` says that it may be deleted.
-    @Test func olderDatabaseThatWasDeleted_isEnteredAsLost_andHoldsNothingUp() throws {
+    @Test func deletedDatabase_isRecordedAsLost_andBlocksNothing() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
@@ -169,7 +169,7 @@ import QueueSupport
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.perform { writer in
-            try writer.noteClock(testStart, synced: true)
+            try writer.recordClock(testStart, synced: true)
             let range = try #require(try writer.pending(.beacons))
             _ = try #require(try writer.freeze(range, through: 4))
         }
@@ -190,7 +190,7 @@ import QueueSupport
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         queue.accept(testSighting(0))
-        try queue.perform { try $0.noteClock(testStart, synced: false) }
+        try queue.perform { try $0.recordClock(testStart, synced: false) }
         var range = try #require(queue.pending(.beacons))
         range.clockMap = 500
         let stale = range
@@ -202,7 +202,7 @@ import QueueSupport
     // MARK: User streams
 
     /// A replacement database renumbers the streams: a name still means the same stream.
-    @Test func userStreams_areNotMixed_whenTheDatabaseIsReplacedAtTheStart() throws {
+    @Test func userStreams_areNotMixed_byReplacementAtStart() throws {
         let folder = TemporaryFolder()
         var queue = try Queue(settings: settings(folder, ["zeta"]))
         queue.declare([.init(name: "alpha", wire: "alpha"), .init(name: "zeta", wire: "zeta")])
@@ -245,7 +245,7 @@ import QueueSupport
         queue.close()
     }
 
-    @Test func userStreams_ofTheOpenTransaction_areNotMixed_whenTheDatabaseIsReplaced() throws {
+    @Test func userStreams_areNotMixed_byReplacementInTransaction() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder, ["zeta", "gone"]))
         queue.declare([.init(name: "alpha", wire: "alpha"), .init(name: "zeta", wire: "zeta")])
@@ -317,7 +317,7 @@ import QueueSupport
         for number in 0..<10 { queue.accept(testSighting(number)) }
         record(queue, segments: 20, bytes: 100)
         try queue.perform { writer in
-            try writer.noteClock(testStart, synced: false)
+            try writer.recordClock(testStart, synced: false)
             let range = try #require(try writer.pending(.beacons))
             _ = try #require(try writer.freeze(range, through: 2))
         }

@@ -68,7 +68,7 @@ import Records
         queue.close()
     }
 
-    @Test func copiedState_neverMakesTheSameIDs_andKeepsThoseOfWhatWasPending() throws {
+    @Test func copiedState_createsNewIDs_butKeepsPendingOnes() throws {
         let first = TemporaryFolder()
         let second = TemporaryFolder()
         var queue = try first.queue()
@@ -181,7 +181,7 @@ import Records
 
     /// The database is replaced during a transaction: its records are in the new one, or were
     /// committed to the old.
-    @Test func recordsOfATransaction_surviveTheReplacementOfTheDatabase() throws {
+    @Test func transactionRecords_surviveDatabaseReplacement() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .seconds(3600))
         for number in 0..<50 { queue.accept(testSighting(number)) }
@@ -202,7 +202,7 @@ import Records
             }
             queue.close()
             asking.join()
-            #expect(throws: QueueClosed.self) { try queue.perform { _ in } }
+            #expect(throws: QueueClosedError.self) { try queue.perform { _ in } }
         }
     }
 
@@ -255,7 +255,7 @@ import Records
 
     // MARK: The loss ledger
 
-    @Test func damagedTableWithOneRecord_isNotToldAsThousands() throws {
+    @Test func damagedTableWithOneRecord_isNotReportedAsThousands() throws {
         let folder = TemporaryFolder()
         var queue = try folder.queue()
         queue.accept(Event(.started, source: "gateway", stamp: testStart))

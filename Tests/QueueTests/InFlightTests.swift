@@ -44,12 +44,12 @@ import QueueSupport
         // Three of seven after the fifth were committed, and both of two after the sixth.
         for (after, count): (Int64, Int64) in [(5, 7), (6, 2)] {
             let records = RecordsInFlight(stream: .beacons, after: after, count: count)
-            _ = queue.lost(of: records, from: stamp, to: stamp).map(queue.note)
+            _ = queue.lost(of: records, from: stamp, to: stamp).map(queue.record)
         }
         // Its numbers do not reach the twentieth: another database was used since, so the count is
         // unknown.
         let others = RecordsInFlight(stream: .beacons, after: 20, count: 7)
-        _ = queue.lost(of: others, from: stamp, to: stamp).map(queue.note)
+        _ = queue.lost(of: others, from: stamp, to: stamp).map(queue.record)
         #expect(try lost(queue) == [.beacons: 4])
         queue.close()
     }

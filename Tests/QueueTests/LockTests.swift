@@ -104,7 +104,7 @@ import QueueSupport
         try queue.flushed()
         let holder = try Holder(folder.database, "BEGIN EXCLUSIVE")
         queue.accept(testSighting(1))
-        #expect(throws: QueueClosed.self) { try queue.flushed() }
+        #expect(throws: QueueClosedError.self) { try queue.flushed() }
         try holder.end()
         clock.advance(by: .seconds(60))
         try queue.flushed()

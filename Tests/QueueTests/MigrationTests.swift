@@ -112,7 +112,7 @@ import Records
         let folder = try recorded()
         try migrate(folder)
         let before = try content(folder)
-        let refusal = SchemaTooNew(version: 2, newest: 1)
+        let refusal = SchemaTooNewError(version: 2, newest: 1)
         #expect(throws: refusal) { try folder.queue() }
         // `doctor` says what a start does.
         let probe = DatabaseProbe(folder.database, limit: .seconds(3))

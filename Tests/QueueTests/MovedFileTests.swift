@@ -34,7 +34,7 @@ import Records
         return try (1...count).map { try reader.id(.beacons, $0) }
     }
 
-    @Test func deletedDatabase_isNoticedAtTheNextTick_andNothingOfItIsLost() throws {
+    @Test func deletedDatabase_isDetectedAtNextTick_withoutLoss() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         try accept(queue, 0..<10)
@@ -101,7 +101,7 @@ import Records
         #expect(try queue.losses().isEmpty)
     }
 
-    @Test func olderBackupInItsPlace_isSetAside_andBothAreUploaded() throws {
+    @Test func olderBackup_isQuarantined_andBothAreUploaded() throws {
         let folder = TemporaryFolder()
         let (queue, before, _) = try replacedByBackup(folder)
         try tick(queue, after: before)
@@ -131,7 +131,7 @@ import Records
     }
 
     /// There is room for the pending records only.
-    @Test func deletedDatabase_thatIsTooLargeToCopy_isCopiedWithoutWhatWasUploaded() throws {
+    @Test func largeDeletedDatabase_isCopiedWithoutUploadedRows() throws {
         let folder = TemporaryFolder()
         let queue = try Queue(at: folder.database) {
             $0.disk = CrampedDisk(limit: 600_000)

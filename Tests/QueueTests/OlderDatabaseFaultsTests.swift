@@ -75,7 +75,7 @@ import QueueSupport
     /// not make room in it.
     ///
     /// On a full disk it goes if its file makes up for what is missing.
-    @Test func ownLimit_costsTheOlderOneNothing_aFullDiskDoesIfThatHelps() throws {
+    @Test func sizeLimit_sparesOlderDatabase_butAFullDiskMayNot() throws {
         let folder = TemporaryFolder()
         let isFull = Mutex(false)
         let free: @Sendable () -> Int64 = { isFull.withLock { $0 ? 0 : 1_000_000_000 } }
@@ -127,7 +127,7 @@ import QueueSupport
     @Test func copyBesideIt_isNoDatabaseThatWasSetAside() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
-        queue.note(Loss(.missed, .beacons, records: 3, from: testStart, to: testStart))
+        queue.record(Loss(.missed, .beacons, records: 3, from: testStart, to: testStart))
         try queue.flushed()
         replace(queue)
         maintain(queue)
@@ -161,12 +161,12 @@ import QueueSupport
     }
 
     /// A clock note of the third database precedes those of the second, by which a batch was dated.
-    @Test func batchOfTheFirstOfThree_isNeverDatedOtherwiseUnderItsKey() throws {
+    @Test func batchOfFirstDatabase_neverChangesDatesUnderItsKey() throws {
         let folder = TemporaryFolder()
         let queue = try queue(folder)
         replace(queue)
         maintain(queue)
-        try queue.perform { try $0.noteClock(testStart, synced: false) }
+        try queue.perform { try $0.recordClock(testStart, synced: false) }
         let range = try #require(queue.pending(.beacons))
         let batch = try #require(try queue.perform { try $0.freeze(range, through: 10) })
         func date(_ batch: Batch) throws -> ClockQuality {
@@ -176,7 +176,7 @@ import QueueSupport
         #expect(batch.clockMap == 1)
         #expect(try date(batch) == .unsynced)
         replace(queue)
-        try queue.perform { try $0.noteClock(testStart, synced: true) }
+        try queue.perform { try $0.recordClock(testStart, synced: true) }
         maintain(queue)
         if let again = try queue.nextReady(.beacons), again.key == batch.key {
             #expect(try date(again) == .unsynced)

@@ -82,7 +82,7 @@ import Testing
         queue.close()
     }
 
-    @Test func drop_deletes_counts_andTells() throws {
+    @Test func drop_deletesCountsAndReports() throws {
         let folder = TemporaryFolder()
         var queue = try folder.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }
@@ -93,13 +93,13 @@ import Testing
         let losses = try queue.flushed().losses()
         #expect(losses.map(\.kind) == [.discarded])
         #expect(losses.map(\.records) == [4])
-        var told: [String] = []
+        var reported: [String] = []
         try queue.reader().events(1...100) { _, kind, source, detail in
-            if kind == "evicted" { told.append("\(source) \(detail)") }
+            if kind == "evicted" { reported.append("\(source) \(detail)") }
         }
-        #expect(told.count == 1)
-        #expect(told.first?.contains(#""kind":"discarded","records":4,"#) == true)
-        #expect(told.first?.contains("HTTP 422: bad") == true)
+        #expect(reported.count == 1)
+        #expect(reported.first?.contains(#""kind":"discarded","records":4,"#) == true)
+        #expect(reported.first?.contains("HTTP 422: bad") == true)
         // Those of the second batch, which come after, are untouched; a restart changes no count.
         queue.close()
         queue = try folder.queue()
@@ -122,7 +122,7 @@ import Testing
         // The disk is full, so the batch is evicted before the end of the sync that quarantined and
         // reports it.
         #expect(try queue.perform { try $0.evictQuarantined() })
-        try queue.perform { try $0.noteQuarantined(batches, message: "HTTP 422: bad") }
+        try queue.perform { try $0.recordQuarantined(batches, message: "HTTP 422: bad") }
         #expect(try figures(queue, .beacons) == [11, 1, 0, 10])
         #expect(queue.leavings == 0)
         try checkSum(queue)
@@ -153,11 +153,11 @@ import Testing
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         var queue = try folder.queue(clock: clock)
-        try queue.perform { try $0.noteClock(testStart, synced: true) }
+        try queue.perform { try $0.recordClock(testStart, synced: true) }
         for day in 0..<10 {
             if day > 0 { clock.advance(by: .seconds(86_400)) }
-            try queue.perform { try $0.note(Traffic(sent: 100, received: 10)) }
-            try queue.perform { try $0.note(Traffic(sent: Int64(day), received: 0)) }
+            try queue.perform { try $0.record(Traffic(sent: 100, received: 10)) }
+            try queue.perform { try $0.record(Traffic(sent: Int64(day), received: 0)) }
         }
         queue.close()
         queue = try folder.queue(clock: clock)
@@ -168,7 +168,7 @@ import Testing
         // The board's own clock does not matter if the time is known.
         for years in [-50, -1, 1] {
             clock.stepWall(to: testStart.wall + .seconds(years * 365 * 86_400))
-            try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
+            try queue.perform { try $0.record(Traffic(sent: 1, received: 0)) }
         }
         #expect(try queue.flushed().traffic().map(\.day) == days.map(\.day))
         #expect(try queue.flushed().traffic().first?.traffic == Traffic(sent: 112, received: 10))
@@ -176,7 +176,7 @@ import Testing
         // If the time is unknown, only the board's clock is left, and nothing is deleted.
         clock.stepWall(to: WallTime(milliseconds: 0))
         queue = try folder.queue(bootID: "another", clock: clock)
-        try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
+        try queue.perform { try $0.record(Traffic(sent: 1, received: 0)) }
         #expect(try queue.flushed().traffic().map(\.day) == [0])
         queue.close()
         let database = try Connection(path: folder.database, access: .readOnly)

@@ -122,7 +122,7 @@ import Testing
         reopened.close()
     }
 
-    @Test func purge_takesWhatWasUploadedLongAgo_andNeverReusesANumber() throws {
+    @Test func purge_deletesOldUploads_andNeverReusesNumbers() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
@@ -150,7 +150,7 @@ import Testing
         let wrong = Stamp(boot: testStart.boot, wall: WallTime(milliseconds: 1000))
         queue.accept(Fix(stamp: wrong, mode: .twoDimensional, latitude: 1, longitude: 2))
         let range = try queue.perform { writer in
-            try writer.noteClock(
+            try writer.recordClock(
                 Stamp(
                     boot: testStart.boot + .seconds(60),
                     wall: WallTime(milliseconds: 1_795_235_467_000)
@@ -267,7 +267,7 @@ import Testing
     }
 
     /// A rollback leaves the earlier rows, which are unused now.
-    @Test func identitiesOfBeforeATransactionThatWasUndone_goWithTheirSightings() throws {
+    @Test func identitiesBeforeARollback_areDeletedWithSightings() throws {
         struct Undone: Error {}
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
@@ -301,7 +301,7 @@ import Testing
         try folder.queue().close()
         try Connection(path: folder.database, access: .readWrite)
             .execute("PRAGMA user_version=\(version); ALTER TABLE boots ADD COLUMN more TEXT")
-        #expect(throws: SchemaTooNew(version: version, newest: Schema.newest)) {
+        #expect(throws: SchemaTooNewError(version: version, newest: Schema.newest)) {
             try folder.queue()
         }
         let database = try Connection(path: folder.database, access: .readOnly)
@@ -315,7 +315,7 @@ import Testing
             .execute("CREATE TABLE notes(text TEXT); PRAGMA user_version=\(version)")
         let file = URL(fileURLWithPath: folder.database)
         let before = try Data(contentsOf: file)
-        let refusal = DatabaseOfOthers(table: "notes")
+        let refusal = ForeignDatabaseError(table: "notes")
         #expect(throws: refusal) { try folder.queue() }
         // `doctor` says what a start does.
         let probe = DatabaseProbe(folder.database, limit: .seconds(3))

@@ -40,7 +40,7 @@ import Records
         #expect(try mark(queue, late) == 30)
 
         let now = clock.stamp()
-        try queue.perform { try $0.noteClock(now, synced: true) }
+        try queue.perform { try $0.recordClock(now, synced: true) }
         #expect(try mark(queue, late) == 0)
         #expect(try mark(queue, ResendRange(.beacons, since: start + .seconds(3600))) == 20)
         let second = ResendRange(nil, since: start + .seconds(3600), until: start + .seconds(7200))
@@ -54,7 +54,7 @@ import Records
         var queue = try folder.queue(clock: clock)
         let start = try upload(queue, clock, batches: 3)
         let now = clock.stamp()
-        try queue.perform { try $0.noteClock(now, synced: true) }
+        try queue.perform { try $0.recordClock(now, synced: true) }
         let last = ResendRange(nil, since: start + .seconds(7200))
         #expect(try mark(queue, last) == 10)
         queue.close()
@@ -80,7 +80,7 @@ import Records
         defer { queue.close() }
         let start = try upload(queue, clock, batches: 3)
         let now = clock.stamp()
-        try queue.perform { try $0.noteClock(now, synced: true) }
+        try queue.perform { try $0.recordClock(now, synced: true) }
         func gone(since: WallTime) throws -> Int {
             try queue.perform { try $0.resend(ResendRange(.beacons, since: since)) }.gone
         }

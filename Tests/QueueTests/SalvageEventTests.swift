@@ -9,7 +9,7 @@ import Records
 
 @Suite struct SalvageEventTests {
     /// The database that reported the previous salvage is damaged itself.
-    @Test func salvage_isReportedOnce_howeverManyDatabasesComeAfterIt() throws {
+    @Test func salvage_isReportedOnce_acrossManyDatabases() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         queue.accept(testSighting(0))

@@ -17,7 +17,7 @@ import QueueSupport
         return connection
     }
 
-    @Test func statementThatIsUsedAgain_beginsAnewWithNothingBound() throws {
+    @Test func reusedStatement_startsWithoutBindings() throws {
         let connection = try open()
         let sql = "SELECT a, ? FROM t ORDER BY a"
         for _ in 0..<3 {

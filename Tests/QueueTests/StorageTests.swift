@@ -67,7 +67,7 @@ import Testing
         let again = try folder.queue(limits: limits)
         let reader = try again.reader()
         let final = try figures(again, .audio).evicted
-        var told = 0
+        var reported = 0
         try reader.events(1...1000) { _, kind, _, detail in
             guard kind == "evicted" else { return }
             let object = try #require(
@@ -75,14 +75,14 @@ import Testing
             )
             #expect(object["stream"] as? String == "audio")
             #expect(object["code"] as? String == "E004")
-            told += try #require(object["records"] as? Int)
+            reported += try #require(object["records"] as? Int)
         }
-        #expect(told == final)
+        #expect(reported == final)
         again.close()
     }
 
     /// The event says when records were deleted, and the level ends once uploads make room.
-    @Test func eviction_isDatedWhenItHappened_andFullEndsWithTheFirstUpload() throws {
+    @Test func eviction_isDatedCorrectly_andFullEndsWithAnUpload() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let limits = StorageLimits(maxSize: 1_000_000, warnFree: 0, criticalFree: 0)
@@ -141,7 +141,7 @@ import Testing
     }
 
     /// As many as the intake batches, in the smallest database that can be configured.
-    @Test func recordsPutTogether_findRoomInASmallDatabaseThatIsFull() throws {
+    @Test func batchedRecords_fitIntoAFullSmallDatabase() throws {
         let folder = TemporaryFolder()
         var settings = QueueSettings(at: folder.database)
         settings.limits = StorageLimits(maxSize: 1_000_000, warnFree: 0, criticalFree: 0)
@@ -163,7 +163,7 @@ import Testing
         queue.close()
     }
 
-    @Test func eviction_takesUploadedThenQuarantinedThenPending_andNeverWhatIsFrozen() throws {
+    @Test func eviction_takesUploadedBeforePending_neverFrozen() throws {
         let folder = TemporaryFolder()
         let disk = Disk(free: 1_000_000_000)
         let queue = try folder.queue(
@@ -234,7 +234,7 @@ import Testing
 
     /// A database of less than 8 MiB cannot free 4 MiB: deleting what waits helps nobody.
     @Test(arguments: [0, 1_000_000, 3_000_000])
-    func othersFillTheDisk_besideASmallDatabase_nothingThatWaitsIsDeleted(free: Int64) throws {
+    func smallDatabase_deletesNoPending_ifOthersFillTheDisk(free: Int64) throws {
         let folder = TemporaryFolder()
         let disk = Disk(free: 1_000_000_000)
         let queue = try Queue(at: folder.database) {
@@ -300,7 +300,7 @@ import Testing
         func walk(_ seconds: Range<Int>) throws {
             for second in seconds {
                 if second % 5000 == 0 { _ = try queue.flushed() }
-                queue.note(
+                queue.record(
                     place: Fix(
                         stamp: testStart.advanced(by: .seconds(second)),
                         mode: .threeDimensional,
@@ -377,7 +377,7 @@ import Testing
         queue.close()
     }
 
-    @Test func overrun_isCountedAndTold() throws {
+    @Test func overrun_isCountedAndReported() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         let isHeld = Mutex(true)
@@ -407,12 +407,12 @@ import Testing
 
     /// A loss that a source reports has no sequence number; it is recorded even if no record
     /// follows.
-    @Test func lossOfASource_isEnteredAndTold_withNoRecordAfterIt() throws {
+    @Test func sourceLoss_isRecordedAndReported_ifNoRecordFollows() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
         let stamp = SystemClock().stamp()
-        queue.note(Loss(.missed, .beacons, records: 3, from: stamp, to: stamp))
-        queue.note(Loss(.missed, .beacons, records: 4, from: stamp, to: stamp))
+        queue.record(Loss(.missed, .beacons, records: 3, from: stamp, to: stamp))
+        queue.record(Loss(.missed, .beacons, records: 4, from: stamp, to: stamp))
         try waitUntil("the loss is recorded") { queue.newLosses.isEmpty }
         let losses = try queue.flushed().losses()
         #expect(losses.map(\.kind) == [.missed])
@@ -479,7 +479,7 @@ import Testing
         queue.close()
     }
 
-    @Test func newestFirst_leavesTheBacklogPending_throughPurgeEvictionAndRestart() throws {
+    @Test func newestFirst_keepsBacklog_throughPurgeAndRestart() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         var queue = try folder.queue(clock: clock)

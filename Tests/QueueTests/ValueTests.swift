@@ -72,7 +72,7 @@ import Testing
         #expect(Telemetry(packed: telemetry.packed) == telemetry)
     }
 
-    @Test func quantities_haveEachAKeyOfTheirOwn_andKeepTheirNumbers() {
+    @Test func quantities_haveUniqueKeys_andStableNumbers() {
         #expect(Set(Quantity.allCases.map(\.key)).count == Quantity.allCases.count)
         #expect(Quantity.allCases.map { Int($0.rawValue) } == Array(1...Quantity.allCases.count))
         #expect(Quantity(rawValue: 13)?.key == "version")

@@ -121,7 +121,7 @@ import Testing
                 client.close()
         """
 
-    @Test func serverThatMisbehaves_isToldOnceItHasSaidThatItHasIt() throws {
+    @Test func misbehavingServer_getsAlert_untilItConfirms() throws {
         let log = "\(folder.path)/log"
         let server = try StubServer(Self.server, log)
         defer { server.stop() }
@@ -194,7 +194,7 @@ import Testing
     }
 
     /// A program that kills the receiver before it can record that the alert was sent.
-    @Test func receiverThatIsKilledBetween_tellsThatAlertOnceMore_andNoOther() throws {
+    @Test func killedServer_repeatsOnlyTheAlertInProgress() throws {
         let path = try program(
             "tell",
             """
@@ -230,10 +230,10 @@ import Testing
         try receiver.start()
         #expect(try receiver.send(device: "d4") == 200)
         try waitForFirstSight(receiver, "d4")
-        let told = lines("tell.log")
-        let kinds = told.map { $0.split(separator: "-").prefix(2).joined(separator: " ") }
+        let reported = lines("tell.log")
+        let kinds = reported.map { $0.split(separator: "-").prefix(2).joined(separator: " ") }
         #expect(kinds == ["d2 losing", "d1 critical", "d1 critical", "d3 late"])
-        #expect(told[1] == told[2])
+        #expect(reported[1] == reported[2])
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.get("/").body
         for part in [
@@ -266,7 +266,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: AlertBook.path(in: receiver.folder)))
     }
 
-    @Test func wrongOptions_areToldAtTheStart() throws {
+    @Test func wrongOptions_areReportedAtStart() throws {
         let path = try folder.write("", to: "plain", mode: 0o600)
         for arguments in [
             ["--alert-command", "/none"], ["--alert-command", path], ["--alert-command", "/"],

@@ -15,7 +15,7 @@ private let start: Int64 = 1_800_000_000_000
         Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: start))
     )
     private let stop: StopSignal
-    private let told = Locked([Alert]())
+    private let reported = Locked([Alert]())
     private let logged = Locked([String]())
 
     init() throws { stop = try StopSignal() }
@@ -30,8 +30,8 @@ private let start: Int64 = 1_800_000_000_000
             directory: folder.path,
             channels: [
                 channel
-                    ?? AlertChannel(name: "test") { [told] alert, _, _ in
-                        told.update { $0.append(alert) }
+                    ?? AlertChannel(name: "test") { [reported] alert, _, _ in
+                        reported.update { $0.append(alert) }
                     }
             ],
             clock: clock,
@@ -45,12 +45,12 @@ private let start: Int64 = 1_800_000_000_000
         throws
         -> [String]
     {
-        told.update { $0 = [] }
+        reported.update { $0 = [] }
         for _ in 0..<times {
             clock.advance(by: pause)
             while try desk.round(until: stop) == .zero {}
         }
-        return told.value.map { "\($0.alert) \($0.deviceId)" }
+        return reported.value.map { "\($0.alert) \($0.deviceId)" }
     }
 
     private func state(
@@ -83,7 +83,7 @@ private let start: Int64 = 1_800_000_000_000
 
     // MARK: When
 
-    @Test func firstSight_tellsNothing_andAChangeIsToldOnce() throws {
+    @Test func firstSight_isSilent_andAChangeIsReportedOnce() throws {
         let now = Locked([
             state(heard: 0), state("d2", heard: -600, late: true, critical: ["audio"], lost: 3),
         ])
@@ -92,7 +92,7 @@ private let start: Int64 = 1_800_000_000_000
         now.update { $0[0] = state(heard: 0, late: true, critical: ["audio is lost"], lost: 7) }
         #expect(try look(desk) == ["late d1", "losing d1", "critical d1"])
         #expect(
-            told.value.map(\.text) == [
+            reported.value.map(\.text) == [
                 "d1 is late: silent for 16 min", "d1 is losing records: 7 lost in the last day",
                 "d1 is critical: audio is lost",
             ]
@@ -109,11 +109,11 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(desk, times: 5).isEmpty)
         now.update { $0 = state(heard: 62) }
         #expect(try look(desk) == ["back d1"])
-        #expect(told.value.first?.reason == "heard again after 1 h")
+        #expect(reported.value.first?.reason == "heard again after 1 h")
         #expect(try look(desk, times: 5).isEmpty)
     }
 
-    @Test func deviceThatCameOnce_isBackAfterAnHour_unlessItFallsSilentAgain() throws {
+    @Test func lateDevice_isBackAfterAnHour_unlessSilentAgain() throws {
         let (now, desk) = try lateDevice()
         for heard in [5, 25, 45] as [Int64] {
             now.update { $0 = state(heard: heard) }
@@ -129,7 +129,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(desk, times: 10, each: .seconds(60)) == ["back d1"])
     }
 
-    @Test func troubleThatComesAndGoes_isToldOnce_andAgainAfterAnHourWithout() throws {
+    @Test func flappingProblem_isReportedOnce_untilAnHourWithout() throws {
         let isThere = Locked(false)
         let desk = try self.desk { _ in
             [
@@ -155,7 +155,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(desk) == ["losing d1", "critical d1"])
     }
 
-    @Test func indexThatIsHalfRead_tellsOfSilenceAlone() throws {
+    @Test func halfReadIndex_reportsSilenceOnly() throws {
         let devices = Locked([state(heard: 0)])
         _ = try look(try desk { _ in devices.value })
         devices.update {
@@ -169,7 +169,7 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(try desk { _ in devices.value }) == ["losing d1", "critical d1"])
     }
 
-    @Test func deviceThatCannotBeRead_isJudgedBySilenceAlone_andTheOthersByAll() throws {
+    @Test func unreadableDevice_isEvaluatedBySilenceOnly() throws {
         let devices = Locked([state(heard: 0), state("d2", heard: 0)])
         let desk = try self.desk { _ in devices.value }
         _ = try look(desk)
@@ -239,7 +239,7 @@ private let start: Int64 = 1_800_000_000_000
 
     // MARK: Until it is sent
 
-    @Test func whatWasTold_outlivesARestart_andSoDoesWhatWaits() throws {
+    @Test func reportedAlerts_outliveARestart_asDoPendingOnes() throws {
         let now = Locked(state(heard: 0))
         _ = try look(try desk { _ in [now.value] })
         now.update { $0 = state(heard: 0, late: true) }
@@ -313,7 +313,7 @@ private let start: Int64 = 1_800_000_000_000
     }
 
     /// An alert is sent but cannot be deleted: it is not sent again and blocks no other.
-    @Test func bookThatForgetsNothing_tellsNothingTwice() throws {
+    @Test func undeletableAlert_isSentOnce_andBlocksNoOther() throws {
         let devices = Locked(["d1", "d2", "d3"].map { state($0, heard: 0) })
         let desk = try self.desk { _ in devices.value }
         _ = try look(desk)

@@ -31,7 +31,7 @@ import Testing
                         let isGood = isReadable.value
                         for file in files {
                             (isGood ? read : tried).update { $0.append(file.length) }
-                            follower.note(file, isGood ? nil : Failure("a test"))
+                            follower.record(file, isGood ? nil : Failure("a test"))
                         }
                         return []
                     },
@@ -44,7 +44,7 @@ import Testing
         // A file noted before the files are listed is in the list.
         try waitUntil("a start") { !follower.isBehind }
         for length in [10, 20] as [Int64] {
-            follower.note([Self.file("d1").path: length])
+            follower.record([Self.file("d1").path: length])
             try waitUntil("a try") { tried.value.contains(length) }
         }
         #expect(follower.hasUnread)
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// After a failure, too: what was noted until then is forgotten.
-    @Test func filesThatAreListed_areReadPageByPage_andThoseNotedMeanwhileAfterThem() throws {
+    @Test func listedFiles_areReadPageByPage_beforeLaterOnes() throws {
         let read = Locked<[String]>([])
         let hasFailed = Locked(false)
         try follower.start(
@@ -73,7 +73,7 @@ import Testing
                             hasFailed.update { $0 = true }
                             throw Failure("a test")
                         }
-                        if read.value.count == 1 { follower.note([Self.file("c").path: 1]) }
+                        if read.value.count == 1 { follower.record([Self.file("c").path: 1]) }
                         return []
                     },
                     rest: {}

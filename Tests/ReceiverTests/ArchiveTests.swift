@@ -18,8 +18,8 @@ import Testing
             bytesPerDay: 1 << 40,
             isClockSynced: { isClockSynced },
             workLimit: workLimit,
-            tell: { _ in },
-            noteStored: { _ in }
+            warn: { _ in },
+            reportStored: { _ in }
         )
     }
 
@@ -47,7 +47,7 @@ import Testing
     // MARK: A batch that takes too long to be stored
 
     /// Its first records are already written when the limit is reached; so many are parsed again.
-    @Test func batchThatTakesTooLong_leavesNothing_andTheOthersOfItsGroupAreStored() throws {
+    @Test func slowBatch_leavesNothing_andItsGroupIsStored() throws {
         let archive = try archive(workLimit: { WorkLimit(seconds: 0) })
         let list = Array(repeating: "1", count: 200).joined(separator: ",")
         let slow = RawRequest.batch((0..<600).map { "b\($0)" }, padding: #","list":[\#(list)]"#)
@@ -72,9 +72,9 @@ import Testing
             _ = try group[1].result?.get()
             Issue.record("it was stored")
         } catch {
-            #expect((error as? HTTPRefusal)?.status == 413)
+            #expect((error as? HTTPError)?.status == 413)
         }
-        #expect(throws: HTTPRefusal.self) { try store(slow, in: archive) }
+        #expect(throws: HTTPError.self) { try store(slow, in: archive) }
         #expect(archive.totals == ArchiveTotals(records: 2, batches: 2))
         #expect(try records("2026-11-21").compactMap { $0["id"] as? String } == ["a", "d"])
         let halved = try store(RawRequest.batch(["b0"]), in: archive)

@@ -23,7 +23,7 @@ import Testing
     private let firstDay = "via/stream=places/date=2026-11-21/device=d1/k.ndjson.gz"
     private let secondDay = "via/stream=places/date=2026-11-22/device=d1/k.ndjson.gz"
 
-    @Test func batchOfTwoDays_isTwoObjects_andStaysTwoAtAnotherReceiver() throws {
+    @Test func batchOfTwoDays_isTwoObjects_atAnotherServerToo() throws {
         let site = try BucketSite()
         let (first, second) = (try site.receiver(), try site.receiver())
         let answer = try first.post("k", twoDays)
@@ -40,7 +40,7 @@ import Testing
         )
     }
 
-    @Test func tooManyDays_areToldOff_soThatTheGatewayHalvesThem() throws {
+    @Test func tooManyDays_areRejected_soTheGatewayHalvesThem() throws {
         let site = try BucketSite()
         let receiver = try site.receiver()
         func batch(_ days: Int) -> [UInt8] {
@@ -99,7 +99,7 @@ import Testing
         #expect([503, nil].contains(client.answer()?.status))
     }
 
-    @Test func bucketThatIsAway_andWrongKeys_keepTheRecordsAtTheGateway() throws {
+    @Test func unusableBucket_keepsRecordsAtTheGateway() throws {
         let site = try BucketSite()
         let away = try site.receiver(url: "http://127.0.0.1:\(freePort())/field-data")
         let answer = try away.post("k", twoDays)
@@ -117,7 +117,7 @@ import Testing
         #expect(try stranger.post("k", twoDays).status == 200)
     }
 
-    @Test func soundThatWasStored_isNotSentAgain_soThatASlowStoreHasItAllOnce() throws {
+    @Test func storedAudio_isNotResent_soASlowStoreGetsItOnce() throws {
         let site = try BucketSite(faults: ["ok", "ok", "503"])
         let receiver = try site.receiver()
         let records = (0..<3).map {
@@ -214,7 +214,9 @@ import Testing
         (["--credentials-file", "/nonexistent"], 78, "put ID:SECRET there"),
         ([], 78, "--credentials-file"),
     ])
-    func whatItCannotDo_isToldAtTheStart(arguments: [String], status: Int32, words: String) throws {
+    func unsupportedOption_isReportedAtStart(arguments: [String], status: Int32, words: String)
+        throws
+    {
         let outcome = try Process.run(
             Tree.program("waypost-receiver"),
             ["--data", "s3://b/x", "--listen", "127.0.0.1:0"] + arguments

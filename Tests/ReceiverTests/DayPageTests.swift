@@ -116,7 +116,7 @@ import Testing
     }
 
     /// A stop, a planned pause of a source and a schedule are no gaps.
-    @Test func timeline_tellsWhatWasPlannedFromWhatWasLost() throws {
+    @Test func timeline_distinguishesPlannedFromLost() throws {
         let receiver = try ReceiverProcess()
         func time(_ hour: Int) -> String { String(format: "\(Self.day)T%02d:00:00.000Z", hour) }
         func event(_ hour: Int, _ kind: String, _ source: String, _ detail: String) -> (

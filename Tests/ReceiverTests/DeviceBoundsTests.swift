@@ -171,7 +171,7 @@ import Testing
         #expect(html.components(separatedBy: " has been lost since").count == 21)
     }
 
-    @Test func bytesAndFilesOfADay_areBounded_andTheOtherDeviceGoesOn() throws {
+    @Test func dailyBytesAndFiles_areLimitedPerDevice() throws {
         let receiver = try ReceiverProcess(["--max-per-day", "200kB"])
         let large = #","text":"\#(String(repeating: "x", count: 200_000))""#
         let body = RawRequest.batch(["a"], padding: large)

@@ -12,7 +12,7 @@ import Testing
         return try #require(object?["devices"] as? [[String: Any]])
     }
 
-    @Test func list_tellsOfEachDeviceThatEnrolledOrSent() throws {
+    @Test func list_showsEachDeviceThatEnrolledOrSent() throws {
         let folder = TemporaryFolder()
         let list = try folder.write("listed-token\n", to: "tokens")
         let receiver = try ReceiverProcess(["--tokens", list])
@@ -39,7 +39,7 @@ import Testing
         #expect(table[1].hasSuffix("  3        places"))
     }
 
-    @Test func revokedToken_isRefusedFromTheNextRequestOn_andANewCodeMakesItGood() throws {
+    @Test func revokedToken_isRejectedAtOnce_untilANewCode() throws {
         let receiver = try ReceiverProcess()
         let (token, other) = (try receiver.enrol(), try receiver.enrol("d2"))
         #expect(try receiver.send(token) == 200)

@@ -13,7 +13,7 @@ import Testing
     private static let kills =
         ProcessInfo.processInfo.environment["WAYPOST_KILLS"].flatMap { Int($0) } ?? 5
 
-    @Test func killAmong64Clients_losesNothingAnswered_andDoublesNothing() throws {
+    @Test func killWith64Clients_losesAndDuplicatesNothing() throws {
         let receiver = try ReceiverProcess()
         let clients = ManyClients(64, of: receiver)
         for _ in 0..<Self.kills {
@@ -45,7 +45,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: mark))
     }
 
-    @Test func fullDiskAmong64Clients_losesNothingAnswered_andDoublesNothing() throws {
+    @Test func fullDiskWith64Clients_losesAndDuplicatesNothing() throws {
         let temporary = TemporaryFolder("data")
         let disk = try FailingDisk(in: temporary)
         let receiver = try ReceiverProcess(
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// A failed commit may be complete in the WAL, where the next start finds it.
-    @Test func commitThatFailedAsItWasSynced_isWholeOrNotThere_afterADeath() throws {
+    @Test func failedCommit_isAtomic_afterACrash() throws {
         let temporary = TemporaryFolder("data")
         let disk = try FailingDisk(in: temporary)
         let receiver = try ReceiverProcess(
@@ -255,7 +255,7 @@ import Testing
     }
 
     /// A nightly archive job and a device that is behind: the new file must not start with a hole.
-    @Test func fileThatIsMovedAwayWhileABatchIsWritten_leavesNoHole() throws {
+    @Test func fileMovedDuringWrite_leavesNoHole() throws {
         let (folder, place) = (TemporaryFolder(), "stream=places/date=2026-11-21/device=d1")
         let body = Spool(folder: folder.path, memory: 1 << 20)
         try RawRequest.batch(["a"]).withUnsafeBytes(body.append)
@@ -288,7 +288,7 @@ import Testing
         #expect(try receiver.ids("places") == ["a", "b", "c", "d"])
     }
 
-    @Test func health_isToldWhileTheIndexIsHeld_andCountsOutliveARestart() throws {
+    @Test func health_ignoresIndexLock_andCountsSurviveARestart() throws {
         let receiver = try ReceiverProcess()
         #expect(try post(receiver, ["a", "b"])?.status == 200)
         receiver.kill()

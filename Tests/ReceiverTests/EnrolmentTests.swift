@@ -115,7 +115,7 @@ import Testing
     }
 
     /// A stolen code cannot take over an enrolled device.
-    @Test func enrolledDevice_needsACodeThatReplaces_andItsFormerTokenEnds() async throws {
+    @Test func reenrolment_needsReplacingCode_andRevokesOldToken() async throws {
         let receiver = try ReceiverProcess()
         let old = try #require(try await enrol(receiver, newCode(receiver)).token)
         let found = try newCode(receiver)
@@ -162,7 +162,7 @@ import Testing
     }
 
     /// The answer was lost, and only the device knows the token.
-    @Test func deviceThatMadeItsToken_isGivenItAgain_forTheSameCode() async throws {
+    @Test func deviceMadeToken_isGivenAgain_forTheSameCode() async throws {
         let receiver = try ReceiverProcess()
         let (code, other) = (try newCode(receiver), try newCode(receiver))
         let mine = String(repeating: "ab_-", count: 8)
@@ -239,7 +239,7 @@ import Testing
         #expect(try await enrol(receiver, old).status == 403)
     }
 
-    @Test func guesses_areToldToWait() async throws {
+    @Test func guesses_areRateLimited() async throws {
         let receiver = try ReceiverProcess()
         _ = try newCode(receiver)
         let base = receiver.base
@@ -254,10 +254,10 @@ import Testing
             }
             return try await group.reduce(into: [(Int, Int?)]()) { $0.append($1) }
         }
-        let told = answers.filter { $0.0 == 429 }
-        #expect(!told.isEmpty)
-        #expect(told.allSatisfy { (1...60).contains($0.1 ?? 0) })
-        #expect(answers.filter { $0.0 == 403 }.count == 40 - told.count)
+        let reported = answers.filter { $0.0 == 429 }
+        #expect(!reported.isEmpty)
+        #expect(reported.allSatisfy { (1...60).contains($0.1 ?? 0) })
+        #expect(answers.filter { $0.0 == 403 }.count == 40 - reported.count)
         // A device at the same address can still enrol.
         #expect(try await enrol(receiver, try newCode(receiver), "d2").status == 200)
         // This route does not help to guess tokens.

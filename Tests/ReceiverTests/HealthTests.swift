@@ -102,7 +102,7 @@ import Testing
     }
 
     /// It was called healthy before anything had come.
-    @Test func enrolledDevice_waitsForItsFirstData_andIsNeitherHealthyNorAnAlert() throws {
+    @Test func newDevice_isWaiting_neitherHealthyNorAnAlert() throws {
         // Before the first enrolment a server without a token file accepts every device.
         try send(Self.healthy)
         let token = try receiver.enrol("new-1")

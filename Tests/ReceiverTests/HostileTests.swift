@@ -212,7 +212,7 @@ import Testing
         try expectService()
     }
 
-    @Test func sixtyFourUploadsOf8MiBAtOnce_areStored_inTheMemoryOfAFew() throws {
+    @Test func concurrentUploads_areStored_inBoundedMemory() throws {
         #expect(try receiver.uploadsOf8MiB(64) == Array(repeating: 200, count: 64))
         try expectService()
         #expect(try receiver.records("places").count == 8 + 1)

@@ -33,7 +33,7 @@ import Testing
         defer { follower.finish() }
         try waitUntil("all that was there") { !follower.isBehind }
         let before = follower.changes
-        follower.note([path + "/records.ndjson": Int64(line.utf8.count)])
+        follower.record([path + "/records.ndjson": Int64(line.utf8.count)])
         try waitUntil("a change") { follower.changes > before }
         let records = try FleetReader(directory: folder.path)?.days(of: "d1").map(\.records)
         #expect(records == [1])
@@ -111,7 +111,7 @@ import Testing
     }
 
     /// As a killed `index rebuild` leaves it; a running rebuild is not disturbed.
-    @Test func indexThatIsLeftHalfRead_isReadToItsEnd_withTheNextBatch() throws {
+    @Test func partialIndex_isCompletedWithTheNextBatch() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a", "b"]) == 200)
         #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
@@ -131,7 +131,7 @@ import Testing
         try receiver.waitUntil(whole, gives: "[(0,)]\n", in: name)
     }
 
-    @Test func fileThatIsMovedAway_keepsItsRows_andOneInItsPlaceIsReadFromItsBeginning() throws {
+    @Test func movedFile_keepsItsRows_andReplacementIsReadFully() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a", "b"]) == 200)
         #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
@@ -146,7 +146,7 @@ import Testing
     }
 
     /// It begins like before, and is longer than its checkpoint.
-    @Test func fileThatWasCut_andHasGrownSince_isReadFromItsBeginning() throws {
+    @Test func truncatedAndRegrownFile_isReadFromTheStart() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: (0..<8).map { "before-\($0)" }) == 200)
         try expectIndexed(receiver, records: 8)
@@ -227,7 +227,7 @@ import Testing
         try expectIndexed(receiver, records: 5)
     }
 
-    @Test func indexThatIsDamagedAgain_longAfterItWasMadeAnew_isMadeAnewAgain() throws {
+    @Test func indexDamagedAgain_isRebuiltAgain() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["0"]) == 200)
         try expectIndexed(receiver, records: 1)

@@ -19,7 +19,7 @@ import Testing
         }
         let text = known + lines.joined()
         try folder.write(text, to: Self.path)
-        forwarder?.note([Self.path: Int64(text.utf8.count)])
+        forwarder?.record([Self.path: Int64(text.utf8.count)])
     }
 
     /// Returns a running forwarder; there is no archive that would list files.
@@ -124,7 +124,7 @@ import Testing
         #expect(try influx.stored().count == 3)
     }
 
-    @Test func anotherFileInItsPlace_isReadFromItsBeginning_andOneThatIsGoneIsNone() throws {
+    @Test func replacedFile_isReadFromStart_andDeletedOneIgnored() throws {
         let influx = try InfluxStub("ok")
         defer { influx.stop() }
         let forwarder = try start(influx.url)
@@ -136,7 +136,7 @@ import Testing
         try waitUntilDone(forwarder)
         #expect(influx.points.filter { $0.contains("\"c") }.count == 9)
         try FileManager.default.removeItem(atPath: folder.path + "/" + Self.path)
-        forwarder.note([Self.path: 10_000])
+        forwarder.record([Self.path: 10_000])
         try waitUntilDone(forwarder)
         #expect(influx.points.count == 11)
     }
@@ -157,7 +157,7 @@ import Testing
         #expect(Set(influx.points.filter { $0.contains("\"c") }).count == 9)
     }
 
-    @Test func fileThatCannotBeRead_isForwardedOnceItCan_andHoldsUpNoOther() throws {
+    @Test func unreadableFile_isForwardedLater_andBlocksNoOther() throws {
         let influx = try InfluxStub("ok")
         defer { influx.stop() }
         let forwarder = try start(influx.url)
@@ -173,7 +173,7 @@ import Testing
         try FileManager.default.moveItem(atPath: file, toPath: folder.path + "/" + other)
         // A link to itself cannot be opened.
         try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: file)
-        forwarder.note([Self.path: length, other: length])
+        forwarder.record([Self.path: length, other: length])
         try waitUntil("the other") { counts(forwarder) == [2, 0, 0] }
         try waitUntil("a failure") { forwarder.health["state"] as? String == "waiting" }
         try FileManager.default.removeItem(atPath: file)
@@ -206,7 +206,7 @@ import Testing
         try influx.does("ok")
         let next = try start(influx.url)
         defer { next.finish() }
-        next.note([Self.path: try #require(fileSize(folder.path + "/" + Self.path))])
+        next.record([Self.path: try #require(fileSize(folder.path + "/" + Self.path))])
         try waitUntilDone(next)
         #expect(try influx.stored().count == 1)
     }

@@ -86,7 +86,7 @@ import Testing
         #expect(point(#""a":[1]"#).line == nil)
     }
 
-    @Test func hugeIntegers_keepTheirSize_andWholeNumbersOfTheProtocolTheirDigits() {
+    @Test func hugeIntegers_keepSize_andProtocolIntegersDigits() {
         #expect(
             fields(#""n":9007199254740993,"m":123456789012345678901234567890"#)
                 == "n=9007199254740992.0,m=1.2345678901234568e+29"

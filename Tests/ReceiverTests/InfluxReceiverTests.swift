@@ -87,7 +87,7 @@ import Testing
         #expect(receiver.terminate() == 0)
     }
 
-    @Test func serverThatHangs_holdsUpNoGateway_andNoStop_andFillsNoMemory() throws {
+    @Test func hungServer_blocksNoGatewayOrStop_andFillsNoMemory() throws {
         let influx = try InfluxStub("hang")
         defer { influx.stop() }
         let receiver = try ReceiverProcess(["--influx", influx.url])
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// A proxy's 400, or a wrong organisation: the message does not mention points.
-    @Test func serverThatRefusesAll_costsNoPoint_beforeItHasTakenOne_andAfter() throws {
+    @Test func refusingServer_costsNoPoint_beforeOrAfterASuccess() throws {
         let influx = try InfluxStub("400")
         defer { influx.stop() }
         let receiver = try ReceiverProcess(["--influx", influx.url])
@@ -155,7 +155,7 @@ import Testing
         #expect(try influx.stored().count == 3)
     }
 
-    @Test func wrongOptions_areToldAtTheStart() throws {
+    @Test func wrongOptions_areReportedAtStart() throws {
         for arguments in [
             ["--influx", "http://h/"], ["--influx", "http://anna:x@h/write?db=w"],
             ["--influx", "http://h/write?db=w", "--influx-token-file", "/none"],

@@ -95,7 +95,7 @@ import Testing
         #expect(receiver.terminate() == 0)
     }
 
-    @Test func files_areInTheHiveLayout_withTheRecordsAsTheyWereSent() async throws {
+    @Test func files_useHiveLayout_withRecordsAsSent() async throws {
         let receiver = try ReceiverProcess()
         _ = try await post(receiver, Self.batch(["a"]))
         let path = receiver.folder + "/stream=places/date=2026-11-21/device=d1/records.ndjson"
@@ -167,7 +167,7 @@ import Testing
     }
 
     /// Keys are kept for as long as a gateway may repeat a batch, ids for ever.
-    @Test func batchThatComesAgain_isStoredOnce_howeverOldItsKeyIs() async throws {
+    @Test func repeatedBatch_isStoredOnce_howeverOldItsKeyIs() async throws {
         let receiver = try ReceiverProcess()
         let batches = (0..<10).map { Self.batch(["a\($0)"], key: "k\($0)") }
         for batch in batches { _ = try await post(receiver, batch) }
@@ -271,7 +271,7 @@ import Testing
         #expect(left.allSatisfy { $0.hasPrefix(".receiver") })
     }
 
-    @Test func requestsWithoutTokenKeyOrPath_areRefusedEachInItsWay() async throws {
+    @Test func invalidRequests_getDistinctStatusCodes() async throws {
         let receiver = try ReceiverProcess(["--max-body", "2000"])
         let batch = Self.batch(["a"])
         #expect(try await post(receiver, batch, token: nil).status == 401)
@@ -288,7 +288,7 @@ import Testing
         #expect(try await post(receiver, batch, path: "healthz", method: "GET").status == 200)
     }
 
-    @Test func killAmongBatches_losesNothingThatWasAnswered_andDoublesNothing() async throws {
+    @Test func killDuringBatches_losesAndDuplicatesNothing() async throws {
         let receiver = try ReceiverProcess()
         var answered: Set<String> = []
         for round in 0..<5 {

@@ -59,7 +59,7 @@ import Testing
         do {
             _ = try PageAssets(folder: folder.path)
             Issue.record("map.js is missing, and nothing is reported")
-        } catch let failure as StartFailure {
+        } catch let failure as StartError {
             let text = failure.description
             #expect(text.contains("without \(folder.path)/map.js (No such file or directory)"))
             #expect(text.hasSuffix("run: apt install --reinstall waypost-receiver"))
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test(.enabled(if: !WebLibraries().plots.isEmpty && !WebLibraries().map.isEmpty))
-    func installedLibraries_areServedToAnyone_andLoadedByTheDay() throws {
+    func installedLibraries_arePublic_andLoadedByDayPages() throws {
         let receiver = try ReceiverProcess()
         try receiver.send(
             "linux_gpsd_location",

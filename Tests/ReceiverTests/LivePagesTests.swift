@@ -73,8 +73,8 @@ import Testing
 
     @Test func whoMayNotLookAnyMore_isLetGo_andMakesRoom() throws {
         var viewers: [LiveViewer] = []
-        let streams = try (0..<LivePages.most).map { try open($0 == 0 ? "welcome" : "s") }
-        #expect(throws: HTTPRefusal.self) { try open() }
+        let streams = try (0..<LivePages.maximum).map { try open($0 == 0 ? "welcome" : "s") }
+        #expect(throws: HTTPError.self) { try open() }
         pages.notifyViewers(&viewers, at: start)
         isWelcome.update { $0 = false }
         changes.update { $0 = 1 }
@@ -83,7 +83,7 @@ import Testing
         #expect(viewers.count == 1)
         #expect(taken(streams[0]) == Self.event)
         #expect(streams.dropFirst().allSatisfy { taken($0) == nil })
-        for _ in 1..<LivePages.most { _ = try open() }
-        #expect(throws: HTTPRefusal.self) { try open() }
+        for _ in 1..<LivePages.maximum { _ = try open() }
+        #expect(throws: HTTPError.self) { try open() }
     }
 }

@@ -10,7 +10,7 @@ import Testing
     /// The chunk that ends an answer (RFC 9112, section 7.1).
     private static let end = "\r\n0\r\n\r\n"
     private static let event = "data: changed\n\n"
-    private static let most = 16
+    private static let maximum = 16
 
     init() throws {
         receiver = try ReceiverProcess()
@@ -19,7 +19,7 @@ import Testing
 
     /// Opens as many pages as allowed; none has anything to read yet.
     private func full(_ page: String = "/", window: Int32 = 0) throws -> [RawClient] {
-        try (0..<Self.most).map {
+        try (0..<Self.maximum).map {
             try browser.live(page, from: "127.0.0.\(2 + $0 / 8)", window: window)
         }
     }
@@ -72,14 +72,14 @@ import Testing
         #expect(old.isAtEnd())
     }
 
-    @Test func sixtyFourViewers_leaveRoomForGateways_andAStopEndsThemInOrder() throws {
+    @Test func manyViewers_leaveRoomForGateways_andStopCleanly() throws {
         let clients = try (0..<64).map { try browser.live(from: "127.0.0.\(2 + $0 / 16)") }
         let live = try clients.filter { client in
             let answer = try #require(client.answer())
             #expect(answer.status == 200 || answer.header.contains("Retry-After: 60"))
             return answer.status == 200
         }
-        #expect(live.count == Self.most)
+        #expect(live.count == Self.maximum)
         try receiver.expectService()
         #expect(try receiver.send(device: "late-comer") == 200)
         for client in live {
@@ -104,7 +104,7 @@ import Testing
         // Half of them only signal that they send no more.
         for client in clients.prefix(8) { client.finishSending() }
         clients.removeLast(8)
-        let next = try (0..<Self.most).map { _ in
+        let next = try (0..<Self.maximum).map { _ in
             var client: RawClient?
             try waitUntil("a place") {
                 client = try browser.live(from: "127.0.0.9")
@@ -112,7 +112,7 @@ import Testing
             }
             return client
         }
-        #expect(next.count == Self.most)
+        #expect(next.count == Self.maximum)
     }
 
     /// Makes a page of `d1` with 2 MB: a quote is five times as long in HTML.
@@ -126,11 +126,11 @@ import Testing
     }
 
     /// All allowed connections, each with the most expensive request.
-    @Test func uploadsBesideViewersThatReadNothing_areStored_inTheMemoryOfAFew() throws {
+    @Test func uploads_useBoundedMemory_besideStalledViewers() throws {
         try makeALongPage()
         let clients = try full("/device/d1", window: 4096)
         try waitUntil("all places taken") { try browser.live().answer()?.status == 503 }
-        let readers = try (0..<Self.most).map {
+        let readers = try (0..<Self.maximum).map {
             try browser.open("/device/d1", from: "127.0.0.\(4 + $0 / 8)", window: 4096)
         }
         #expect(try receiver.uploadsOf8MiB(47) == Array(repeating: 200, count: 47))

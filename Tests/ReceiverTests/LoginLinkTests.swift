@@ -16,7 +16,7 @@ import Testing
         return String(link.dropFirst(start.count))
     }
 
-    @Test func link_logsInOneBrowser_once_andLookingAtItDoesNotUseItUp() throws {
+    @Test func loginLink_worksOnce_andIsNotUsedUpByViewing() throws {
         let receiver = try ReceiverProcess()
         let host = "https://fleet.example.org:8443"
         let secret = try secret(receiver, "add", "anna", "--role", "editor", "--link", "\(host)/")

@@ -26,7 +26,7 @@ import Testing
         return try receiver.request(RawRequest.head(key, length: body.count), body).status
     }
 
-    @Test func serverRestoredFromAnOlderCopy_namesTheDevicesThatHaveMore() throws {
+    @Test func restoredServer_namesDevicesWithNewerRecords() throws {
         let receiver = try ReceiverProcess()
         for device in ["d1", "d2"] {
             for first in [1, 11] as [Int64] {
@@ -65,7 +65,7 @@ import Testing
     )
     func holes_followWhatCame(_ ranges: [ClosedRange<Int64>], _ expected: String) {
         var holes = SequenceHoles(next: ranges[0].lowerBound)
-        for range in ranges { holes.note(range) }
+        for range in ranges { holes.record(range) }
         #expect(holes.text == expected)
         #expect(SequenceHoles(next: holes.next, text: holes.text) == holes)
     }
@@ -76,7 +76,7 @@ import Testing
         #expect(SequenceHoles.range(from: 1, to: .max) == nil)
         #expect(SequenceHoles.range(from: nil, to: 4) == nil)
         var many = SequenceHoles(next: 0)
-        for number in 0..<1000 as Range<Int64> { many.note(2 * number...2 * number) }
+        for number in 0..<1000 as Range<Int64> { many.record(2 * number...2 * number) }
         #expect(many.holes.count == 50)
     }
 }

@@ -89,7 +89,7 @@ import Testing
         #expect(try label(browser, "d1", "x").status == 303)
     }
 
-    @Test func labelCommand_setsWhatItNames_andARunningReceiverShowsIt() throws {
+    @Test func labelCommand_setsFields_andRunningServerShowsThem() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send() == 200)
         let browser = try PageClient(receiver, viewer: "anna")

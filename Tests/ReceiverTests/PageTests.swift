@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func session_outlivesARestart_andEndsWithLogOutOrItsViewer() throws {
+    @Test func session_survivesRestart_untilLogoutOrViewerRemoval() throws {
         let receiver = try ReceiverProcess()
         let (first, second) = (
             try PageClient(receiver, viewer: "anna"), try PageClient(receiver, viewer: "bert")
@@ -138,7 +138,7 @@ import Testing
         #expect(try browsers[1].get("/").status == 303)
     }
 
-    @Test func guesses_areToldToWait_eachAddressForItself() throws {
+    @Test func guesses_areRateLimitedByAddress() throws {
         let receiver = try ReceiverProcess(["--behind-proxy"])
         let browser = try PageClient(receiver, viewer: "anna")
         let guesser = PageClient(receiver)
@@ -204,7 +204,7 @@ import Testing
     }
 
     /// Of a fleet of thousands a browser gets five hundred at a time, those in trouble first.
-    @Test func overviewOfManyDevices_comesInPages_withoutOneMissing() throws {
+    @Test func deviceOverview_isPaged_withoutOmissions() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(device: "gw-0", ids: ["a"]) == 200)
         #expect(receiver.terminate() == 0)
@@ -235,7 +235,7 @@ import Testing
         #expect(try !browser.get("/?q=gw-77").body.contains("Page 1 of"))
     }
 
-    @Test func troubleThatIsOver_isNoneAnyMore_andARevokedDeviceIsLast() throws {
+    @Test func resolvedProblem_isHidden_andRevokedDeviceIsLast() throws {
         let receiver = try ReceiverProcess()
         let (then, now) = (RawRequest.time(secondsAgo: 600), RawRequest.time())
         for (id, device, part, time) in [
@@ -313,7 +313,7 @@ import Testing
     }
 
     /// As `index rebuild` leaves it while it runs, or when killed.
-    @Test func indexThatIsHalfRead_isToldOf() throws {
+    @Test func halfReadIndex_isReported() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a"]) == 200)
         let browser = try PageClient(receiver, viewer: "anna")

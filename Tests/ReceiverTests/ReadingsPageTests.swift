@@ -7,7 +7,7 @@ import Testing
 @Suite struct ReadingsPageTests {
     private static let day = "2026-11-21"
 
-    @Test func numbersOfAStream_haveTheirUnits_inTheOrderOfInterest() throws {
+    @Test func streamNumbers_haveUnits_orderedByInterest() throws {
         let receiver = try ReceiverProcess()
         // From 1 h to 2 h and from 3 h to 4 h, newest first.
         let seconds = (0..<60).map { 3600 + $0 * 60 } + (0..<60).map { 10_800 + $0 * 60 }
@@ -69,9 +69,9 @@ import Testing
     /// Extreme numbers everywhere that the page shows numbers.
     @Test func hostileNumbers_endNothing() throws {
         let receiver = try ReceiverProcess()
-        let most = "9223372036854775807"
+        let maximum = "9223372036854775807"
         let numbers = [
-            "999999999999999", "-999999999999999", "1e308", "-1e308", most, "1e-320", "-0.0",
+            "999999999999999", "-999999999999999", "1e308", "-1e308", maximum, "1e-320", "-0.0",
         ]
         for (index, number) in numbers.enumerated() {
             let names = [
@@ -98,7 +98,7 @@ import Testing
             )
             let time = RawRequest.time()
             let event =
-                #","kind":"gap","source":"s","detail":{"records":\#(most),"free_bytes":\#(number)}"#
+                #","kind":"gap","source":"s","detail":{"records":\#(maximum),"free_bytes":\#(number)}"#
             #expect(try receiver.send(ids: ["e\(index)"], padding: event, time: time) == 200)
         }
         let browser = try PageClient(receiver, viewer: "anna")

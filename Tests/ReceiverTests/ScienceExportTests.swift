@@ -116,7 +116,7 @@ import Testing
     }
 
     /// The clock of that boot was the saved one of two weeks before.
-    @Test func unsyncedRecords_afterTheRelease_stretchNoDeployment() throws {
+    @Test func unsyncedRecordsAfterRelease_extendNoDeployment() throws {
         let receiver = try ReceiverProcess()
         try send(receiver, [8 * 3600], clock: "unsynced", on: "2026-11-10")
         try send(receiver, [10 * 3600], clock: "synced", on: "2026-11-25")

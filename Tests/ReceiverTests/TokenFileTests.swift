@@ -44,7 +44,7 @@ import Testing
         #expect(try verify(receiver, "third-secret") == 200)
     }
 
-    @Test func tokensOfAFileThatWasDeleted_stayValidByTheCopy_ofThatFileOnly() throws {
+    @Test func tokensOfDeletedFile_stayValid_onlyForThatFile() throws {
         let file = try folder.write("a-secret\n", to: "tokens")
         let receiver = try ReceiverProcess(["--tokens", file])
         #expect(receiver.terminate() == 0)

@@ -113,7 +113,7 @@ import Testing
 
     // MARK: Guessing
 
-    @Test func tokens_areNotGuessedAtWill_andDevicesOfTheAddressGoOn() throws {
+    @Test func tokenGuesses_areLimited_withoutBlockingDevices() throws {
         let receiver = try closed(["--behind-proxy"])
         func verify(_ token: String, from address: String) throws -> Int? {
             let client = try RawClient(receiver)

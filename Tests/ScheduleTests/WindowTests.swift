@@ -11,7 +11,7 @@ func windows(_ texts: String...) -> [ScheduleWindow] {
     }
 }
 
-private func problem<Value>(_ result: Result<Value, Mismatch>) -> String? {
+private func problem<Value>(_ result: Result<Value, MismatchError>) -> String? {
     if case .failure(let mismatch) = result { mismatch.message } else { nil }
 }
 

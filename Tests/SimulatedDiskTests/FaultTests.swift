@@ -43,7 +43,7 @@ import Testing
         try expectRows(1)
     }
 
-    @Test func failedSync_isTold_andWorkGoesOn() throws {
+    @Test func failedSync_isReported_andWorkContinues() throws {
         disk.fail(.syncs, times: 1)
         #expect(database.code("INSERT INTO t(b) VALUES (1)") == SQLITE_IOERR | (4 << 8))
         #expect(insert() == SQLITE_OK)

@@ -35,7 +35,7 @@ final class History {
             live()
             disk.crash(using: &chance)
             disk.capacity = nil
-            if let wrong = judge() { return "life \(life): \(wrong)" }
+            if let wrong = evaluate() { return "life \(life): \(wrong)" }
             disk.kill()
             if Bool.random(using: &chance) { dead.removeAll() }
         }
@@ -116,7 +116,7 @@ final class History {
 
     // MARK: The judge
 
-    private func judge() -> String? {
+    private func evaluate() -> String? {
         do {
             let database = try Database.writer(disk)
             let check = try database.row("PRAGMA integrity_check")

@@ -124,10 +124,10 @@ import QueueSupport
     @Test func lossesOfAFailedCommit_areEnteredOnce() throws {
         let disk = SimulatedDisk(seed: 1)
         let queue = try queue(disk)
-        queue.note(Loss(.missed, .beacons, records: 7, from: start, to: start))
+        queue.record(Loss(.missed, .beacons, records: 7, from: start, to: start))
         try queue.flushed()
-        queue.note(Loss(.missed, .beacons, records: 5, from: start, to: start))
-        queue.note(Loss(.overrun, .location, records: 1, from: start, to: start))
+        queue.record(Loss(.missed, .beacons, records: 5, from: start, to: start))
+        queue.record(Loss(.overrun, .location, records: 1, from: start, to: start))
         try failAndReplace(disk, queue)
         #expect(try queue.losses().map(\.records).sorted() == [1, 12])
     }

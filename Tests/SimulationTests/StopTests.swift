@@ -62,7 +62,7 @@ import QueueSupport
 
         disk.isReadOnly = false
         let after = try self.queue(disk)
-        for loss in lost { after.note(loss) }
+        for loss in lost { after.record(loss) }
         try after.flushed()
         #expect(try after.losses().first { $0.stream == .events }?.records == 6)
         #expect(after.close().isEmpty)
@@ -131,7 +131,7 @@ import QueueSupport
     }
 
     /// Audio that is recorded as lost does not count in the gap until the next start.
-    @Test func gapAfterAStopOnADiskThatRefuses_beginsBehindWhatWasLost() throws {
+    @Test func gapAfterStopWithoutDisk_beginsAfterLostAudio() throws {
         let disk = SimulatedDisk(seed: 1)
         let clock = ManualClock(start)
         var queue = try queue(disk, clock: clock)
@@ -158,15 +158,15 @@ import QueueSupport
         clock.advance(by: .seconds(10))
         disk.isReadOnly = false
         queue = try self.queue(disk, clock: clock)
-        for loss in lost { queue.note(loss) }
+        for loss in lost { queue.record(loss) }
         try queue.flushed()
-        let found = try #require(queue.endOfSound())
+        let found = try #require(queue.endOfAudio())
         #expect(end.boot - found.boot <= .seconds(1))
         queue.close()
     }
 
     /// Memory has room for two of five; `status` reports the others while the disk refuses.
-    @Test func lossesWithoutADisk_areToldBeforeItIsBack() throws {
+    @Test func lossesWithoutDisk_areReportedBeforeItReturns() throws {
         let disk = SimulatedDisk(seed: 1)
         let clock = ManualClock(start)
         let queue = try queue(disk, memory: 2, clock: clock)
@@ -175,10 +175,12 @@ import QueueSupport
             queue.accept(event("\(number)"))
             queue.turn()
         }
-        queue.note(Loss(.missed, .beacons, records: 3, from: start, to: start))
+        queue.record(Loss(.missed, .beacons, records: 3, from: start, to: start))
         queue.turn()
-        let told = Dictionary(uniqueKeysWithValues: queue.newLosses.map { ($0.stream, $0.records) })
-        #expect(told == [.events: 3, .beacons: 3])
+        let reported = Dictionary(
+            uniqueKeysWithValues: queue.newLosses.map { ($0.stream, $0.records) }
+        )
+        #expect(reported == [.events: 3, .beacons: 3])
         disk.isReadOnly = false
         clock.advance(by: .seconds(60))
         try queue.flushed()

@@ -25,7 +25,7 @@ package final class RecordingSink: RecordSink {
     private let recent: [Sighting]
     private let lastEnd: Stamp?
     package let stoppedAt: Stamp?
-    package let soundTap: SoundTap?
+    package let soundTap: AudioTap?
     private let missed: [DueTime]
     private let presentWindow = Locked(RecordingWindow())
     private let room: @Sendable () -> Bool
@@ -35,16 +35,16 @@ package final class RecordingSink: RecordSink {
     /// Keeps the records for which `sighting` and `segment` return true.
     package init(
         recent: [Sighting] = [],
-        endOfSound: Stamp? = nil,
+        endOfAudio: Stamp? = nil,
         stoppedAt: Stamp? = nil,
-        tap: SoundTap? = nil,
+        tap: AudioTap? = nil,
         missed: [DueTime] = [],
         hasRoom: @escaping @Sendable () -> Bool = { true },
         sighting: @escaping @Sendable (Sighting) -> Bool = { _ in true },
         segment: @escaping @Sendable (Segment) -> Bool = { _ in true }
     ) {
         self.recent = recent
-        lastEnd = endOfSound
+        lastEnd = endOfAudio
         (self.stoppedAt, self.missed, soundTap) = (stoppedAt, missed, tap)
         room = hasRoom
         admitsSighting = sighting
@@ -82,12 +82,12 @@ package final class RecordingSink: RecordSink {
     }
 
     package func accept(_ event: Event) { content.update { $0.events.append(event) } }
-    package func note(_ loss: Loss) { content.update { $0.losses.append(loss) } }
+    package func record(_ loss: Loss) { content.update { $0.losses.append(loss) } }
     package func warn(_ message: String) { content.update { $0.warnings.append(message) } }
     package var hasRoom: Bool { room() }
     package func recentReadings() -> [Sighting] { recent }
-    package func note(place fix: Fix) {}
-    package func note(time stamp: Stamp, isSettled: Bool) {
+    package func record(place fix: Fix) {}
+    package func record(time stamp: Stamp, isSettled: Bool) {
         content.update { content in
             content.times.append(stamp)
             content.settled += isSettled ? 1 : 0
@@ -97,7 +97,7 @@ package final class RecordingSink: RecordSink {
     package func begin(_ run: AudioRun) { content.update { $0.runs.append(run) } }
     package func end(run: Int64) { content.update { $0.ended.append(run) } }
     package var soundRefusal: Failure? { nil }
-    package func endOfSound() -> Stamp? { lastEnd }
+    package func endOfAudio() -> Stamp? { lastEnd }
     package func missedAudio() -> [DueTime] { missed }
     package var window: RecordingWindow {
         get { presentWindow.value }

@@ -12,7 +12,7 @@ private final class Heard: Sendable {
 
     var all: [String] { states.withLock { $0 } }
 
-    func note(_ state: BoardState<Int>) {
+    func record(_ state: BoardState<Int>) {
         let text = Self.words(state)
         states.withLock { $0.append(text) }
     }
@@ -65,10 +65,10 @@ private final class Box<Value: Sendable>: Sendable {
     @Test func lateSubscriber_getsTheCurrentStateAtOnce() {
         let publisher = Publisher<Int>()
         let early = Heard()
-        let first = publisher.subscribe(early.note)
+        let first = publisher.subscribe(early.record)
         publisher.loaded(7)
         let late = Heard()
-        let second = publisher.subscribe(late.note)
+        let second = publisher.subscribe(late.record)
         #expect(early.all == ["unknown", "loaded 7"])
         #expect(late.all == ["loaded 7"])
         withExtendedLifetime((first, second)) {}
@@ -77,7 +77,7 @@ private final class Box<Value: Sendable>: Sendable {
     @Test func eachOfTheFourStates_comesWithTheValueBefore() {
         let publisher = Publisher<Int>()
         let heard = Heard()
-        let subscription = publisher.subscribe(heard.note)
+        let subscription = publisher.subscribe(heard.record)
         publisher.loading()
         publisher.failed(Failure("no", code: .network))
         publisher.loaded(1)
@@ -99,7 +99,7 @@ private final class Box<Value: Sendable>: Sendable {
     @Test func droppedSubscription_isNeverCalledAgain() {
         let publisher = Publisher<Int>()
         let heard = Heard()
-        var subscription: Subscription? = publisher.subscribe(heard.note)
+        var subscription: Subscription? = publisher.subscribe(heard.record)
         publisher.loaded(1)
         withExtendedLifetime(subscription) {}
         subscription = nil
@@ -107,7 +107,7 @@ private final class Box<Value: Sendable>: Sendable {
         #expect(heard.all == ["unknown", "loaded 1"])
     }
 
-    @Test func droppedSubscription_isNotCalledByAPublishThatIsUnderWay() {
+    @Test func cancelledSubscription_isNotCalledByActivePublish() {
         let publisher = Publisher<Int>()
         let (isIn, mayGo, isOver) = (Gate(), Gate(), Gate())
         // Called first, and held there: the second is known to this publish already.
@@ -117,7 +117,7 @@ private final class Box<Value: Sendable>: Sendable {
             mayGo.pass()
         }
         let heard = Heard()
-        var second: Subscription? = publisher.subscribe(heard.note)
+        var second: Subscription? = publisher.subscribe(heard.record)
         withExtendedLifetime(second) {}
         Thread.detachNewThread {
             publisher.loaded(1)
@@ -160,7 +160,7 @@ private final class Box<Value: Sendable>: Sendable {
         let publishers = (0..<3).map { _ in Publisher<Int>() }
         let followers = (0..<3).map { _ in Heard() }
         let subscriptions = followers.flatMap { follower in
-            publishers.map { $0.subscribe(follower.note) }
+            publishers.map { $0.subscribe(follower.record) }
         }
         for (number, publisher) in publishers.enumerated() { publisher.loaded(number) }
         let expected = ["unknown", "unknown", "unknown", "loaded 0", "loaded 1", "loaded 2"]
@@ -178,7 +178,7 @@ private final class Box<Value: Sendable>: Sendable {
                 isIn.open()
                 mayGo.pass()
             }
-            heard.note(state)
+            heard.record(state)
         }
         Thread.detachNewThread {
             publisher.loaded(1)
@@ -193,7 +193,7 @@ private final class Box<Value: Sendable>: Sendable {
         withExtendedLifetime(subscription) {}
     }
 
-    @Test func publishInAHandler_comesAfterIt_andEveryoneEndsWithTheNewest() {
+    @Test func publishInHandler_isDeferred_andNewestStateWins() {
         let publisher = Publisher<Int>()
         let (heard, other) = (Heard(), Heard())
         let depth = Box(0)
@@ -203,11 +203,11 @@ private final class Box<Value: Sendable>: Sendable {
                 return depth
             }
             #expect(level == 1)
-            heard.note(state)
+            heard.record(state)
             if let value = state.value, value < 3 { publisher.loaded(value + 1) }
             depth.update { $0 -= 1 }
         }
-        let second = publisher.subscribe(other.note)
+        let second = publisher.subscribe(other.record)
         publisher.loaded(1)
         #expect(heard.all == ["unknown", "loaded 1", "loaded 2", "loaded 3"])
         #expect(other.all.last == "loaded 3")
@@ -220,9 +220,9 @@ private final class Box<Value: Sendable>: Sendable {
         let kept = Box<[Subscription]>([])
         let first = publisher.subscribe { state in
             // Each of these would wait for ever if a lock were held.
-            heard.note(publisher.state)
+            heard.record(publisher.state)
             guard state.value == 1 else { return }
-            let new = publisher.subscribe(inner.note)
+            let new = publisher.subscribe(inner.record)
             kept.update { $0.append(new) }
         }
         kept.update { $0.append(first) }
@@ -245,7 +245,7 @@ private final class Box<Value: Sendable>: Sendable {
         let heard = Heard()
         let own = Box<Subscription?>(nil)
         var subscription: Subscription? = publisher.subscribe { state in
-            heard.note(state)
+            heard.record(state)
             guard state.value == 1 else { return }
             _ = own.replace(with: nil)
         }
@@ -257,18 +257,18 @@ private final class Box<Value: Sendable>: Sendable {
     }
 
     /// Threads that publish, subscribe and unsubscribe at once.
-    @Test func manyThreads_everySubscriberEndsWithTheNewest_andIsCalledByOneAtATime() {
+    @Test func concurrentSubscribers_getTheNewest_oneCallAtATime() {
         let publisher = Publisher<Int>()
         let rounds = 2000
         let next = Box(0)
         let followers = (0..<4).map { _ in Follower() }
-        let subscriptions = followers.map { publisher.subscribe($0.take) }
+        let subscriptions = followers.map { publisher.subscribe($0.receive) }
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
             for _ in 0..<rounds {
                 if thread == 3 {
                     // One that comes and goes.
                     let passing = Follower()
-                    let subscription = publisher.subscribe(passing.take)
+                    let subscription = publisher.subscribe(passing.receive)
                     #expect(passing.last >= 0)
                     withExtendedLifetime(subscription) {}
                 } else {
@@ -301,7 +301,7 @@ private final class Follower: Sendable {
     var calls: Int { count.load(ordering: .acquiring) }
     var hasOverlapped: Bool { overlapped.load(ordering: .acquiring) }
 
-    func take(_ state: BoardState<Int>) {
+    func receive(_ state: BoardState<Int>) {
         if inside.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue > 1 {
             overlapped.store(true, ordering: .releasing)
         }

@@ -24,7 +24,7 @@ import StatusBoard
         }
     }
 
-    @Test func uselessData_isAnErrorAfterAMinute_untilSomeIsUsable() {
+    @Test func uselessData_isAnErrorAfterAMinute_untilUsable() {
         var meter = SourceMeter(device: "x", board: board)
         meter.working("working", now: at(0))
         feed(&meter, 0..<60)
@@ -43,7 +43,7 @@ import StatusBoard
         #expect(board.state.value?.dropped == 62)
     }
 
-    @Test func figuresOfAnErrorThatLasts_areRenewedOnceAMinute_andNobodyWaitsInVain() {
+    @Test func persistentError_renewsFiguresOncePerMinute() {
         var meter = SourceMeter(device: "x", board: board)
         feed(&meter, 0..<62)
         #expect(board.state.value?.dropped == 61)

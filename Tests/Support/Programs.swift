@@ -57,10 +57,10 @@ extension Process {
         try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
         try input.fileHandleForWriting.close()
         // Read on another thread: a full pipe would block the program.
-        let (told, errors) = (Locked(Data()), error.fileHandleForReading)
+        let (reported, errors) = (Locked(Data()), error.fileHandleForReading)
         let reader = try OwnThread("stderr") {
             let all = errors.readDataToEndOfFile()
-            told.update { $0 = all }
+            reported.update { $0 = all }
         }
         let data = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
@@ -68,7 +68,7 @@ extension Process {
         return Outcome(
             status: process.terminationStatus,
             data: data,
-            error: String(decoding: told.value, as: UTF8.self)
+            error: String(decoding: reported.value, as: UTF8.self)
         )
     }
 

@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @Suite(.serialized) struct BucketSystemTests {
-    private final class Bench: Device {
+    private final class Fixture: Device {
         let store: ObjectStore
 
         init(faults: [String]) throws {
@@ -50,18 +50,18 @@ import Testing
         }
     }
 
-    @Test func killBetweenStoredAndMarked_storesTheSameObjectAgain_eachRecordOnce() throws {
-        let bench = try Bench(faults: ["hang"])
-        try bench.launch()
+    @Test func killBeforeCommit_storesSameObject_eachRecordOnce() throws {
+        let fixture = try Fixture(faults: ["hang"])
+        try fixture.launch()
         // Its answer never arrives.
-        var hung = bench.store.nextPut()
-        while !hung.hasPrefix("hang ") { hung = bench.store.nextPut() }
-        bench.killDaemon()
-        try bench.launch()
-        try bench.waitForUpload(of: "linux_bluez_beacons")
-        let uploaded = try bench.uploaded()
-        bench.killDaemon()
-        let contents = try bench.store.contents()
+        var hung = fixture.store.nextPut()
+        while !hung.hasPrefix("hang ") { hung = fixture.store.nextPut() }
+        fixture.killDaemon()
+        try fixture.launch()
+        try fixture.waitForUpload(of: "linux_bluez_beacons")
+        let uploaded = try fixture.uploaded()
+        fixture.killDaemon()
+        let contents = try fixture.store.contents()
         let key = String(hung.dropFirst("hang ".count))
         #expect(contents.objects[key] == "application/zstd")
         let stored = contents.rows.reduce(into: [:]) { $0[$1.stream, default: 0] += $1.records }
@@ -69,23 +69,23 @@ import Testing
         #expect(contents.rows.allSatisfy { $0.ids == $0.records && $0.device == "pi-1" })
         // Collecting began only once the bucket had accepted a first object.
         #expect(contents.objects["_waypost/device=pi-1.json"] == "application/json")
-        #expect(FileManager.default.fileExists(atPath: bench.folder + "/state/enrolled"))
+        #expect(FileManager.default.fileExists(atPath: fixture.folder + "/state/enrolled"))
     }
 
     @Test func keys_areShownNowhere() throws {
-        let bench = try Bench(faults: ["403", "403", "403"])
-        try bench.launch()
+        let fixture = try Fixture(faults: ["403", "403", "403"])
+        try fixture.launch()
         var status = ""
         try waitUntil("E002") {
-            status = try bench.run("status", "--json").output
+            status = try fixture.run("status", "--json").output
             return status.contains("E002")
         }
         #expect(status.contains("the store refused the keys"))
-        let shown = try bench.run("config", "show").output
+        let shown = try fixture.run("config", "show").output
         #expect(shown.contains("destination = \"s3\""))
-        for text in [status, shown, try bench.run("status").output] {
-            #expect(!text.contains(bench.store.access.secret))
-            #expect(!text.contains(bench.store.access.id))
+        for text in [status, shown, try fixture.run("status").output] {
+            #expect(!text.contains(fixture.store.access.secret))
+            #expect(!text.contains(fixture.store.access.id))
         }
     }
 }

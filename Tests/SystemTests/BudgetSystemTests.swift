@@ -24,7 +24,7 @@ import Testing
         return upload["budget"] as? [String: Any] ?? [:]
     }
 
-    @Test func whatTheBudgetHasNoRoomFor_waits_isTold_andGoesWhenAPersonSaysSo() throws {
+    @Test func recordsOverBudget_areReported_andWaitForARequest() throws {
         let device = try Device()
         try device.write("demo-token", "token", mode: 0o600)
         let endpoint = try device.startReceiver()

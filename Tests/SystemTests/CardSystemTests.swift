@@ -5,7 +5,7 @@ import Support
 import Testing
 
 /// A device with a card in it, and a server.
-private final class CardBench {
+private final class CardFixture {
     private let temporary = TemporaryFolder("card", "etc", "run", "state", "data")
     var folder: String { temporary.path }
     private var children: [Process] = []
@@ -146,101 +146,101 @@ private final class CardBench {
 
     @Test(arguments: [true, false])
     func answerToACodeThatIsLost_canBeAskedForAgain(byCard: Bool) throws {
-        let bench = try CardBench()
-        let way = try StubServer(Self.badWay, bench.port)
-        let code = try bench.newCode().trimmingCharacters(in: .newlines)
+        let fixture = try CardFixture()
+        let way = try StubServer(Self.badWay, fixture.port)
+        let code = try fixture.newCode().trimmingCharacters(in: .newlines)
         let endpoint = "http://127.0.0.1:\(way.port)/api/ingest"
-        let configuration = bench.configuration(endpoint)
+        let configuration = fixture.configuration(endpoint)
         let ask: () throws -> Outcome
         if byCard {
-            try bench.put(configuration, "card/waypost.toml")
-            try bench.put(code, "card/waypost.code")
-            #expect(try bench.takeOver().status == 0)
-            ask = { try bench.takeOver("--online") }
+            try fixture.put(configuration, "card/waypost.toml")
+            try fixture.put(code, "card/waypost.code")
+            #expect(try fixture.takeOver().status == 0)
+            ask = { try fixture.takeOver("--online") }
         } else {
-            try bench.put(configuration, "etc/waypost.toml")
-            ask = { try bench.run(["enroll", "--endpoint", endpoint, "--code", code]) }
+            try fixture.put(configuration, "etc/waypost.toml")
+            ask = { try fixture.run(["enroll", "--endpoint", endpoint, "--code", code]) }
         }
         let lost = try ask()
         #expect(lost.status == (byCard ? 1 : 2))
         #expect(lost.error.contains("E001"), "\(lost.error)")
         let asked = try ask()
         #expect(asked.status == 0, "\(asked.error)")
-        #expect(bench.text(byCard ? "credstore/waypost.token" : "etc/token") != nil)
-        #expect(bench.text("state/asked-token") == nil)
+        #expect(fixture.text(byCard ? "credstore/waypost.token" : "etc/token") != nil)
+        #expect(fixture.text("state/asked-token") == nil)
         way.stop()
     }
 
     /// A late answer of the old server must not be stored for the new one.
     @Test func stickThatComesWhileAServerIsAsked_isWhatCounts() throws {
-        let bench = try CardBench()
-        let go = bench.folder + "/go"
-        let way = try StubServer(Self.badWay, "\(bench.port):\(go)")
-        try bench.put(
-            bench.configuration("http://127.0.0.1:\(way.port)/api/ingest"),
+        let fixture = try CardFixture()
+        let go = fixture.folder + "/go"
+        let way = try StubServer(Self.badWay, "\(fixture.port):\(go)")
+        try fixture.put(
+            fixture.configuration("http://127.0.0.1:\(way.port)/api/ingest"),
             "card/waypost.toml"
         )
-        try bench.put(try bench.newCode(), "card/waypost.code")
-        #expect(try bench.takeOver().status == 0)
-        let online = try bench.startAsking()
+        try fixture.put(try fixture.newCode(), "card/waypost.code")
+        #expect(try fixture.takeOver().status == 0)
+        let online = try fixture.startAsking()
         try waitUntil("the question") { FileManager.default.fileExists(atPath: go + ".asked") }
-        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
+        try fixture.put(fixture.configuration(fixture.endpoint), "card/waypost.toml")
         // The server has enrolled the device, which never got the answer.
-        try bench.put(try bench.newCode("--replace"), "card/waypost.code")
-        #expect(try bench.takeOver().status == 0)
-        try bench.put("", "go")
+        try fixture.put(try fixture.newCode("--replace"), "card/waypost.code")
+        #expect(try fixture.takeOver().status == 0)
+        try fixture.put("", "go")
         online.waitUntilExit()
         #expect(online.terminationStatus == 1)
-        #expect(bench.text("credstore/waypost.token") == nil)
-        let asked = try bench.takeOver("--online")
+        #expect(fixture.text("credstore/waypost.token") == nil)
+        let asked = try fixture.takeOver("--online")
         #expect(asked.status == 0, "\(asked.error)")
-        let server = "http://127.0.0.1:\(bench.port)"
-        #expect(bench.text("credstore/waypost.token")?.hasSuffix("\n# for \(server)\n") == true)
+        let server = "http://127.0.0.1:\(fixture.port)"
+        #expect(fixture.text("credstore/waypost.token")?.hasSuffix("\n# for \(server)\n") == true)
         way.stop()
     }
 
     @Test func cardWithACode_makesADeviceThatItsServerKnows() throws {
-        let bench = try CardBench()
-        let code = try bench.newCode()
-        try bench.put(bench.configuration(bench.endpoint), "card/WAYPOST.TOML.txt")
-        try bench.put(code, "card/waypost.code")
-        bench.stopReceiver()
+        let fixture = try CardFixture()
+        let code = try fixture.newCode()
+        try fixture.put(fixture.configuration(fixture.endpoint), "card/WAYPOST.TOML.txt")
+        try fixture.put(code, "card/waypost.code")
+        fixture.stopReceiver()
         // A boot without a network, which nothing waits for.
-        #expect(try bench.takeOver().status == 0)
-        #expect(bench.text("card/waypost.code")?.contains(code.prefix(9)) == false)
-        try bench.startGateway()
-        #expect(try bench.takeOver("--online").status == 1)
-        #expect(bench.text("card/waypost-errors.txt")?.contains("E001") == true)
+        #expect(try fixture.takeOver().status == 0)
+        #expect(fixture.text("card/waypost.code")?.contains(code.prefix(9)) == false)
+        try fixture.startGateway()
+        #expect(try fixture.takeOver("--online").status == 1)
+        #expect(fixture.text("card/waypost-errors.txt")?.contains("E001") == true)
         try waitUntil("status reports it") {
-            let reasons = try bench.status()["reasons"] as? [String] ?? []
+            let reasons = try fixture.status()["reasons"] as? [String] ?? []
             return reasons.contains { $0.contains("on the card") && $0.contains("E001") }
         }
-        #expect(try !bench.isCollecting())
+        #expect(try !fixture.isCollecting())
         // The network is up.
-        try bench.startReceiver()
-        let asked = try bench.takeOver("--online")
+        try fixture.startReceiver()
+        let asked = try fixture.takeOver("--online")
         #expect(asked.status == 0, "\(asked.error)")
-        #expect(bench.text("card/waypost-errors.txt") == nil)
-        let server = "http://127.0.0.1:\(bench.port)"
-        #expect(bench.text("credstore/waypost.token")?.hasSuffix("\n# for \(server)\n") == true)
+        #expect(fixture.text("card/waypost-errors.txt") == nil)
+        let server = "http://127.0.0.1:\(fixture.port)"
+        #expect(fixture.text("credstore/waypost.token")?.hasSuffix("\n# for \(server)\n") == true)
         // The unit restarts the service, which gets its credentials at its start.
-        bench.stopGateway()
-        try bench.startGateway()
-        try waitUntil("collecting") { try bench.isCollecting() }
-        #expect(try bench.takeOver().output == "")
-        #expect(try bench.takeOver("--online").status == 0)
+        fixture.stopGateway()
+        try fixture.startGateway()
+        try waitUntil("collecting") { try fixture.isCollecting() }
+        #expect(try fixture.takeOver().output == "")
+        #expect(try fixture.takeOver("--online").status == 0)
         // Another server, set by hand: this one would even accept the token.
-        bench.stopGateway()
-        let other = "http://localhost:\(bench.port)/api/ingest"
-        try bench.put(bench.configuration(other), "etc/imported.toml")
-        try bench.startGateway()
+        fixture.stopGateway()
+        let other = "http://localhost:\(fixture.port)/api/ingest"
+        try fixture.put(fixture.configuration(other), "etc/imported.toml")
+        try fixture.startGateway()
         try waitUntil("status reports it") {
-            let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
+            let errors = try fixture.status()["recent_errors"] as? [[String: Any]] ?? []
             return errors.contains {
                 ($0["message"] as? String)?.contains("is not sent to") == true
             }
         }
-        #expect(try !bench.isCollecting())
+        #expect(try !fixture.isCollecting())
     }
 
     /// A server that writes the user of each connection into a file, and gives and accepts a token.
@@ -268,81 +268,81 @@ private final class CardBench {
     /// Root parses no HTTP of a server that a card names.
     @Test(.enabled(if: geteuid() == 0, "only root can give up its rights"))
     func server_isAskedWithTheRightsOfTheService() throws {
-        let bench = try CardBench()
+        let fixture = try CardFixture()
         let nobody: UInt32 = 65_534
-        #expect(chown(bench.folder + "/state", nobody, nobody) == 0)
-        let server = try StubServer(Self.userRecorder, bench.folder + "/users")
+        #expect(chown(fixture.folder + "/state", nobody, nobody) == 0)
+        let server = try StubServer(Self.userRecorder, fixture.folder + "/users")
         let endpoint = "http://127.0.0.1:\(server.port)/api/ingest"
-        try bench.put(bench.configuration(endpoint), "card/waypost.toml")
-        try bench.put("some-code", "card/waypost.code")
-        #expect(try bench.takeOver().status == 0)
-        let asked = try bench.takeOver("--online")
+        try fixture.put(fixture.configuration(endpoint), "card/waypost.toml")
+        try fixture.put("some-code", "card/waypost.code")
+        #expect(try fixture.takeOver().status == 0)
+        let asked = try fixture.takeOver("--online")
         #expect(asked.status == 0, "\(asked.error)")
-        #expect(bench.text("users") == "\(nobody)\n\(nobody)\n")
-        #expect(bench.text("credstore/waypost.token")?.hasPrefix("given-token\n") == true)
+        #expect(fixture.text("users") == "\(nobody)\n\(nobody)\n")
+        #expect(fixture.text("credstore/waypost.token")?.hasPrefix("given-token\n") == true)
         // A failure in that process is reported as before.
         server.stop()
-        try bench.put("another-code", "card/waypost.code")
-        #expect(try bench.takeOver().status == 0)
-        let failed = try bench.takeOver("--online")
+        try fixture.put("another-code", "card/waypost.code")
+        #expect(try fixture.takeOver().status == 0)
+        let failed = try fixture.takeOver("--online")
         #expect(failed.status == 1)
         #expect(failed.error.contains("E001"), "\(failed.error)")
     }
 
-    @Test func tokenOfAnotherServer_isToldOnTheCard_andByStatus() throws {
-        let bench = try CardBench()
-        _ = try bench.newCode()
-        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
-        try bench.put("token-of-another-server\r\n", "card/waypost.token")
-        #expect(try bench.takeOver().status == 0)
-        let asked = try bench.takeOver("--online")
+    @Test func otherServersToken_isReportedOnCardAndInStatus() throws {
+        let fixture = try CardFixture()
+        _ = try fixture.newCode()
+        try fixture.put(fixture.configuration(fixture.endpoint), "card/waypost.toml")
+        try fixture.put("token-of-another-server\r\n", "card/waypost.token")
+        #expect(try fixture.takeOver().status == 0)
+        let asked = try fixture.takeOver("--online")
         #expect(asked.status == 2)
         #expect(asked.error.contains("E002"))
-        let told = try #require(bench.text("card/waypost-errors.txt"))
-        #expect(told.contains("E002") && told.contains("ask whoever runs the server"))
-        #expect(!told.contains("token-of-another-server"))
+        let reported = try #require(fixture.text("card/waypost-errors.txt"))
+        #expect(reported.contains("E002") && reported.contains("ask whoever runs the server"))
+        #expect(!reported.contains("token-of-another-server"))
         // The next card has the right server.
-        let code = try bench.newCode()
-        try bench.put(code, "card/waypost.code")
-        #expect(try bench.takeOver().status == 0)
-        #expect(try bench.takeOver("--online").status == 0)
-        #expect(bench.text("card/waypost-errors.txt") == nil)
+        let code = try fixture.newCode()
+        try fixture.put(code, "card/waypost.code")
+        #expect(try fixture.takeOver().status == 0)
+        #expect(try fixture.takeOver("--online").status == 0)
+        #expect(fixture.text("card/waypost-errors.txt") == nil)
     }
 
     @Test func codeThatWasUsed_isRefused_andNotTriedForEver() throws {
-        let bench = try CardBench()
-        let code = try bench.newCode().trimmingCharacters(in: .newlines)
-        try bench.put(bench.configuration(bench.endpoint), "etc/waypost.toml")
-        let first = try bench.run(["enroll", "--endpoint", bench.endpoint, "--code", code])
+        let fixture = try CardFixture()
+        let code = try fixture.newCode().trimmingCharacters(in: .newlines)
+        try fixture.put(fixture.configuration(fixture.endpoint), "etc/waypost.toml")
+        let first = try fixture.run(["enroll", "--endpoint", fixture.endpoint, "--code", code])
         #expect(first.status == 0, "\(first.error)")
         #expect(first.output.contains("the server accepts this device"))
-        let again = try bench.run(["enroll", "--endpoint", bench.endpoint, "--code", code])
+        let again = try fixture.run(["enroll", "--endpoint", fixture.endpoint, "--code", code])
         #expect(again.status == 2)
         #expect(again.error.contains("not known, was used, or is too old"))
         // On a card: `enroll` has set upload.token_file, which the card's configuration omits.
-        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
-        try bench.put(code, "card/waypost.code")
-        #expect(try bench.takeOver().status == 0)
-        #expect(try bench.takeOver("--online").status == 2)
-        #expect(bench.text("card/waypost-errors.txt")?.contains("was used") == true)
+        try fixture.put(fixture.configuration(fixture.endpoint), "card/waypost.toml")
+        try fixture.put(code, "card/waypost.code")
+        #expect(try fixture.takeOver().status == 0)
+        #expect(try fixture.takeOver("--online").status == 2)
+        #expect(fixture.text("card/waypost-errors.txt")?.contains("was used") == true)
     }
 
     /// The code would be used up, and its token lost.
     @Test func codeIsNotExchanged_whereItsTokenCannotBeStored() throws {
-        let bench = try CardBench()
-        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
-        try bench.put(try bench.newCode(), "card/waypost.code")
-        #expect(try bench.takeOver().status == 0)
-        let inTheWay = bench.folder + "/etc/import/gathering"
+        let fixture = try CardFixture()
+        try fixture.put(fixture.configuration(fixture.endpoint), "card/waypost.toml")
+        try fixture.put(try fixture.newCode(), "card/waypost.code")
+        #expect(try fixture.takeOver().status == 0)
+        let inTheWay = fixture.folder + "/etc/import/gathering"
         try FileManager.default.createDirectory(
             atPath: inTheWay + "/folder/folder",
             withIntermediateDirectories: true
         )
-        #expect(try bench.takeOver("--online").status == 1)
+        #expect(try fixture.takeOver("--online").status == 1)
         try FileManager.default.removeItem(atPath: inTheWay)
-        let asked = try bench.takeOver("--online")
+        let asked = try fixture.takeOver("--online")
         #expect(asked.status == 0, "\(asked.error)")
-        #expect(bench.text("credstore/waypost.token") != nil)
+        #expect(fixture.text("credstore/waypost.token") != nil)
     }
 
     /// A fake systemctl: a file sets the service's state, and calls are logged.
@@ -355,41 +355,41 @@ private final class CardBench {
 
     /// A service that a wrong configuration stopped has failed; systemd's try-restart does not
     /// start it.
-    @Test func stickWithAGoodConfiguration_startsAServiceThatFailed_andNoneThatIsStopped() throws {
-        let bench = try CardBench()
-        try bench.put(Self.systemctl, "systemctl")
-        chmod(bench.folder + "/systemctl", 0o755)
-        let restart = ["--restart", "--systemctl", bench.folder + "/systemctl"]
+    @Test func goodStick_startsFailedService_butNotStoppedOne() throws {
+        let fixture = try CardFixture()
+        try fixture.put(Self.systemctl, "systemctl")
+        chmod(fixture.folder + "/systemctl", 0o755)
+        let restart = ["--restart", "--systemctl", fixture.folder + "/systemctl"]
         let asks = "--no-block restart waypost-enroll.service\n"
         for (number, word) in ["try-restart", "start"].enumerated() {
-            let configuration = bench.configuration(bench.endpoint) + "# \(number)\n"
-            try bench.put(configuration, "card/waypost.toml")
-            try bench.put("", "told")
-            #expect(try bench.takeOver(restart).status == 0)
-            #expect(bench.text("told") == "--no-block \(word) waypost.service\n" + asks)
-            try bench.put("", "failed")
+            let configuration = fixture.configuration(fixture.endpoint) + "# \(number)\n"
+            try fixture.put(configuration, "card/waypost.toml")
+            try fixture.put("", "told")
+            #expect(try fixture.takeOver(restart).status == 0)
+            #expect(fixture.text("told") == "--no-block \(word) waypost.service\n" + asks)
+            try fixture.put("", "failed")
         }
         // An unchanged configuration restarts nothing.
-        try bench.put("", "told")
-        #expect(try bench.takeOver(restart).status == 0)
-        #expect(bench.text("told") == "")
+        try fixture.put("", "told")
+        #expect(try fixture.takeOver(restart).status == 0)
+        #expect(fixture.text("told") == "")
     }
 
     /// 1970: no certificate is valid yet, and this program does not check the date.
     @Test func brokenCardAtTheFirstBoot_leavesAGatewayThatSaysSo() throws {
-        let bench = try CardBench()
-        let folders = bench.configuration(bench.endpoint).replacingOccurrences(
+        let fixture = try CardFixture()
+        let folders = fixture.configuration(fixture.endpoint).replacingOccurrences(
             of: "endpoint",
             with: "#"
         )
-        try bench.put(folders, "etc/waypost.toml")
-        try bench.put("[upload]\r\nendpont = \"https://x\"\r\n", "card/waypost.toml")
-        let outcome = try bench.takeOver()
+        try fixture.put(folders, "etc/waypost.toml")
+        try fixture.put("[upload]\r\nendpont = \"https://x\"\r\n", "card/waypost.toml")
+        let outcome = try fixture.takeOver()
         #expect(outcome.status == 1)
         #expect(outcome.error.contains("did you mean upload.endpoint?"))
-        try bench.startGateway()
+        try fixture.startGateway()
         try waitUntil("status reports it") {
-            let report = try bench.status()
+            let report = try fixture.status()
             let isRunning = (report["daemon"] as? [String: Any])?["running"] as? Bool == true
             let reasons = report["reasons"] as? [String] ?? []
             return isRunning && reasons.contains { $0.contains("waypost.toml:2") }

@@ -9,7 +9,7 @@ import Daemon
 
 @Suite struct ClockSystemTests {
     /// A daemon that listens to a GNSS receiver simulated by gpsfake.
-    private final class Bench: Device {
+    private final class Fixture: Device {
         private let port = freePort()
 
         init(start: String) throws {
@@ -72,12 +72,12 @@ import Daemon
     /// Only if the kernel does not vouch for the clock: it would be believed first.
     @Test(.enabled(if: !ClockEvidence.systemVouches(stepped: nil)))
     func receiverBehindGpsd_syncsTheBoot_andSaysBy() throws {
-        let bench = try Bench(start: "2027-12-24T18:00:00")
-        try bench.launch()
-        try bench.wait(for: "unsynced")
-        try bench.startReceiver()
-        try bench.wait(for: "synced")
-        let anchors = try bench.query("SELECT source, wall FROM clock_map WHERE synced=1")
+        let fixture = try Fixture(start: "2027-12-24T18:00:00")
+        try fixture.launch()
+        try fixture.wait(for: "unsynced")
+        try fixture.startReceiver()
+        try fixture.wait(for: "synced")
+        let anchors = try fixture.query("SELECT source, wall FROM clock_map WHERE synced=1")
         #expect(anchors.count == 1)
         let anchor = try #require(anchors.first?.split(separator: " "))
         #expect(anchor.first == "gpsd")
@@ -86,7 +86,7 @@ import Daemon
         #expect((1_829_671_200...1_829_671_380).contains(seconds))
         var events: [String] = []
         try waitUntil("an event") {
-            events = try bench.query("SELECT detail FROM events WHERE kind='clock_synced'")
+            events = try fixture.query("SELECT detail FROM events WHERE kind='clock_synced'")
             return !events.isEmpty
         }
         #expect(events.count == 1)

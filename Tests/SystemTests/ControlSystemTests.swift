@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ControlSystemTests {
     /// A gateway without devices, whose status other users may read.
-    private final class Bench: Device {
+    private final class Fixture: Device {
         init() throws {
             try super.init()
             for path in [folder, config] { chmod(path, 0o755) }
@@ -74,49 +74,49 @@ import Testing
     }
 
     @Test func twoHundredIdleClients_leaveRoomForStatus() throws {
-        let bench = try Bench()
-        let idle = (0..<220).map { _ in bench.connect() }
+        let fixture = try Fixture()
+        let idle = (0..<220).map { _ in fixture.connect() }
         defer { for number in idle { close(number) } }
-        let status = try bench.run("status", "--json")
+        let status = try fixture.run("status", "--json")
         #expect(status.status != 2)
-        #expect(try bench.isRunning(status.output) == true)
+        #expect(try fixture.isRunning(status.output) == true)
     }
 
     @Test(.enabled(if: geteuid() == 0))
     func watchersOfOneUser_leaveRoomForAnother() throws {
-        let bench = try Bench()
-        for path in [bench.folder, bench.folder + "/run"] { chmod(path, 0o755) }
-        chmod(bench.folder + "/run/control.sock", 0o666)
-        let watching = (0..<300).map { _ in bench.connect(watching: true) }
+        let fixture = try Fixture()
+        for path in [fixture.folder, fixture.folder + "/run"] { chmod(path, 0o755) }
+        chmod(fixture.folder + "/run/control.sock", 0o666)
+        let watching = (0..<300).map { _ in fixture.connect(watching: true) }
         defer { for number in watching { close(number) } }
-        var own = try bench.run("status", "--json")
+        var own = try fixture.run("status", "--json")
         try waitUntil("the end of its share") {
-            own = try bench.run("status", "--json")
+            own = try fixture.run("status", "--json")
             return own.error.contains("programs are being answered")
         }
         #expect(own.status == 2)
-        #expect(try bench.isRunning(own.output) == true)
-        let status = try bench.statusOfNobody([:])
-        #expect(try bench.isRunning(status.output) == true)
+        #expect(try fixture.isRunning(own.output) == true)
+        let status = try fixture.statusOfNobody([:])
+        #expect(try fixture.isRunning(status.output) == true)
         #expect(status.status != 2)
     }
 
-    @Test func whileTheWriterHangs_andASurveyIsToStop_statusIsAnswered() throws {
+    @Test func status_isAnswered_whileWriterHangsDuringSurveyStop() throws {
         // SQLite's busy timeout is 5 s; the answer must come before, if the machine is not too
         // busy.
         for _ in 0..<10 {
-            let bench = try Bench()
-            #expect(try bench.run("survey", "start", "field").status == 0)
-            let holder = try bench.holdDatabase()
-            let stop = try bench.begin("survey", "stop")
-            let status = try bench.run("status", "--json")
+            let fixture = try Fixture()
+            #expect(try fixture.run("survey", "start", "field").status == 0)
+            let holder = try fixture.holdDatabase()
+            let stop = try fixture.begin("survey", "stop")
+            let status = try fixture.run("status", "--json")
             let isInTime = stop.isRunning
-            #expect(try bench.isRunning(status.output) == true)
+            #expect(try fixture.isRunning(status.output) == true)
             try holder.fileHandleForWriting.close()
             guard isInTime else { continue }
             try waitUntil("the survey's end") {
-                try !bench.run("survey", "list", "--json").output.contains(#""surveys":[]"#)
-                    || bench.run("survey", "stop").status == 0
+                try !fixture.run("survey", "list", "--json").output.contains(#""surveys":[]"#)
+                    || fixture.run("survey", "stop").status == 0
             }
             return
         }
@@ -124,18 +124,18 @@ import Testing
     }
 
     @Test func aDaemonThatDoesNotAnswer_isNotCalledDead() throws {
-        let bench = try Bench()
-        bench.signal(SIGSTOP)
-        let silent = try bench.run("status", "--json")
-        bench.signal(SIGCONT)
+        let fixture = try Fixture()
+        fixture.signal(SIGSTOP)
+        let silent = try fixture.run("status", "--json")
+        fixture.signal(SIGCONT)
         #expect(silent.status == 2)
         #expect(silent.error.contains("does not answer"))
-        #expect(try bench.isRunning(silent.output) == true)
+        #expect(try fixture.isRunning(silent.output) == true)
 
-        bench.killDaemon()
-        let dead = try bench.run("status", "--json")
+        fixture.killDaemon()
+        let dead = try fixture.run("status", "--json")
         #expect(dead.status == 2)
-        #expect(try bench.isRunning(dead.output) == false)
+        #expect(try fixture.isRunning(dead.output) == false)
     }
 
     /// Status answers within a second; the limit allows for a busy machine, but not for the five
@@ -145,36 +145,39 @@ import Testing
         ["survey", "list"], ["restart", "audio"],
     ])
     func stoppedDaemon_keepsNobodyWaiting(command: [String]) throws {
-        let bench = try Bench()
-        bench.signal(SIGSTOP)
-        defer { bench.signal(SIGCONT) }
+        let fixture = try Fixture()
+        fixture.signal(SIGSTOP)
+        defer { fixture.signal(SIGCONT) }
         let error = Pipe()
         let process = try Process.started(
             Tree.program("waypost"),
-            command + ["--config", bench.config],
+            command + ["--config", fixture.config],
             error: error
         )
-        bench.children.append(process)
+        fixture.children.append(process)
         try waitUntil("its end", limit: .seconds(4)) { !process.isRunning }
         #expect(process.terminationStatus == 2)
-        let told = String(decoding: error.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        #expect(told.contains("does not answer"))
+        let reported = String(
+            decoding: error.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        #expect(reported.contains("does not answer"))
     }
 
     /// The screen shows it, and follows again when the daemon resumes.
     @Test func watch_noticesADaemonThatIsStopped() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let (output, error) = (Pipe(), Pipe())
         let watch = try Process.started(
             Tree.program("waypost"),
-            ["status", "--watch", "--json", "--config", bench.config],
+            ["status", "--watch", "--json", "--config", fixture.config],
             output: output,
             error: error
         )
-        bench.children.append(watch)
+        fixture.children.append(watch)
         #expect(!output.fileHandleForReading.availableData.isEmpty)
-        bench.signal(SIGSTOP)
-        defer { bench.signal(SIGCONT) }
+        fixture.signal(SIGSTOP)
+        defer { fixture.signal(SIGCONT) }
         var text = ""
         while !text.contains("does not answer") {
             text += String(decoding: error.fileHandleForReading.availableData, as: UTF8.self)
@@ -185,34 +188,34 @@ import Testing
             text += String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
             try #require(watch.isRunning)
         }
-        bench.signal(SIGCONT)
+        fixture.signal(SIGCONT)
         text = ""
         while !text.contains("\"running\":true") {
             text += String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
             try #require(watch.isRunning)
         }
-        bench.killDaemon()
+        fixture.killDaemon()
         try waitUntil("its end") { !watch.isRunning }
     }
 
     @Test(.enabled(if: geteuid() == 0))
-    func whoMayNotReadTheConfiguration_isAnsweredByTheDaemonAllTheSame() throws {
-        let bench = try Bench()
-        chmod(bench.folder + "/waypost.toml", 0o600)
-        chmod(bench.folder + "/run/control.sock", 0o666)
-        for path in [bench.folder, bench.folder + "/run"] { chmod(path, 0o755) }
-        let status = try bench.statusOfNobody(["RUNTIME_DIRECTORY": bench.folder + "/run"])
+    func status_worksWithUnreadableConfiguration() throws {
+        let fixture = try Fixture()
+        chmod(fixture.folder + "/waypost.toml", 0o600)
+        chmod(fixture.folder + "/run/control.sock", 0o666)
+        for path in [fixture.folder, fixture.folder + "/run"] { chmod(path, 0o755) }
+        let status = try fixture.statusOfNobody(["RUNTIME_DIRECTORY": fixture.folder + "/run"])
         #expect(status.status != 78)
         #expect(status.error.contains("may not read it"))
-        #expect(try bench.isRunning(status.output) == true)
+        #expect(try fixture.isRunning(status.output) == true)
     }
 
     @Test(.enabled(if: geteuid() == 0))
-    func whoHasNoRightToTheSocket_isToldSo() throws {
-        let bench = try Bench()
-        let status = try bench.statusOfNobody([:])
+    func missingSocketPermission_isReported() throws {
+        let fixture = try Fixture()
+        let status = try fixture.statusOfNobody([:])
         #expect(status.status == 2)
         #expect(status.error.contains("group waypost"))
-        #expect(try bench.isRunning(status.output) == true)
+        #expect(try fixture.isRunning(status.output) == true)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// The real program, run as a person or a service would.
 @Suite struct DaemonTests {
-    private final class Bench: Device {
+    private final class Fixture: Device {
         init(_ more: String = "") throws {
             try super.init(
                 """
@@ -22,21 +22,21 @@ import Testing
         }
     }
 
-    @Test func absentDevices_areToldEach_andNeverEndTheDaemon() throws {
-        let bench = try Bench()
-        try bench.start()
+    @Test func absentDevices_areReported_andNeverEndTheDaemon() throws {
+        let fixture = try Fixture()
+        try fixture.start()
         var states: [String: String] = [:]
         try waitUntil("three errors") {
-            let sources = try bench.status()["sources"] as? [String: [String: Any]] ?? [:]
+            let sources = try fixture.status()["sources"] as? [String: [String: Any]] ?? [:]
             states = sources.compactMapValues { $0["state"] as? String }
             return states.values.filter { $0 == "error" }.count == 3
         }
         #expect(states == ["beacons": "error", "location": "error", "audio": "error"])
-        #expect(bench.isRunning)
-        let screen = try bench.run("status")
+        #expect(fixture.isRunning)
+        let screen = try fixture.run("status")
         #expect(screen.status == 1)
         // Over SSH without a terminal, nothing is cut.
-        let reasons = try #require(try bench.status()["reasons"] as? [String])
+        let reasons = try #require(try fixture.status()["reasons"] as? [String])
         #expect(reasons.count >= 3)
         for reason in reasons { #expect(screen.output.contains("  \(reason)\n")) }
         #expect(!screen.output.contains("…"))
@@ -62,13 +62,13 @@ import Testing
         #expect(device.daemon?.terminationStatus == 2)
         let why = "the database has schema version 2, this Waypost knows up to 1"
         for arguments in [["status"], ["status", "--json"], ["doctor"]] {
-            let told = try Process.run(
+            let reported = try Process.run(
                 Tree.program("waypost"),
                 arguments + ["--config", device.config]
             )
-            #expect(told.status == 2)
-            let words = told.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            #expect(words.contains(why), "\(told.output)")
+            #expect(reported.status == 2)
+            let words = reported.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            #expect(words.contains(why), "\(reported.output)")
             #expect(!words.contains("is intact"))
         }
         let led = try String(contentsOfFile: device.folder + "/run/led", encoding: .utf8)
@@ -81,9 +81,9 @@ import Testing
     }
 
     @Test func status_hasEveryField() throws {
-        let bench = try Bench()
-        try bench.start()
-        let report = try bench.status()
+        let fixture = try Fixture()
+        try fixture.start()
+        let report = try fixture.status()
         let expected: [String: Set<String>] = [
             "daemon": ["running", "pid", "uptime_s", "rss_bytes", "private_bytes", "cpu_s"],
             "clock": ["state", "boot_id", "offset_s"],
@@ -127,19 +127,19 @@ import Testing
         )
     }
 
-    @Test func sigterm_endsIt_andStatusTellsWhatItLastKnew() throws {
-        let bench = try Bench()
-        try bench.start()
-        #expect(try bench.stop() == 0)
-        let after = try bench.run("status", "--json")
+    @Test func sigterm_stopsDaemon_andStatusShowsLastKnownState() throws {
+        let fixture = try Fixture()
+        try fixture.start()
+        #expect(try fixture.stop() == 0)
+        let after = try fixture.run("status", "--json")
         #expect(after.status == 2)
         #expect(after.output.contains(#""running":false"#))
         #expect(after.output.contains("daemon not running"))
     }
 
     @Test func statusBeforeTheFirstStart_isAnObjectAllTheSame() throws {
-        let bench = try Bench()
-        let never = try bench.run("status", "--json")
+        let fixture = try Fixture()
+        let never = try fixture.run("status", "--json")
         #expect(never.status == 2)
         #expect(never.error.contains("waypost is not running"))
         let report = try #require(
@@ -150,63 +150,63 @@ import Testing
         #expect((report["streams"] as? [String: Any])?.count == 4)
     }
 
-    @Test func sighup_takesTheNewConfiguration_andKeepsTheOldWhenItIsWrong() throws {
-        let bench = try Bench()
-        try bench.start()
-        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
+    @Test func sighup_reloadsConfiguration_keepingOldIfInvalid() throws {
+        let fixture = try Fixture()
+        try fixture.start()
+        let text = try String(contentsOfFile: fixture.config, encoding: .utf8)
         func waitForStream(_ name: String) throws -> Bool {
-            try eventually { (try bench.status()["streams"] as? [String: Any])?[name] != nil }
+            try eventually { (try fixture.status()["streams"] as? [String: Any])?[name] != nil }
         }
-        try bench.write(text + "[streams]\nlocation = \"places\"\n", "waypost.toml")
-        bench.signal(SIGHUP)
+        try fixture.write(text + "[streams]\nlocation = \"places\"\n", "waypost.toml")
+        fixture.signal(SIGHUP)
         #expect(try waitForStream("places"))
-        try bench.write(text + "[streams]\nlocation = 5\n", "waypost.toml")
-        bench.signal(SIGHUP)
-        try bench.write(text, "waypost.toml")
+        try fixture.write(text + "[streams]\nlocation = 5\n", "waypost.toml")
+        fixture.signal(SIGHUP)
+        try fixture.write(text, "waypost.toml")
         #expect(try waitForStream("places") || waitForStream("linux_gpsd_location"))
-        bench.signal(SIGHUP)
+        fixture.signal(SIGHUP)
         #expect(try waitForStream("linux_gpsd_location"))
-        #expect(bench.isRunning)
+        #expect(fixture.isRunning)
     }
 
     @Test func secondDaemon_isRefusedTheSameStateDirectory() throws {
-        let bench = try Bench()
-        try bench.start()
-        let second = try bench.run("run")
+        let fixture = try Fixture()
+        try fixture.start()
+        let second = try fixture.run("run")
         #expect(second.status == 2)
         #expect(second.error.contains("another waypost runs with this state directory"))
     }
 
     /// A second gateway would take over the first one's sockets, which would then be unreachable.
     @Test func secondDaemon_isRefusedTheSameRuntimeDirectory() throws {
-        let bench = try Bench()
-        try bench.start()
-        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
-        try bench.write(text.replacing("/state\"", with: "/other\""), "waypost.toml")
+        let fixture = try Fixture()
+        try fixture.start()
+        let text = try String(contentsOfFile: fixture.config, encoding: .utf8)
+        try fixture.write(text.replacing("/state\"", with: "/other\""), "waypost.toml")
         let said = Pipe()
-        let second = try bench.begin("run", error: said)
+        let second = try fixture.begin("run", error: said)
         try waitUntil("its end") { !second.isRunning }
         #expect(second.terminationStatus == 2)
         let why = String(decoding: said.fileHandleForReading.availableData, as: UTF8.self)
         #expect(why.contains("another waypost runs with this runtime directory"))
-        try bench.write(text, "waypost.toml")
-        #expect(try !bench.run("status").error.contains("does not answer"))
+        try fixture.write(text, "waypost.toml")
+        #expect(try !fixture.run("status").error.contains("does not answer"))
     }
 
     @Test func oneDirectoryForBoth_isEnoughForADaemon() throws {
-        let bench = try Bench()
-        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
-        try bench.write(text.replacing("/state\"", with: "/run\""), "waypost.toml")
-        try bench.start()
-        #expect(try !bench.run("status").error.contains("does not answer"))
+        let fixture = try Fixture()
+        let text = try String(contentsOfFile: fixture.config, encoding: .utf8)
+        try fixture.write(text.replacing("/state\"", with: "/run\""), "waypost.toml")
+        try fixture.start()
+        #expect(try !fixture.run("status").error.contains("does not answer"))
     }
 
     /// A file cut short on a full disk would pass for an answer.
     @Test(arguments: [["status", "--json"], ["config", "show"], ["survey", "list"]])
     func answerThatCannotBeWritten_isAFailure(words: [String]) throws {
-        let bench = try Bench()
-        try bench.start()
-        let command = ([Tree.program("waypost")] + words + ["--config", bench.config])
+        let fixture = try Fixture()
+        try fixture.start()
+        let command = ([Tree.program("waypost")] + words + ["--config", fixture.config])
             .joined(separator: " ")
         let full = try Process.run("/bin/sh", ["-c", command + " > /dev/full"])
         #expect(full.status == 2)
@@ -218,10 +218,10 @@ import Testing
 
     @Test(.enabled(if: geteuid() == 0))
     func databaseThatAUserMayNotRead_isNamedWithWhoMay() throws {
-        let bench = try Bench()
-        try bench.start()
-        #expect(try bench.stop() == 0)
-        for path in [bench.folder, bench.config] { chmod(path, 0o755) }
+        let fixture = try Fixture()
+        try fixture.start()
+        #expect(try fixture.stop() == 0)
+        for path in [fixture.folder, fixture.config] { chmod(path, 0o755) }
         // A user of its group, and of another one: without a gateway, SQLite must write beside the
         // database.
         for (group, why) in [("65534", "may not read it"), ("0", "while waypost is not running")] {
@@ -229,7 +229,7 @@ import Testing
                 let refused = try Process.run(
                     "/usr/bin/setpriv",
                     ["--reuid=65534", "--regid=\(group)", "--clear-groups"]
-                        + [Tree.program("waypost")] + words + ["--config", bench.config]
+                        + [Tree.program("waypost")] + words + ["--config", fixture.config]
                 )
                 #expect(refused.status == 2)
                 #expect(refused.error.contains(why), "\(refused.error)")
@@ -239,8 +239,8 @@ import Testing
     }
 
     @Test func wrongConfiguration_listsEveryErrorAndExits78() throws {
-        let bench = try Bench("bitrate = \"much\"\nnonsense = 1\n")
-        let result = try bench.run("run")
+        let fixture = try Fixture("bitrate = \"much\"\nnonsense = 1\n")
+        let result = try fixture.run("run")
         #expect(result.status == 78)
         #expect(result.error.contains("audio.bitrate"))
         #expect(result.error.contains("audio.nonsense"))
@@ -254,28 +254,28 @@ import Testing
         #expect(result.error.contains("cannot be read: Input/output error"))
     }
 
-    @Test func tokenThatOthersCanRead_isRefusedWithTheCommandToRun() throws {
-        let bench = try Bench()
-        let token = bench.folder + "/token"
-        try bench.write("secret", "token")
-        bench.environment = [
+    @Test func tokenReadableByOthers_isRefusedWithTheCommand() throws {
+        let fixture = try Fixture()
+        let token = fixture.folder + "/token"
+        try fixture.write("secret", "token")
+        fixture.environment = [
             "WAYPOST_UPLOAD_ENDPOINT": "http://127.0.0.1:1/api/ingest",
             "WAYPOST_UPLOAD_TOKEN_FILE": token,
         ]
-        try bench.start()
-        let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
+        try fixture.start()
+        let errors = try fixture.status()["recent_errors"] as? [[String: Any]] ?? []
         #expect(
             errors.contains { ($0["message"] as? String)?.contains("chmod 600 \(token)") == true }
         )
-        #expect(try !bench.run("status").output.contains("secret"))
+        #expect(try !fixture.run("status").output.contains("secret"))
     }
 
     @Test func unwritableStateDirectory_isNamed() throws {
-        let bench = try Bench()
-        try Data().write(to: URL(fileURLWithPath: bench.folder + "/state"))
-        let result = try bench.run("run")
+        let fixture = try Fixture()
+        try Data().write(to: URL(fileURLWithPath: fixture.folder + "/state"))
+        let result = try fixture.run("run")
         #expect(result.status == 2)
-        #expect(result.error.contains(bench.folder + "/state"))
+        #expect(result.error.contains(fixture.folder + "/state"))
     }
 
     @Test(arguments: [
@@ -323,17 +323,17 @@ import Testing
         ("", "231d39c1d7cc1ab1aee224cd096db932", 1, "--address is needed"),
         ("54:48", "231d39c1d7cc1ab1aee224cd096db932", 64, "not a valid address"),
     ])
-    func decode_readsEncryptedData_withTheKeyOfTheConfiguration(
+    func decode_readsEncryptedData_withConfiguredKey(
         address: String,
         key: String,
         status: Int32,
         error: String
     ) throws {
-        let bench = try Bench("[beacons.bindkeys]\n\"54:48:E6:8F:80:A5\" = \"\(key)\"\n")
+        let fixture = try Fixture("[beacons.bindkeys]\n\"54:48:E6:8F:80:A5\" = \"\(key)\"\n")
         let hex = "1216D2FC41A47266C95F730011223378237214"
         let result =
             try address.isEmpty
-            ? bench.run("decode", hex) : bench.run("decode", hex, "--address", address)
+            ? fixture.run("decode", hex) : fixture.run("decode", hex, "--address", address)
         #expect(result.status == status)
         #expect(error.isEmpty ? result.error.isEmpty : result.error.contains(error))
         #expect(!(result.error + result.output).contains(key))
@@ -345,9 +345,9 @@ import Testing
         #expect(result.output.contains(content))
     }
 
-    @Test func wrongBindkey_isToldOnceForTheDevice_andTheKeyNever() throws {
+    @Test func wrongBindkey_isReportedOncePerDevice_withoutTheKey() throws {
         let key = "231d39c1d7cc1ab1aee224cd096db933"
-        let bench = try Bench("[beacons.bindkeys]\n\"54:48:E6:8F:80:A5\" = \"\(key)\"\n")
+        let fixture = try Fixture("[beacons.bindkeys]\n\"54:48:E6:8F:80:A5\" = \"\(key)\"\n")
         let sealed: [UInt8] = [
             0x12, 0x16, 0xD2, 0xFC, 0x41, 0xA4, 0x72, 0x66, 0xC9, 0x5F, 0x73, 0, 0x11, 0x22, 0x33,
             0x78, 0x23, 0x72, 0x14,
@@ -358,24 +358,24 @@ import Testing
             ]
         let record = [0, 0, 0, 34, 0, 0, 0, 34, 0, 0, 0, 3] + [UInt8](repeating: 0, count: 12)
         let capture = Array("btsnoop".utf8) + [0, 0, 0, 0, 1, 0, 0, 3, 0xEA]
-        let path = bench.folder + "/capture"
+        let path = fixture.folder + "/capture"
         try Data(capture + record + report + record + report).write(
             to: URL(fileURLWithPath: path)
         )
-        bench.environment = [
+        fixture.environment = [
             "WAYPOST_BEACONS_SOURCE": "btsnoop:\(path)", "WAYPOST_BEACONS_REPLAY_SPEED": "0",
             "WAYPOST_BEACONS_MAX_RATE": "1000",
         ]
-        try bench.start()
+        try fixture.start()
         try waitUntil("two records") {
-            try bench.source("beacons")["records"] as? Int == 2
+            try fixture.source("beacons")["records"] as? Int == 2
         }
-        let status = try bench.run("status", "--json").output
-        let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
-        let told = errors.filter {
+        let status = try fixture.run("status", "--json").output
+        let errors = try fixture.status()["recent_errors"] as? [[String: Any]] ?? []
+        let reported = errors.filter {
             ($0["message"] as? String ?? "").contains("does not fit its key")
         }
-        #expect(told.map { $0["count"] as? Int } == [1])
-        #expect(!(status + (try bench.run("config", "show").output)).contains(key))
+        #expect(reported.map { $0["count"] as? Int } == [1])
+        #expect(!(status + (try fixture.run("config", "show").output)).contains(key))
     }
 }

@@ -4,7 +4,7 @@ import Support
 import Testing
 
 @Suite struct DeletedDatabaseTests {
-    @Test func deletedDatabase_isReplaced_andNoAcknowledgedRecordIsLost() throws {
+    @Test func deletedDatabase_isReplaced_withoutAcknowledgedLoss() throws {
         let device = try Device("[stream.weather]")
         let database = device.folder + "/state/queue.sqlite"
         func put(_ count: Int) throws {

@@ -25,7 +25,7 @@ import Testing
     ]
 
     /// A daemon with ten positions per second, on a disk that fails on demand.
-    private final class Bench: Device {
+    private final class Fixture: Device {
         private let control: FileHandle
         let manager: ServiceManagerSocket
 
@@ -97,51 +97,57 @@ import Testing
     }
 
     @Test(arguments: faults)
-    func failingDisk_isTold_andNothingIsLostOnceItIsBack(_ fault: Fault) throws {
-        let bench = try Bench()
-        try bench.launch()
-        try waitUntil("fixes") { try fixes(bench.status()) > 3 }
-        try bench.fail(fault)
-        try waitUntil("the failure in status") { try storage(bench.status()) == "error" }
-        let before = fixes(try bench.status())
-        let signs = bench.manager.signsOfLife
+    func failingDisk_isReported_andNothingIsLost(_ fault: Fault) throws {
+        let fixture = try Fixture()
+        try fixture.launch()
+        try waitUntil("fixes") { try fixes(fixture.status()) > 3 }
+        try fixture.fail(fault)
+        try waitUntil("the failure in status") { try storage(fixture.status()) == "error" }
+        let before = fixes(try fixture.status())
+        let signs = fixture.manager.signsOfLife
         // Long enough for the queue to reopen its database: 80 positions are eight seconds.
-        try waitUntil("collecting on") { try fixes(bench.status()) > before + 80 }
+        try waitUntil("collecting on") { try fixes(fixture.status()) > before + 80 }
         // A restart by the watchdog would lose the records in memory.
-        try waitUntil("heartbeats") { bench.manager.signsOfLife >= signs + 4 }
-        #expect(bench.isRunning)
-        let status = try bench.status()
+        try waitUntil("heartbeats") { fixture.manager.signsOfLife >= signs + 4 }
+        #expect(fixture.isRunning)
+        let status = try fixture.status()
         #expect(status["state"] as? String == "critical")
         if let code = fault.code { #expect(codes(status).contains(code)) }
-        try bench.fail(nil)
-        try waitUntil("recovery without a restart") { try storage(bench.status()) == "ok" }
-        #expect(try bench.stop() == 0)
+        try fixture.fail(nil)
+        try waitUntil("recovery without a restart") { try storage(fixture.status()) == "ok" }
+        #expect(try fixture.stop() == 0)
 
-        let last = fixes(try bench.status())
-        let database = try Connection(path: bench.folder + "/state/queue.sqlite", access: .readOnly)
+        let last = fixes(try fixture.status())
+        let database = try Connection(
+            path: fixture.folder + "/state/queue.sqlite",
+            access: .readOnly
+        )
         #expect(try database.integer("SELECT count(*) FROM location") == Int64(last))
         #expect(try database.integer("SELECT max(id) FROM location") == Int64(last))
         #expect(try database.integer("SELECT count(*) FROM losses") == 0)
     }
 
     @Test func diskThatTakesNothingAtTheStart_isWaitedFor() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let fault = Self.faults[3]
-        try bench.launch()
-        try waitUntil("fixes") { try fixes(bench.status()) > 3 }
-        #expect(try bench.stop() == 0)
+        try fixture.launch()
+        try waitUntil("fixes") { try fixes(fixture.status()) > 3 }
+        #expect(try fixture.stop() == 0)
 
-        try bench.fail(fault)
-        try bench.launch()
+        try fixture.fail(fault)
+        try fixture.launch()
         try waitUntil("collecting without a disk") {
-            let status = try bench.status()
+            let status = try fixture.status()
             return storage(status) == "error" && fixes(status) > 10
         }
-        try bench.fail(nil)
-        try waitUntil("recovery") { try storage(bench.status()) == "ok" }
-        #expect(try bench.stop() == 0)
-        let last = fixes(try bench.status())
-        let database = try Connection(path: bench.folder + "/state/queue.sqlite", access: .readOnly)
+        try fixture.fail(nil)
+        try waitUntil("recovery") { try storage(fixture.status()) == "ok" }
+        #expect(try fixture.stop() == 0)
+        let last = fixes(try fixture.status())
+        let database = try Connection(
+            path: fixture.folder + "/state/queue.sqlite",
+            access: .readOnly
+        )
         // The count continues over both starts.
         #expect(try database.integer("SELECT count(*) FROM location") == Int64(last))
     }
@@ -149,28 +155,28 @@ import Testing
     /// Records that wait in memory for the disk are lost with the program, and so are their loss
     /// counts.
     @Test func crashWhileTheDiskRefuses_isCountedByTheNextStart() throws {
-        let bench = try Bench()
-        try bench.launch()
-        try waitUntil("fixes") { try fixes(bench.status()) > 3 }
-        try bench.fail(Self.faults[3])
-        try waitUntil("the failure in status") { try storage(bench.status()) == "error" }
-        let before = fixes(try bench.status())
-        try waitUntil("collecting on") { try fixes(bench.status()) > before + 30 }
-        let signs = bench.manager.signsOfLife
-        try waitUntil("two ticks") { bench.manager.signsOfLife >= signs + 2 }
-        bench.killDaemon()
+        let fixture = try Fixture()
+        try fixture.launch()
+        try waitUntil("fixes") { try fixes(fixture.status()) > 3 }
+        try fixture.fail(Self.faults[3])
+        try waitUntil("the failure in status") { try storage(fixture.status()) == "error" }
+        let before = fixes(try fixture.status())
+        try waitUntil("collecting on") { try fixes(fixture.status()) > before + 30 }
+        let signs = fixture.manager.signsOfLife
+        try waitUntil("two ticks") { fixture.manager.signsOfLife >= signs + 2 }
+        fixture.killDaemon()
 
         // The program starts and is killed once more before the disk is back.
-        let later = bench.manager.signsOfLife
-        try bench.launch()
-        try waitUntil("two ticks") { bench.manager.signsOfLife >= later + 2 }
-        #expect(try storage(bench.status()) == "error")
-        bench.killDaemon()
-        try bench.fail(nil)
-        try bench.launch()
-        try waitUntil("collecting") { try storage(bench.status()) == "ok" }
-        #expect(try bench.stop() == 0)
-        let path = bench.folder + "/state/queue.sqlite"
+        let later = fixture.manager.signsOfLife
+        try fixture.launch()
+        try waitUntil("two ticks") { fixture.manager.signsOfLife >= later + 2 }
+        #expect(try storage(fixture.status()) == "error")
+        fixture.killDaemon()
+        try fixture.fail(nil)
+        try fixture.launch()
+        try waitUntil("collecting") { try storage(fixture.status()) == "ok" }
+        #expect(try fixture.stop() == 0)
+        let path = fixture.folder + "/state/queue.sqlite"
         let database = try Connection(path: path, access: .readOnly)
         let lost = "SELECT sum(records) FROM losses WHERE kind='dropped' AND stream=?"
         let count = try database.integer(lost, Int64(Stream.location.number)) ?? 0

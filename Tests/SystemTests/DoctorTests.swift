@@ -67,7 +67,7 @@ import Testing
         #expect(words(refused, "sound").contains("Permission denied"))
     }
 
-    @Test func certificate_isToldWithItsLastDay() throws {
+    @Test func certificate_isReportedWithExpiryDate() throws {
         let site = try Site()
         try makeCertificate(in: site.folder)
         let output = Pipe()

@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(arguments: ["", "/"])
-    func endpointWithoutPath_getsThePathAtWhichAServerAnswers(end: String) throws {
+    func endpointWithoutPath_getsThePathOfTheServer(end: String) throws {
         let server = try serve()
         defer { server.stop() }
         let place = "http://127.0.0.1:\(server.port)"
@@ -64,7 +64,7 @@ import Testing
         #expect(try configuration().contains("endpoint = \"\(place)/api/ingest\""))
     }
 
-    @Test func endpointWithoutPath_isKept_ifNoServerAnswersBelowAPI() throws {
+    @Test func endpointWithoutPath_isKept_ifNoServerAnswersAtAPI() throws {
         let server = try serve(root: "")
         defer { server.stop() }
         let place = "http://127.0.0.1:\(server.port)/own/ingest"
@@ -78,7 +78,7 @@ import Testing
         #expect(try configuration().contains("endpoint = \"http://127.0.0.1:\(none.port)\""))
     }
 
-    @Test func authorityIsCopiedBesideTheConfiguration_onceTheServerWasVerifiedWithIt() throws {
+    @Test func caFile_isCopiedBesideConfiguration_onceVerified() throws {
         let server = try serve(isTLS: true)
         defer { server.stop() }
         let place = "https://127.0.0.1:\(server.port)/api/ingest"
@@ -97,7 +97,7 @@ import Testing
         #expect(files.contentsEqual(atPath: copy, andPath: device.folder + "/cert"))
     }
 
-    @Test func plaintextToAnotherMachine_isRefused_orAllowedInTheConfiguration() throws {
+    @Test func remotePlaintext_isRefused_orAllowedInConfiguration() throws {
         let server = try serve()
         defer { server.stop() }
         let place = "http://server.invalid/api/ingest"

@@ -39,7 +39,7 @@ import Testing
         server.serve_forever()
         """
 
-    private final class Bench: Device {
+    private final class Fixture: Device {
         private let server: StubServer
         var endpoint: String { "http://127.0.0.1:\(server.port)/api/ingest" }
 
@@ -108,63 +108,66 @@ import Testing
         }
     }
 
-    @Test func enrolment_isWrittenDown_andLetsTheGatewayCollectWithoutItsServer() throws {
-        let bench = try Bench()
-        try bench.write("good-token\n", "given")
-        let done = try bench.enroll("given")
+    @Test func enrolment_isStored_andAllowsCollectingOffline() throws {
+        let fixture = try Fixture()
+        try fixture.write("good-token\n", "given")
+        let done = try fixture.enroll("given")
         #expect(done.status == 0, "\(done.error)")
         #expect(done.output.contains("the server accepts this device"))
-        let configuration = try bench.text("waypost.toml")
+        let configuration = try fixture.text("waypost.toml")
         #expect(configuration.hasPrefix("# mine\n"))
-        #expect(configuration.contains("endpoint = \"\(bench.endpoint)\""))
-        #expect(try bench.run("config", "check").status == 0)
+        #expect(configuration.contains("endpoint = \"\(fixture.endpoint)\""))
+        #expect(try fixture.run("config", "check").status == 0)
         let files = FileManager.default
-        let token = try files.attributesOfItem(atPath: bench.folder + "/token")
+        let token = try files.attributesOfItem(atPath: fixture.folder + "/token")
         #expect(token[.posixPermissions] as? Int == 0o600)
-        #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
-        bench.stopServer()
-        try bench.startDaemon()
-        try waitUntil("collecting") { try bench.sound()?.state == "error" }
+        #expect(try fixture.text("state/enrolled") == fixture.endpoint + "\n")
+        fixture.stopServer()
+        try fixture.startDaemon()
+        try waitUntil("collecting") { try fixture.sound()?.state == "error" }
     }
 
     @Test func refusedToken_changesNothing() throws {
-        let bench = try Bench()
-        let before = try bench.text("waypost.toml")
-        try bench.write("bad-token", "given")
-        let refused = try bench.enroll("given")
+        let fixture = try Fixture()
+        let before = try fixture.text("waypost.toml")
+        try fixture.write("bad-token", "given")
+        let refused = try fixture.enroll("given")
         #expect(refused.status == 2)
         #expect(refused.error.contains("E002"))
-        #expect(try bench.text("waypost.toml") == before)
-        #expect(!FileManager.default.fileExists(atPath: bench.folder + "/state/enrolled"))
-        let plain = try bench.run("enroll", "--endpoint", "http://example.org/", "--code", "x")
+        #expect(try fixture.text("waypost.toml") == before)
+        #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/state/enrolled"))
+        let plain = try fixture.run("enroll", "--endpoint", "http://example.org/", "--code", "x")
         #expect(plain.status == 78)
         #expect(plain.error.contains("--allow-plaintext"), "\(plain.error)")
     }
 
     @Test func configurationNamedFromItsFolder_getsATokenBesideIt() throws {
-        let bench = try Bench()
-        try bench.write("good-token\n", "given")
+        let fixture = try Fixture()
+        try fixture.write("good-token\n", "given")
         let arguments = ["--token-file", "given", "--config", "waypost.toml"]
         let done = try Process.run(
             "/usr/bin/env",
-            ["-C", bench.folder, Tree.program("waypost"), "enroll", "--endpoint", bench.endpoint]
+            [
+                "-C", fixture.folder, Tree.program("waypost"), "enroll", "--endpoint",
+                fixture.endpoint,
+            ]
                 + arguments
         )
         #expect(done.status == 0, "\(done.error)")
-        #expect(try bench.text("waypost.toml").contains("\"\(bench.folder)/token\""))
-        #expect(try bench.text("token") == bench.bound("good-token"))
+        #expect(try fixture.text("waypost.toml").contains("\"\(fixture.folder)/token\""))
+        #expect(try fixture.text("token") == fixture.bound("good-token"))
     }
 
     @Test(.enabled(if: geteuid() == 0))
-    func whoForgetsSudo_isToldThat() throws {
-        let bench = try Bench()
-        try bench.write("good-token\n", "given", mode: 0o644)
-        for path in [bench.folder, bench.config] { chmod(path, 0o755) }
+    func missingSudo_isReported() throws {
+        let fixture = try Fixture()
+        try fixture.write("good-token\n", "given", mode: 0o644)
+        for path in [fixture.folder, fixture.config] { chmod(path, 0o755) }
         let refused = try Process.run(
             "/usr/bin/setpriv",
             ["--reuid=65534", "--regid=65534", "--clear-groups", Tree.program("waypost"), "enroll"]
-                + ["--endpoint", bench.endpoint, "--token-file", bench.folder + "/given"]
-                + ["--config", bench.config]
+                + ["--endpoint", fixture.endpoint, "--token-file", fixture.folder + "/given"]
+                + ["--config", fixture.config]
         )
         #expect(refused.status == 2)
         #expect(refused.error.contains("`sudo waypost enroll` may"))
@@ -177,154 +180,154 @@ import Testing
         ("[\"upload\"]\ninterval = \"1h\"", 2),
     ])
     func fileInAnotherForm_isWritten_orLeftWithTheNextStep(text: String, status: Int) throws {
-        let bench = try Bench()
-        try bench.write("good-token", "given")
-        let places = "state_directory = \"\(bench.folder)/state\"\n"
-        try bench.write("\(places)\(text)\n", "waypost.toml")
-        let done = try bench.enroll("given")
+        let fixture = try Fixture()
+        try fixture.write("good-token", "given")
+        let places = "state_directory = \"\(fixture.folder)/state\"\n"
+        try fixture.write("\(places)\(text)\n", "waypost.toml")
+        let done = try fixture.enroll("given")
         #expect(Int(done.status) == status, "\(done.error)")
         let step = "set upload.endpoint and upload.token_file there"
         #expect(done.error.isEmpty || done.error.contains(step))
-        #expect(try bench.text("waypost.toml").contains(bench.endpoint) == (status == 0))
-        #expect(try bench.run("config", "check").status == 0)
+        #expect(try fixture.text("waypost.toml").contains(fixture.endpoint) == (status == 0))
+        #expect(try fixture.run("config", "check").status == 0)
     }
 
     @Test func code_isGoodOnce() throws {
-        let bench = try Bench()
-        let first = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        let fixture = try Fixture()
+        let first = try fixture.run("enroll", "--endpoint", fixture.endpoint, "--code", "once")
         #expect(first.status == 0, "\(first.error)")
-        #expect(try bench.text("token") == bench.bound("good-token"))
-        #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
-        let second = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        #expect(try fixture.text("token") == fixture.bound("good-token"))
+        #expect(try fixture.text("state/enrolled") == fixture.endpoint + "\n")
+        let second = try fixture.run("enroll", "--endpoint", fixture.endpoint, "--code", "once")
         #expect(second.status == 2)
         #expect(second.error.contains("code"))
     }
 
     /// The network fails between the exchange and the verification.
-    @Test func codeWhoseTokenCannotBeTried_isGoodForTheSameCommand_andChangesNothingMeanwhile()
+    @Test func unverifiedCode_canBeRetried_andChangesNothing()
         throws
     {
-        let bench = try Bench("portal")
-        try bench.write("of-another-server\n", "token", mode: 0o600)
-        try bench.collect(
-            "[upload]\nendpoint = \"http://127.0.0.1:1/x\"\ntoken_file = \"\(bench.folder)/token\""
+        let fixture = try Fixture("portal")
+        try fixture.write("of-another-server\n", "token", mode: 0o600)
+        try fixture.collect(
+            "[upload]\nendpoint = \"http://127.0.0.1:1/x\"\ntoken_file = \"\(fixture.folder)/token\""
         )
-        let before = try bench.text("waypost.toml")
-        let first = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        let before = try fixture.text("waypost.toml")
+        let first = try fixture.run("enroll", "--endpoint", fixture.endpoint, "--code", "once")
         #expect(first.status == 2)
         #expect(first.error.contains("the same command"))
-        #expect(try bench.text("token") == "of-another-server\n")
-        #expect(try bench.text("waypost.toml") == before)
-        let second = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        #expect(try fixture.text("token") == "of-another-server\n")
+        #expect(try fixture.text("waypost.toml") == before)
+        let second = try fixture.run("enroll", "--endpoint", fixture.endpoint, "--code", "once")
         #expect(second.status == 0, "\(second.error)")
-        #expect(try bench.text("token") == bench.bound("good-token"))
-        #expect(!FileManager.default.fileExists(atPath: bench.folder + "/state/asked-token"))
+        #expect(try fixture.text("token") == fixture.bound("good-token"))
+        #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/state/asked-token"))
     }
 
     @Test func anotherEndpoint_isNotTheOneThatAcceptedTheDevice() throws {
-        let bench = try Bench()
-        try bench.write("good-token", "token", mode: 0o600)
-        try bench.collect(
-            "[upload]\nendpoint = \"http://127.0.0.1:1/x\"\ntoken_file = \"\(bench.folder)/token\""
+        let fixture = try Fixture()
+        try fixture.write("good-token", "token", mode: 0o600)
+        try fixture.collect(
+            "[upload]\nendpoint = \"http://127.0.0.1:1/x\"\ntoken_file = \"\(fixture.folder)/token\""
         )
-        let state = bench.folder + "/state"
+        let state = fixture.folder + "/state"
         try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
-        try bench.write(bench.endpoint + "\n", "state/enrolled")
-        try bench.startDaemon()
-        let sound = try bench.sound()
+        try fixture.write(fixture.endpoint + "\n", "state/enrolled")
+        try fixture.startDaemon()
+        let sound = try fixture.sound()
         #expect(sound?.state == "disabled")
         #expect(sound?.reason == "waiting for the server to accept this device")
         // A gateway that may not collect is not healthy.
         let why = "nothing is collected: waiting for the server to accept this device"
-        #expect(try bench.reasons().contains(why))
+        #expect(try fixture.reasons().contains(why))
         // The command makes the running gateway reload.
-        let done = try bench.enroll("token")
+        let done = try fixture.enroll("token")
         #expect(done.status == 0, "\(done.error)")
-        try waitUntil("collecting") { try bench.sound()?.state == "error" }
-        #expect(try !bench.reasons().contains(why))
+        try waitUntil("collecting") { try fixture.sound()?.state == "error" }
+        #expect(try !fixture.reasons().contains(why))
     }
 
     /// They waited for the next interval, up to five minutes, and nobody said so.
     @Test func deviceThatWasEnrolled_sendsItsFirstDataAtOnce() throws {
-        let bench = try Bench()
-        try bench.write("good-token", "given")
-        try bench.collect("[upload]\ninterval = \"1h\"")
-        try bench.launch(["--patience", "2"])
-        try waitUntil("the daemon") { try bench.sound()?.state == "disabled" }
-        let done = try bench.enroll("given")
+        let fixture = try Fixture()
+        try fixture.write("good-token", "given")
+        try fixture.collect("[upload]\ninterval = \"1h\"")
+        try fixture.launch(["--patience", "2"])
+        try waitUntil("the daemon") { try fixture.sound()?.state == "disabled" }
+        let done = try fixture.enroll("given")
         #expect(done.output.contains("sends its first data within a minute"), "\(done.output)")
         try waitUntil("its first health record") {
-            try bench.stream("waypost_health")["uploaded"] as? Int ?? 0 > 0
+            try fixture.stream("waypost_health")["uploaded"] as? Int ?? 0 > 0
         }
-        #expect(try bench.stop() == 0)
+        #expect(try fixture.stop() == 0)
     }
 
-    @Test func serverThatCannotBeAsked_enrolsByTheFirstEventsItAccepts() throws {
-        let bench = try Bench("mute")
-        try bench.write("good-token", "token", mode: 0o600)
-        try bench.collect(
+    @Test func serverWithoutVerification_enrolsByAcceptedEvents() throws {
+        let fixture = try Fixture("mute")
+        try fixture.write("good-token", "token", mode: 0o600)
+        try fixture.collect(
             """
             [upload]
-            endpoint = "\(bench.endpoint)"
-            token_file = "\(bench.folder)/token"
+            endpoint = "\(fixture.endpoint)"
+            token_file = "\(fixture.folder)/token"
             interval = "1s"
             """
         )
-        try bench.startDaemon()
-        try waitUntil("collecting") { try bench.sound()?.state == "error" }
-        #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
+        try fixture.startDaemon()
+        try waitUntil("collecting") { try fixture.sound()?.state == "error" }
+        #expect(try fixture.text("state/enrolled") == fixture.endpoint + "\n")
     }
 
     /// Nothing is collected before the server was asked.
-    @Test func serverThatFailsOnce_isAskedAgainLongBeforeTheInterval() throws {
-        let bench = try Bench("portal")
-        try bench.write("good-token", "token", mode: 0o600)
-        try bench.collect(
+    @Test func failedServerCheck_isRetriedBeforeTheInterval() throws {
+        let fixture = try Fixture("portal")
+        try fixture.write("good-token", "token", mode: 0o600)
+        try fixture.collect(
             """
             [upload]
-            endpoint = "\(bench.endpoint)"
-            token_file = "\(bench.folder)/token"
+            endpoint = "\(fixture.endpoint)"
+            token_file = "\(fixture.folder)/token"
             interval = "1d"
             """
         )
-        try bench.startDaemon()
-        try waitUntil("collecting") { try bench.sound()?.state == "error" }
+        try fixture.startDaemon()
+        try waitUntil("collecting") { try fixture.sound()?.state == "error" }
     }
 
-    @Test func whileTheServerIsAsked_aReloadMakesOneSetOfSources_andAStopIsObeyed() throws {
-        let bench = try Bench("silent")
-        try bench.write("good-token", "token", mode: 0o600)
+    @Test func pendingServerCheck_allowsReloadAndStop() throws {
+        let fixture = try Fixture("silent")
+        try fixture.write("good-token", "token", mode: 0o600)
         let upload = """
             [upload]
-            endpoint = "\(bench.endpoint)"
-            token_file = "\(bench.folder)/token"
+            endpoint = "\(fixture.endpoint)"
+            token_file = "\(fixture.folder)/token"
             """
-        try bench.collect(upload)
-        try bench.startDaemon()
-        let asked = bench.folder + "/asked"
+        try fixture.collect(upload)
+        try fixture.startDaemon()
+        let asked = fixture.folder + "/asked"
         try waitUntil("the question") { FileManager.default.fileExists(atPath: asked) }
-        #expect(try bench.sound()?.state == "disabled")
-        try bench.collect(upload + "\nrequired = false")
-        bench.signal(SIGHUP)
-        try waitUntil("collecting") { try bench.sound()?.state == "error" }
-        let threads = "/proc/\(bench.daemon?.processIdentifier ?? 0)/task"
+        #expect(try fixture.sound()?.state == "disabled")
+        try fixture.collect(upload + "\nrequired = false")
+        fixture.signal(SIGHUP)
+        try waitUntil("collecting") { try fixture.sound()?.state == "error" }
+        let threads = "/proc/\(fixture.daemon?.processIdentifier ?? 0)/task"
         let names = try FileManager.default.contentsOfDirectory(atPath: threads).map {
             try? String(contentsOfFile: "\(threads)/\($0)/comm", encoding: .utf8)
         }
         #expect(names.filter { $0 == "audio\n" }.count == 1)
-        #expect(try bench.stop() == 0)
-        #expect(!FileManager.default.fileExists(atPath: bench.folder + "/state/enrolled"))
+        #expect(try fixture.stop() == 0)
+        #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/state/enrolled"))
     }
 
     @Test func stopWhileTheServerIsAsked_isObeyed() throws {
-        let bench = try Bench("silent")
-        try bench.write("good-token", "token", mode: 0o600)
-        try bench.collect(
-            "[upload]\nendpoint = \"\(bench.endpoint)\"\ntoken_file = \"\(bench.folder)/token\""
+        let fixture = try Fixture("silent")
+        try fixture.write("good-token", "token", mode: 0o600)
+        try fixture.collect(
+            "[upload]\nendpoint = \"\(fixture.endpoint)\"\ntoken_file = \"\(fixture.folder)/token\""
         )
-        try bench.launch()
-        let asked = bench.folder + "/asked"
+        try fixture.launch()
+        let asked = fixture.folder + "/asked"
         try waitUntil("the question") { FileManager.default.fileExists(atPath: asked) }
-        #expect(try bench.stop() == 0)
+        #expect(try fixture.stop() == 0)
     }
 }

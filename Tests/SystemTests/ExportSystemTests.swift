@@ -82,7 +82,7 @@ import Testing
 
     /// Real files of each format, read by the libraries that scientists use.
     @Test(.enabled(if: hasScience, "needs guano, soundfile, mutagen (PyPI)"))
-    func soundFiles_tellScientistsProgramsTimePlaceAndDevice() throws {
+    func audioFiles_containTimePositionAndDevice() throws {
         let site = try Site()
         try site.configure(audio: "chunk = \"4s\"\noverlap = \"1s\"")
         let arguments = ["run", "--config", site.folder + "/waypost.toml"]

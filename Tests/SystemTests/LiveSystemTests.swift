@@ -32,8 +32,7 @@ struct LiveSystemTests {
         try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
 
-    @Test func fiftyBeacons_areMessagesAndEntitiesWithTheirValues_andAKillMakesThemOffline() throws
-    {
+    @Test func fiftyBeacons_arePublished_andOfflineAfterAKill() throws {
         let (broker, folder) = (try Mosquitto(), TemporaryFolder())
         try capture(50, to: folder.path + "/capture")
         let device = try Device(
@@ -98,7 +97,7 @@ struct LiveSystemTests {
         }
     }
 
-    @Test func withoutABroker_everythingElseIsAsBefore_andStatusSaysWhy() throws {
+    @Test func missingBroker_affectsNothingElse_andIsReported() throws {
         let folder = TemporaryFolder()
         try capture(5, to: folder.path + "/capture")
         let device = try Device(

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct MQTTSystemTests {
     /// A gateway that subscribes at a broker on `port`.
-    final class Bench: Device {
+    final class Fixture: Device {
         func configure(
             port: String,
             endpoint: String = "http://127.0.0.1:1/api/ingest",
@@ -94,10 +94,10 @@ import Testing
 
     /// When a PUBACK arrives, another process can read the record in the database.
     @Test func puback_comesAfterTheCommit_inOrder() throws {
-        let bench = try Bench()
-        let stub = try Stub("order", database: bench.folder + "/state/queue.sqlite")
-        try bench.configure(port: stub.port)
-        try bench.start()
+        let fixture = try Fixture()
+        let stub = try Stub("order", database: fixture.folder + "/state/queue.sqlite")
+        try fixture.configure(port: stub.port)
+        try fixture.start()
         try waitUntil("five acknowledgements") { stub.lines("puback").count >= 5 }
         let numbers = stub.lines("puback").map { $0.split(separator: " ").compactMap { Int($0) } }
         #expect(numbers.map(\.[0]) == [1, 2, 3, 4, 5])
@@ -107,17 +107,17 @@ import Testing
 
     /// The acknowledgements of two messages never reach the broker, and the gateway is killed.
     @Test func messageSentAgain_isStoredOnce_alsoAfterAKill() throws {
-        let bench = try Bench()
-        let stub = try Stub("again", database: bench.folder + "/state/queue.sqlite")
-        try bench.configure(port: stub.port, endpoint: bench.startReceiver())
-        try bench.start()
+        let fixture = try Fixture()
+        let stub = try Stub("again", database: fixture.folder + "/state/queue.sqlite")
+        try fixture.configure(port: stub.port, endpoint: fixture.startReceiver())
+        try fixture.start()
         try waitUntil("two acknowledgements") { stub.lines("puback").count >= 2 }
-        bench.killDaemon()
-        try bench.start()
+        fixture.killDaemon()
+        try fixture.start()
         try waitUntil("six more") { stub.lines("puback").count >= 8 }
-        #expect(try bench.count("redelivered") == 2)
-        #expect(try bench.count("retained") == 1)
-        let records = try bench.uploaded()
+        #expect(try fixture.count("redelivered") == 2)
+        #expect(try fixture.count("retained") == 1)
+        let records = try fixture.uploaded()
         #expect(records.compactMap { $0["n"] as? Int }.sorted() == [7, 7, 9, 10])
         #expect(records.compactMap { $0["text"] as? String } == ["eight"])
         // Each connection subscribes.
@@ -130,24 +130,24 @@ import Testing
 
     /// More than the gateway holds: the rest waits in the socket, and nothing is lost.
     @Test func burst_isStoredWhole() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let stub = try Stub("burst:20000")
-        try bench.configure(
+        try fixture.configure(
             port: stub.port,
             streams: "[stream.tele]\nmqtt = [\"t/+\"]\nmax_rate = 100000"
         )
-        try bench.start()
-        try bench.await("messages", 20_000)
-        #expect(try bench.stream("tele")["pending"] as? Int == 20_000)
+        try fixture.start()
+        try fixture.await("messages", 20_000)
+        #expect(try fixture.stream("tele")["pending"] as? Int == 20_000)
     }
 
     @Test func lostSession_isReported() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let stub = try Stub("lost")
-        try bench.configure(port: stub.port)
-        try bench.restartAfterFirstMessage()
-        try bench.await("messages", 1)
-        let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
+        try fixture.configure(port: stub.port)
+        try fixture.restartAfterFirstMessage()
+        try fixture.await("messages", 1)
+        let errors = try fixture.status()["recent_errors"] as? [[String: Any]] ?? []
         let messages = errors.compactMap { $0["message"] as? String }
         #expect(
             messages.contains { $0.contains("has lost the session of this gateway") },
@@ -157,30 +157,30 @@ import Testing
 
     /// The broker has made a new session for a connection whose answer was lost.
     @Test func sessionMadeWithoutAnAnswer_isSubscribed() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let stub = try Stub("silent")
-        try bench.configure(port: stub.port)
-        try bench.restartAfterFirstMessage()
-        try waitUntil("the second message") { try bench.stream("tele")["pending"] as? Int == 2 }
+        try fixture.configure(port: stub.port)
+        try fixture.restartAfterFirstMessage()
+        try waitUntil("the second message") { try fixture.stream("tele")["pending"] as? Int == 2 }
         #expect(stub.lines("connect").count == 3)
     }
 
     /// A refused filter is shown, and the others work.
     @Test func refusedFilter_isShown() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let stub = try Stub("refuse")
-        try bench.configure(
+        try fixture.configure(
             port: stub.port,
             streams: "[stream.tele]\nmqtt = [\"secret/#\", \"t/+\"]"
         )
-        try bench.start()
-        try bench.await("messages", 1)
-        let figures = try bench.messagesIn()
+        try fixture.start()
+        try fixture.await("messages", 1)
+        let figures = try fixture.messagesIn()
         #expect(figures["state"] as? String == "connected")
         let reason = figures["reason"] as? String ?? ""
         #expect(reason.contains("refuses the subscription to secret/#; check its access list"))
         #expect(
-            try bench.run("status").output.contains(
+            try fixture.run("status").output.contains(
                 "mqtt in: mqtt://127.0.0.1:\(stub.port) refuses"
             )
         )
@@ -190,11 +190,11 @@ import Testing
 
     /// Every kind of payload, and what becomes of it.
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func payloads_becomeRecords() throws {
-        let (bench, broker) = (try Bench(), try Mosquitto())
+        let (fixture, broker) = (try Fixture(), try Mosquitto())
         defer { broker.kill() }
-        try bench.configure(
+        try fixture.configure(
             port: "\(broker.port)",
-            endpoint: bench.startReceiver(),
+            endpoint: fixture.startReceiver(),
             streams: """
                 [stream.tele]
                 mqtt = ["t/+"]
@@ -202,8 +202,8 @@ import Testing
                 """
         )
         try broker.publish("t/old", ["old"], ["-r"])
-        try bench.start()
-        try bench.await("retained", 1)
+        try fixture.start()
+        try fixture.await("retained", 1)
         try broker.publish(
             "t/a",
             [
@@ -212,9 +212,9 @@ import Testing
                 String(repeating: "x", count: 300),
             ]
         )
-        try bench.await("messages", 7)
-        try bench.await("refused", 1)
-        let records = try bench.uploaded()
+        try fixture.await("messages", 7)
+        try fixture.await("refused", 1)
+        let records = try fixture.uploaded()
         #expect(records.count == 7)
         func has(_ name: String, _ value: String) -> Bool {
             records.contains { "\($0[name] ?? "")" == value && $0["topic"] as? String == "t/a" }
@@ -230,7 +230,7 @@ import Testing
                 $0["topic"] as? String == "own" && $0["mqtt_topic"] as? String == "t/a"
             }
         )
-        let screen = try bench.run("status").output
+        let screen = try fixture.run("status").output
         #expect(screen.contains("mqtt in   connected mqtt://127.0.0.1:\(broker.port), 7 messages"))
     }
 
@@ -238,25 +238,29 @@ import Testing
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func killsAndRestarts_loseAndDoubleNothing()
         throws
     {
-        let (bench, broker) = (try Bench(), try Mosquitto())
+        let (fixture, broker) = (try Fixture(), try Mosquitto())
         defer { broker.kill() }
-        try bench.configure(port: "\(broker.port)", endpoint: bench.startReceiver())
-        try bench.start()
-        try waitUntil("a connection") { try bench.messagesIn()["state"] as? String == "connected" }
+        try fixture.configure(port: "\(broker.port)", endpoint: fixture.startReceiver())
+        try fixture.start()
+        try waitUntil("a connection") {
+            try fixture.messagesIn()["state"] as? String == "connected"
+        }
         for round in 0..<6 {
             // Before the publisher, whose messages may all be stored at once.
-            let before = try bench.stream("tele")["pending"] as? Int ?? 0
+            let before = try fixture.stream("tele")["pending"] as? Int ?? 0
             let publisher = try Process.started(
                 Tree.tool("mosquitto_pub"),
                 ["-h", "127.0.0.1", "-p", "\(broker.port)", "-t", "t/a", "-q", "1", "-l"],
                 input: lines(round * 500..<round * 500 + 500)
             )
-            bench.children.append(publisher)
+            fixture.children.append(publisher)
             if round % 2 == 0 {
-                try waitUntil("some") { try bench.stream("tele")["pending"] as? Int ?? 0 > before }
-                bench.killDaemon()
+                try waitUntil("some") {
+                    try fixture.stream("tele")["pending"] as? Int ?? 0 > before
+                }
+                fixture.killDaemon()
                 publisher.waitUntilExit()
-                try bench.start()
+                try fixture.start()
             } else {
                 publisher.waitUntilExit()
                 broker.stop()
@@ -265,9 +269,9 @@ import Testing
             #expect(publisher.terminationStatus == 0)
         }
         try waitUntil("all", limit: .seconds(120)) {
-            try bench.stream("tele")["pending"] as? Int ?? 0 >= 3000
+            try fixture.stream("tele")["pending"] as? Int ?? 0 >= 3000
         }
-        let numbers = try bench.uploaded().compactMap { $0["n"] as? Int }
+        let numbers = try fixture.uploaded().compactMap { $0["n"] as? Int }
         #expect(numbers.sorted() == Array(0..<3000))
     }
 
@@ -281,63 +285,67 @@ import Testing
     }
 
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func wrongPassword_andAccess_areShown() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let broker = try Mosquitto(password: "right")
         defer { broker.kill() }
-        try bench.write("wrong\n", "password", mode: 0o600)
-        let keys = "username = \"user\"\npassword_file = \"\(bench.folder)/password\""
-        try bench.configure(port: "\(broker.port)", mqtt: keys)
-        try bench.start()
-        try waitUntil("its error") { try bench.messagesIn()["state"] as? String == "error" }
-        let reason = try bench.messagesIn()["reason"] as? String ?? ""
+        try fixture.write("wrong\n", "password", mode: 0o600)
+        let keys = "username = \"user\"\npassword_file = \"\(fixture.folder)/password\""
+        try fixture.configure(port: "\(broker.port)", mqtt: keys)
+        try fixture.start()
+        try waitUntil("its error") { try fixture.messagesIn()["state"] as? String == "error" }
+        let reason = try fixture.messagesIn()["reason"] as? String ?? ""
         #expect(reason.contains("check mqtt.username, mqtt.password_file"), "\(reason)")
-        #expect(try bench.run("status").output.contains("mqtt in: mqtt://127.0.0.1"))
-        try bench.write("right\n", "password", mode: 0o600)
-        try waitUntil("a connection") { try bench.messagesIn()["state"] as? String == "connected" }
+        #expect(try fixture.run("status").output.contains("mqtt in: mqtt://127.0.0.1"))
+        try fixture.write("right\n", "password", mode: 0o600)
+        try waitUntil("a connection") {
+            try fixture.messagesIn()["state"] as? String == "connected"
+        }
     }
 
     /// Other filters after a reload: the session is told, and goes on.
     @Test(.enabled(if: Tree.hasTool("mosquitto"))) func reload_changesTheFilters() throws {
-        let (bench, broker) = (try Bench(), try Mosquitto())
+        let (fixture, broker) = (try Fixture(), try Mosquitto())
         defer { broker.kill() }
-        try bench.configure(port: "\(broker.port)")
-        try bench.start()
-        try waitUntil("a connection") { try bench.messagesIn()["state"] as? String == "connected" }
+        try fixture.configure(port: "\(broker.port)")
+        try fixture.start()
+        try waitUntil("a connection") {
+            try fixture.messagesIn()["state"] as? String == "connected"
+        }
         try broker.publish("t/a", ["1"])
-        try bench.await("messages", 1)
-        try bench.configure(
+        try fixture.await("messages", 1)
+        try fixture.configure(
             port: "\(broker.port)",
             streams: "[stream.tele]\nmqtt = [\"u/#\"]\n[stream.more]\nmqtt = [\"v\"]"
         )
-        bench.signal(SIGHUP)
+        fixture.signal(SIGHUP)
         try waitUntil("messages of the new filters") {
             try broker.publish("u", ["2"])
-            return try bench.count("messages") > 1
+            return try fixture.count("messages") > 1
         }
-        let before = try bench.count("messages")
+        let before = try fixture.count("messages")
         try broker.publish("t/a", ["3"])
         try broker.publish("v", ["4"])
-        try bench.await("messages", before + 1)
-        #expect(try bench.count("refused") == 0)
-        try bench.configure(port: "\(broker.port)", streams: "[stream.tele]")
-        bench.signal(SIGHUP)
-        try waitUntil("no subscriber") { try bench.status()["mqtt_in"] == nil }
+        try fixture.await("messages", before + 1)
+        #expect(try fixture.count("refused") == 0)
+        try fixture.configure(port: "\(broker.port)", streams: "[stream.tele]")
+        fixture.signal(SIGHUP)
+        try waitUntil("no subscriber") { try fixture.status()["mqtt_in"] == nil }
     }
 
     /// Without topic filters there is no thread for them.
     @Test func withoutFilters_thereIsNoThread() throws {
-        let bench = try Bench()
-        try bench.configure(port: "1", streams: "[stream.tele]")
-        try bench.start()
-        #expect(try !threads(bench).contains("mqtt-in"))
-        try bench.configure(port: "1")
-        bench.signal(SIGHUP)
-        try waitUntil("the thread") { try threads(bench).contains("mqtt-in") }
-        #expect(try bench.stop() == 0)
+        let fixture = try Fixture()
+        try fixture.configure(port: "1", streams: "[stream.tele]")
+        try fixture.start()
+        #expect(try !threads(fixture).contains("mqtt-in"))
+        try fixture.configure(port: "1")
+        fixture.signal(SIGHUP)
+        try waitUntil("the thread") { try threads(fixture).contains("mqtt-in") }
+        #expect(try fixture.stop() == 0)
     }
 
-    private func threads(_ bench: Bench) throws -> [String] {
-        let folder = "/proc/\(bench.daemon?.processIdentifier ?? 0)/task"
+    private func threads(_ fixture: Fixture) throws -> [String] {
+        let folder = "/proc/\(fixture.daemon?.processIdentifier ?? 0)/task"
         return try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
             (try? String(contentsOfFile: "\(folder)/\($0)/comm", encoding: .utf8))?
                 .trimmingCharacters(in: .whitespacesAndNewlines)

@@ -36,7 +36,7 @@ import Testing
         var said: [String] { Array(lines.dropFirst()) }
     }
 
-    private final class Bench: Device {
+    private final class Fixture: Device {
         init() throws {
             try super.init()
             try write("secret\n", "token", mode: 0o600)
@@ -78,53 +78,53 @@ import Testing
     }
 
     @Test func stalledRequest_blocksNeitherStatusNorReloadNorStop() throws {
-        let bench = try Bench()
-        let server = try BadServer(bench.folder, "stall")
-        try bench.upload(to: "http://\(server.address)/api/ingest")
-        try bench.launch()
+        let fixture = try Fixture()
+        let server = try BadServer(fixture.folder, "stall")
+        try fixture.upload(to: "http://\(server.address)/api/ingest")
+        try fixture.launch()
         try waitUntil("the request is under way") { !server.said.isEmpty }
-        #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
+        #expect(try fixture.events()["in_flight"] as? Int ?? 0 > 0)
         // A reload replaces the uploader: the old request ends at once, an hour before its timeout.
-        try bench.upload(to: "http://\(server.address)/other/ingest")
-        bench.signal(SIGHUP)
+        try fixture.upload(to: "http://\(server.address)/other/ingest")
+        fixture.signal(SIGHUP)
         try waitUntil("the new address is asked") {
             server.said.contains("POST /other/ingest HTTP/1.1")
         }
         try waitUntil("the old request is gone") { server.said.contains("gone") }
-        #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
+        #expect(try fixture.events()["in_flight"] as? Int ?? 0 > 0)
         // The limit of a stop (waypost(1)), which is shorter than the request's timeout.
-        let end = try bench.end()
+        let end = try fixture.end()
         #expect(end.status == 0)
         #expect(end.seconds < 5)
     }
 
     /// The next tick is days away: until then a forgotten failure would look healthy.
-    @Test func failureBeforeAReload_isNotForgotten_andAMendedAddressIsTriedAtOnce() throws {
-        let bench = try Bench()
+    @Test func failure_survivesAReload_andNewAddressIsTriedAtOnce() throws {
+        let fixture = try Fixture()
         func configure(_ endpoint: String, _ tables: String = "") throws {
-            try bench.upload(to: endpoint, tables)
-            let text = try String(contentsOfFile: bench.config, encoding: .utf8)
-            try bench.write(text.replacing("200ms", with: "7d"), "waypost.toml")
+            try fixture.upload(to: endpoint, tables)
+            let text = try String(contentsOfFile: fixture.config, encoding: .utf8)
+            try fixture.write(text.replacing("200ms", with: "7d"), "waypost.toml")
         }
         try configure("http://127.0.0.1:1/api/ingest")
-        try bench.launch()
-        try waitUntil("a failure") { try bench.run("sync").status == 1 }
+        try fixture.launch()
+        try waitUntil("a failure") { try fixture.run("sync").status == 1 }
         try configure("http://127.0.0.1:1/api/ingest", "[stream.soil]\n")
-        bench.signal(SIGHUP)
-        try waitUntil("the new stream") { try bench.stream("soil")["pending"] as? Int == 0 }
-        let reasons = try bench.status()["reasons"] as? [String] ?? []
+        fixture.signal(SIGHUP)
+        try waitUntil("the new stream") { try fixture.stream("soil")["pending"] as? Int == 0 }
+        let reasons = try fixture.status()["reasons"] as? [String] ?? []
         #expect(reasons.contains { $0.hasPrefix("uploads failing") }, "\(reasons)")
-        try configure(try bench.startReceiver(tokens: "secret"))
-        bench.signal(SIGHUP)
-        try waitUntil("an upload") { try bench.events()["uploaded"] as? Int ?? 0 > 0 }
+        try configure(try fixture.startReceiver(tokens: "secret"))
+        fixture.signal(SIGHUP)
+        try waitUntil("an upload") { try fixture.events()["uploaded"] as? Int ?? 0 > 0 }
         try waitUntil("no failure") {
-            let reasons = try bench.status()["reasons"] as? [String] ?? []
+            let reasons = try fixture.status()["reasons"] as? [String] ?? []
             return !reasons.contains { $0.hasPrefix("uploads failing") }
         }
     }
 
     @Test func silentNameServer_blocksNeitherStatusNorStop() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         try """
         #define _GNU_SOURCE
         #include <dlfcn.h>
@@ -143,16 +143,16 @@ import Testing
             close(open(getenv("ASKED"), O_CREAT | O_WRONLY, 0600));
             for (;;) pause();
         }
-        """.write(toFile: bench.folder + "/silent.c", atomically: true, encoding: .utf8)
-        let library = try bench.library(bench.folder + "/silent.c", to: "silent.so")
-        try bench.upload(to: "https://waypost.example/api/ingest")
-        let asked = bench.folder + "/asked"
-        try bench.start(["LD_PRELOAD": library, "ASKED": asked])
+        """.write(toFile: fixture.folder + "/silent.c", atomically: true, encoding: .utf8)
+        let library = try fixture.library(fixture.folder + "/silent.c", to: "silent.so")
+        try fixture.upload(to: "https://waypost.example/api/ingest")
+        let asked = fixture.folder + "/asked"
+        try fixture.start(["LD_PRELOAD": library, "ASKED": asked])
         try waitUntil("the name is looked up") {
             FileManager.default.fileExists(atPath: asked)
         }
-        #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
-        let end = try bench.end()
+        #expect(try fixture.events()["in_flight"] as? Int ?? 0 > 0)
+        let end = try fixture.end()
         #expect(end.status == 0)
         #expect(end.seconds < 5)
     }
@@ -178,104 +178,104 @@ import Testing
 
     /// Like a tunnel that does not report its MTU: libcurl would use the same address each time.
     @Test func swallowingIPv6_isLeftForIPv4() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let server = try StubServer(Self.twoWays, "")
         defer { server.stop() }
         // Machines without ::1 skip this test.
         guard !server.port.isEmpty else { return }
-        let library = try bench.library(Tree.path("Tests/FieldFaults/twoways.c"), to: "ways.so")
+        let library = try fixture.library(Tree.path("Tests/FieldFaults/twoways.c"), to: "ways.so")
         let host = "two-ways.example"
         let endpoint = "http://\(host):\(server.port)/api/ingest"
-        try bench.upload(to: endpoint, "allow_plaintext = true", timeout: "1s")
+        try fixture.upload(to: endpoint, "allow_plaintext = true", timeout: "1s")
         let ways = ["LD_PRELOAD": library, "TWOWAYS_HOST": host]
         // A command tries only once.
         let enrolled = try Process.run(
             Tree.program("waypost"),
-            ["enroll", "--endpoint", endpoint, "--token-file", bench.folder + "/token"]
-                + ["--config", bench.config],
-            environment: bench.environment.merging(ways) { $1 }
+            ["enroll", "--endpoint", endpoint, "--token-file", fixture.folder + "/token"]
+                + ["--config", fixture.config],
+            environment: fixture.environment.merging(ways) { $1 }
         )
         #expect(enrolled.status == 0, "\(enrolled.error)")
-        try bench.start(ways)
+        try fixture.start(ways)
         try waitUntil("the upload is done") {
-            try bench.events()["uploaded"] as? Int ?? 0 > 0
+            try fixture.events()["uploaded"] as? Int ?? 0 > 0
         }
     }
 
     @Test func httpProxy_isUsed() throws {
-        let bench = try Bench()
-        let proxy = try BadServer(bench.folder, "proxy")
-        try bench.upload(to: "http://ingest.invalid/api/ingest", "allow_plaintext = true")
-        try bench.start(["http_proxy": "http://\(proxy.address)"])
+        let fixture = try Fixture()
+        let proxy = try BadServer(fixture.folder, "proxy")
+        try fixture.upload(to: "http://ingest.invalid/api/ingest", "allow_plaintext = true")
+        try fixture.start(["http_proxy": "http://\(proxy.address)"])
         try waitUntil("the upload is done") {
-            try bench.events()["uploaded"] as? Int ?? 0 > 0
+            try fixture.events()["uploaded"] as? Int ?? 0 > 0
         }
         #expect(proxy.said.first == "POST http://ingest.invalid/api/ingest HTTP/1.1")
     }
 
     @Test func noProxy_goesStraight() throws {
-        let bench = try Bench()
-        let proxy = try BadServer(bench.folder, "proxy")
-        try bench.upload(to: "http://ingest.invalid/api/ingest", "allow_plaintext = true")
-        try bench.start([
+        let fixture = try Fixture()
+        let proxy = try BadServer(fixture.folder, "proxy")
+        try fixture.upload(to: "http://ingest.invalid/api/ingest", "allow_plaintext = true")
+        try fixture.start([
             "http_proxy": "http://\(proxy.address)", "no_proxy": "other.example,ingest.invalid",
         ])
-        try waitUntil("the upload fails") { try bench.error()["code"] != nil }
-        #expect(try bench.error()["code"] as? String == "E001")
+        try waitUntil("the upload fails") { try fixture.error()["code"] != nil }
+        #expect(try fixture.error()["code"] as? String == "E001")
         #expect(proxy.said.isEmpty)
     }
 
     @Test func ownMachine_isNeverAskedThroughAProxy() throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         let (proxy, server) = (
-            try BadServer(bench.folder, "proxy"), try BadServer(bench.folder, "proxy")
+            try BadServer(fixture.folder, "proxy"), try BadServer(fixture.folder, "proxy")
         )
-        try bench.upload(to: "http://\(server.address)/api/ingest")
-        try bench.start(["http_proxy": "http://\(proxy.address)", "ALL_PROXY": proxy.address])
+        try fixture.upload(to: "http://\(server.address)/api/ingest")
+        try fixture.start(["http_proxy": "http://\(proxy.address)", "ALL_PROXY": proxy.address])
         try waitUntil("the upload is done") {
-            try bench.events()["uploaded"] as? Int ?? 0 > 0
+            try fixture.events()["uploaded"] as? Int ?? 0 > 0
         }
         #expect(server.said.first == "POST /api/ingest HTTP/1.1")
         #expect(proxy.said.isEmpty)
     }
 
     @Test func httpsProxyThatRefuses_isANetworkError() throws {
-        let bench = try Bench()
-        let proxy = try BadServer(bench.folder, "proxy")
-        try bench.upload(to: "https://ingest.invalid/api/ingest")
-        try bench.start(["https_proxy": "http://\(proxy.address)"])
-        try waitUntil("the upload fails") { try bench.error()["code"] != nil }
-        #expect(try bench.error()["code"] as? String == "E001")
-        #expect((try bench.error()["message"] as? String)?.contains("503") == true)
+        let fixture = try Fixture()
+        let proxy = try BadServer(fixture.folder, "proxy")
+        try fixture.upload(to: "https://ingest.invalid/api/ingest")
+        try fixture.start(["https_proxy": "http://\(proxy.address)"])
+        try waitUntil("the upload fails") { try fixture.error()["code"] != nil }
+        #expect(try fixture.error()["code"] as? String == "E001")
+        #expect((try fixture.error()["message"] as? String)?.contains("503") == true)
         #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
-        #expect(try bench.events()["uploaded"] as? Int == 0)
+        #expect(try fixture.events()["uploaded"] as? Int == 0)
     }
 
     @Test func proxyThatStalls_endsByTheTimeout() throws {
-        let bench = try Bench()
-        let proxy = try BadServer(bench.folder, "stall")
-        try bench.upload(to: "https://ingest.invalid/api/ingest", timeout: "1s")
-        try bench.start(["https_proxy": "http://\(proxy.address)"])
-        try waitUntil("the upload fails") { try bench.error()["code"] != nil }
-        #expect(try bench.error()["code"] as? String == "E001")
+        let fixture = try Fixture()
+        let proxy = try BadServer(fixture.folder, "stall")
+        try fixture.upload(to: "https://ingest.invalid/api/ingest", timeout: "1s")
+        try fixture.start(["https_proxy": "http://\(proxy.address)"])
+        try waitUntil("the upload fails") { try fixture.error()["code"] != nil }
+        #expect(try fixture.error()["code"] as? String == "E001")
         #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
-        #expect(try bench.end().status == 0)
+        #expect(try fixture.end().status == 0)
     }
 
     @Test func httpsProxy_isATunnelToTheServerItself() throws {
-        let bench = try Bench()
-        let (key, certificate) = (bench.folder + "/key.pem", bench.folder + "/cert.pem")
+        let fixture = try Fixture()
+        let (key, certificate) = (fixture.folder + "/key.pem", fixture.folder + "/cert.pem")
         let arguments = [
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
             "-nodes", "-keyout", key, "-out", certificate, "-days", "30", "-subj",
             "/CN=ingest.invalid", "-addext", "subjectAltName=DNS:ingest.invalid",
         ]
         try #require(try Process.run("/usr/bin/env", ["openssl"] + arguments).status == 0)
-        let proxy = try BadServer(bench.folder, "tunnel", certificate, key)
-        try bench.upload(to: "https://ingest.invalid/api/ingest", "ca_file = \"\(certificate)\"")
-        try bench.start(["https_proxy": "http://\(proxy.address)"])
+        let proxy = try BadServer(fixture.folder, "tunnel", certificate, key)
+        try fixture.upload(to: "https://ingest.invalid/api/ingest", "ca_file = \"\(certificate)\"")
+        try fixture.start(["https_proxy": "http://\(proxy.address)"])
         try waitUntil("the upload is done") {
-            try bench.events()["uploaded"] as? Int ?? 0 > 0
+            try fixture.events()["uploaded"] as? Int ?? 0 > 0
         }
         #expect(
             Array(proxy.said.prefix(2)) == [

@@ -47,7 +47,7 @@ import Testing
             }
     }
 
-    @Test func restoredServer_getsWhatItLost_acrossARestart_andKeepsWhatItHad() throws {
+    @Test func restoredServer_receivesLostRecords_acrossARestart() throws {
         try start()
         try upload(0..<3)
         try stop()

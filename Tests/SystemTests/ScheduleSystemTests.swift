@@ -38,7 +38,7 @@ import Testing
         try milliseconds(try #require(record[key] as? String)) / 1000
     }
 
-    @Test func duty_opensAndClosesTheDevice_andRecordsItsWindowsExactly() throws {
+    @Test func dutyCycle_opensDevice_andRecordsExactWindows() throws {
         let device = try Recorder()
         try device.configure(
             """
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func schedule_isPrinted_andCheckedForWindowsThatNeverOpen() throws {
+    @Test func schedule_isPrinted_andNeverOpeningWindowsReported() throws {
         let device = try Device(
             """
             [location]

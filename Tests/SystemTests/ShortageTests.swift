@@ -25,7 +25,7 @@ import Testing
         print(answer.get("error"), source["state"], source["reason"], sep=";")
         """
 
-    @Test func sourceThatCannotBeStarted_doesNotLookLoaded_andIsTriedAgain() throws {
+    @Test func unstartableSource_isAnError_andIsRetried() throws {
         let capture = Tree.path("Tests/Fixtures/beacons/capture.btsnoop")
         let device = try Device("[beacons]\nsource = \"btsnoop:\(capture)\"\nreplay_speed = 0")
         try device.launch(["--patience", "2"])

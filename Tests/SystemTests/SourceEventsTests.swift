@@ -10,7 +10,7 @@ import Testing
 @Suite struct SourceEventsTests {
     /// A gpsd whose GNSS receiver is a program that sends NMEA by UDP, and a daemon that follows
     /// it.
-    private final class Bench: Device {
+    private final class Fixture: Device {
         private let ports = (gpsd: freePort(), receiver: freePort(datagrams: true))
         private var gpsd: Process?
 
@@ -89,19 +89,19 @@ import Testing
     }
 
     @Test func gpsdKilledAndStartedAgain_isLostAndRecoveredOnce() throws {
-        let bench = try Bench()
-        try bench.launch()
-        try waitUntil("fixes") { bench.fixes > 0 }
-        #expect(try bench.events().isEmpty)
-        bench.killGPSD()
-        try waitUntil("the loss") { try bench.events().count >= 1 }
-        let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
+        let fixture = try Fixture()
+        try fixture.launch()
+        try waitUntil("fixes") { fixture.fixes > 0 }
+        #expect(try fixture.events().isEmpty)
+        fixture.killGPSD()
+        try waitUntil("the loss") { try fixture.events().count >= 1 }
+        let errors = try fixture.status()["recent_errors"] as? [[String: Any]] ?? []
         #expect(errors.contains { "\($0["message"] ?? "")".contains("gpsd at 127.0.0.1") })
-        try bench.startGPSD()
-        try waitUntil("the recovery") { try bench.events().count >= 2 }
-        #expect(try bench.stop() == 0)
+        try fixture.startGPSD()
+        try waitUntil("the recovery") { try fixture.events().count >= 2 }
+        #expect(try fixture.stop() == 0)
 
-        let events = try bench.events()
+        let events = try fixture.events()
         #expect(events.map(\.kind) == ["source_lost", "source_recovered"])
         // Beacons and audio are disabled, so they are never lost.
         #expect(events.allSatisfy { $0.source == "location" })

@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @Suite struct SurveySystemTests {
-    private final class Bench: Device {
+    private final class Fixture: Device {
         init() throws {
             let capture = Tree.path("Tests/Fixtures/beacons/capture.btsnoop")
             try super.init(
@@ -28,38 +28,38 @@ import Testing
     }
 
     @Test func survey_losesNothingToAKill_andEndsWithOneRecord() throws {
-        let bench = try Bench()
-        try bench.start()
-        try waitUntil("the first replay") { try bench.sightings() > 0 }
-        #expect(try bench.run("survey", "stop").status == 2)
-        #expect(try bench.run("survey", "start", "a/b").status == 64)
-        let before = try bench.sightings()
-        #expect(try !bench.streams().contains("waypost_surveys"))
+        let fixture = try Fixture()
+        try fixture.start()
+        try waitUntil("the first replay") { try fixture.sightings() > 0 }
+        #expect(try fixture.run("survey", "stop").status == 2)
+        #expect(try fixture.run("survey", "start", "a/b").status == 64)
+        let before = try fixture.sightings()
+        #expect(try !fixture.streams().contains("waypost_surveys"))
         // The replay is over: new sightings come from the next daemon.
-        #expect(try bench.run("survey", "start", "hill").status == 0)
-        #expect(try bench.run("survey", "start", "hill").error.contains("is going on"))
-        bench.killDaemon()
-        try bench.start()
-        try waitUntil("the second replay") { try bench.sightings() >= before * 2 }
-        bench.killDaemon()
-        let open = try bench.run("survey", "list", "--json").output
+        #expect(try fixture.run("survey", "start", "hill").status == 0)
+        #expect(try fixture.run("survey", "start", "hill").error.contains("is going on"))
+        fixture.killDaemon()
+        try fixture.start()
+        try waitUntil("the second replay") { try fixture.sightings() >= before * 2 }
+        fixture.killDaemon()
+        let open = try fixture.run("survey", "list", "--json").output
         #expect(open.contains(#""open":{"name":"hill""#))
         #expect(open.contains(#""surveys":[]"#))
-        try bench.start()
-        try waitUntil("the third replay") { try bench.sightings() >= before * 3 }
-        let total = try bench.sightings()
-        #expect(try bench.run("survey", "stop").output.contains("\(total - before) sightings"))
+        try fixture.start()
+        try waitUntil("the third replay") { try fixture.sightings() >= before * 3 }
+        let total = try fixture.sightings()
+        #expect(try fixture.run("survey", "stop").output.contains("\(total - before) sightings"))
         // Shown only once a survey exists.
         try waitUntil("the survey in status") {
-            try bench.streams().contains("waypost_surveys")
+            try fixture.streams().contains("waypost_surveys")
         }
-        let text = try bench.run("survey", "show", "hill", "--json").output
+        let text = try fixture.run("survey", "show", "hill", "--json").output
         let record = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
         #expect(record?["sightings"] as? Int == total - before)
         let beacons = record?["beacons"] as? [[String: Any]] ?? []
         #expect(beacons.compactMap { $0["count"] as? Int }.reduce(0, +) == total - before)
-        let screen = try bench.run("survey", "show", "hill").output
+        let screen = try fixture.run("survey", "show", "hill").output
         #expect(screen.split(separator: "\n").allSatisfy { $0.count <= 80 })
-        #expect(try bench.run("survey", "show", "dale").status == 2)
+        #expect(try fixture.run("survey", "show", "dale").status == 2)
     }
 }

@@ -56,7 +56,7 @@ import Testing
         return server
     }
 
-    @Test func sync_isDoneOnlyWhenNothingIsLeft_andNothingWasSetAside() throws {
+    @Test func sync_isDone_onlyIfNothingIsLeftOrQuarantined() throws {
         let server = try start()
         defer { server.stop() }
 
@@ -84,8 +84,8 @@ import Testing
         try put("{\"n\": 1}")
         try device.write("hang", "answer")
         try device.write("", "told")
-        let told = try #require(FileHandle(forWritingAtPath: device.folder + "/told"))
-        let sync = try device.begin("sync", error: told)
+        let reported = try #require(FileHandle(forWritingAtPath: device.folder + "/told"))
+        let sync = try device.begin("sync", error: reported)
         try waitUntil("a request") { try device.stream("weather")["in_flight"] as? Int == 1 }
         device.killDaemon()
         try waitUntil("its end") { !sync.isRunning }

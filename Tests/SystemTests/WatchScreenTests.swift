@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: ["q", "0"])
-    func screenIsTheAlternateOne_keepsItsFirstLine_andIsLeft(end: String) throws {
+    func alternateScreen_keepsItsFirstLine_andIsLeft(end: String) throws {
         try device.start()
         let (got, status) = try watch(end)
         #expect(got.contains("\u{1B}[?1049h"))

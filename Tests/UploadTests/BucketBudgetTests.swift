@@ -13,14 +13,16 @@ import Upload
     @Test func bucket_storesWhatFits_andGoesOnThere() throws {
         let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
         let region = "us-east-1"
-        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, region: region) {
+        let fixture = try BudgetFixture(UploadSettings { $0.clockPatience = .zero }, region: region)
+        {
             // The batch is frozen whole and stays pending.
             _ in .hangUp
         }
-        bench.addSound(6)
-        _ = bench.sync.perform(.tick)
-        bench.finish()
-        let then = try BudgetBench(.budget(200_000), region: region, temporary: bench.temporary) {
+        fixture.addAudio(6)
+        _ = fixture.sync.perform(.tick)
+        fixture.finish()
+        let then = try BudgetFixture(.budget(200_000), region: region, temporary: fixture.temporary)
+        {
             _ in stored
         }
         defer { then.finish() }
@@ -40,17 +42,20 @@ import Upload
     }
 
     /// Freezes a batch of audio in an outage, before there was a budget.
-    private func bucketAfterOutage(budget: Int64, chunks: Int) throws -> BudgetBench {
+    private func bucketAfterOutage(budget: Int64, chunks: Int) throws -> BudgetFixture {
         let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
         let region = "us-east-1"
-        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, region: region) {
+        let fixture = try BudgetFixture(UploadSettings { $0.clockPatience = .zero }, region: region)
+        {
             _ in .hangUp
         }
-        bench.addSound(chunks)
-        _ = bench.sync.perform(.tick)
-        bench.finish()
+        fixture.addAudio(chunks)
+        _ = fixture.sync.perform(.tick)
+        fixture.finish()
         let settings = UploadSettings.budget(budget) { $0.destination = .s3 }
-        return try BudgetBench(settings, region: region, temporary: bench.temporary) { _ in stored }
+        return try BudgetFixture(settings, region: region, temporary: fixture.temporary) { _ in
+            stored
+        }
     }
 
     /// Each has to be alone in its batch for that.
@@ -65,7 +70,7 @@ import Upload
     }
 
     /// Half a batch has the same chunks, each an object: halving would store them again.
-    @Test func bucket_storesEachChunkOnce_howeverLittleTheOthersLeave() throws {
+    @Test func bucket_storesEachChunkOnce_onAnyRemainingBudget() throws {
         let then = try bucketAfterOutage(budget: 200_000, chunks: 6)
         defer { then.finish() }
         // After a busy day the small streams are expected to need nearly all of each day.
@@ -88,23 +93,23 @@ import Upload
             $0.destination = .s3
         }
         let region = "us-east-1"
-        let bench = try BudgetBench(settings, region: region) { _ in
+        let fixture = try BudgetFixture(settings, region: region) { _ in
             isLost.value
                 ? .hangUp : .answer(status: 200, body: "", headers: ["ETag: \"a\""])
         }
-        defer { bench.finish() }
-        addFixes(900, to: bench.queue)
-        _ = bench.sync.perform(.tick)
+        defer { fixture.finish() }
+        addFixes(900, to: fixture.queue)
+        _ = fixture.sync.perform(.tick)
         isLost.update { $0 = false }
-        try bench.reload(.budget(50_000) { $0.destination = .s3 })
-        for _ in 1...12 where try bench.pending(.location) > 0 {
-            _ = bench.sync.perform(.tick)
-            bench.pass(hours: 12)
+        try fixture.reload(.budget(50_000) { $0.destination = .s3 })
+        for _ in 1...12 where try fixture.pending(.location) > 0 {
+            _ = fixture.sync.perform(.tick)
+            fixture.pass(hours: 12)
         }
-        #expect(try bench.pending(.location) == 0)
+        #expect(try fixture.pending(.location) == 0)
         // An object replaces an earlier one of the same name.
         let objects = Dictionary(
-            bench.server.requests.map { ($0.path, $0.body) },
+            fixture.server.requests.map { ($0.path, $0.body) },
             uniquingKeysWith: { $1 }
         )
         let lines = objects.values.reduce(0) { $0 + $1.split(separator: 10).count }

@@ -10,7 +10,7 @@ import Testing
 @testable import Upload
 
 @Suite struct BucketRestartTests {
-    private typealias Bench = BucketBench
+    private typealias Fixture = BucketFixture
 
     /// The store has kept the object, its answer was lost, and the configuration changes before the
     /// next try.
@@ -18,17 +18,17 @@ import Testing
         let isLost = Locked(true)
         let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
         defer { server.close() }
-        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
-        defer { bench.finish() }
-        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
-        #expect(try !bench.sync())
-        bench.end()
-        bench.settings.compression = .zstd
-        bench.settings.streamNames[.location] = "positions"
-        try bench.start()
+        let fixture = try Fixture(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
+        defer { fixture.finish() }
+        try fixture.add(20, from: "2026-11-21T12:00:00.000Z")
+        #expect(try !fixture.sync())
+        fixture.end()
+        fixture.settings.compression = .zstd
+        fixture.settings.streamNames[.location] = "positions"
+        try fixture.start()
         isLost.update { $0 = false }
-        try bench.add(5, from: "2026-11-21T13:00:00.000Z")
-        #expect(try bench.sync())
+        try fixture.add(5, from: "2026-11-21T13:00:00.000Z")
+        #expect(try fixture.sync())
         let requests = server.requests
         #expect(requests.count == 3)
         #expect(requests[0].path == requests[1].path)
@@ -38,23 +38,23 @@ import Testing
     }
 
     /// During an outage of weeks the configuration and the device id may change often.
-    @Test func objectKeepsItsName_howeverOftenTheConfigurationChanges() throws {
+    @Test func objectName_survivesConfigurationChanges() throws {
         let isLost = Locked(true)
         let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
         defer { server.close() }
-        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
-        defer { bench.finish() }
-        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
-        #expect(try !bench.sync())
+        let fixture = try Fixture(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
+        defer { fixture.finish() }
+        try fixture.add(20, from: "2026-11-21T12:00:00.000Z")
+        #expect(try !fixture.sync())
         for change in 1...12 {
-            bench.end()
-            bench.settings.streamNames[.location] = "places\(change)"
-            bench.settings.destination.deviceID = "device-\(change)"
-            try bench.start()
-            #expect(try !bench.sync())
+            fixture.end()
+            fixture.settings.streamNames[.location] = "places\(change)"
+            fixture.settings.destination.deviceID = "device-\(change)"
+            try fixture.start()
+            #expect(try !fixture.sync())
         }
         isLost.update { $0 = false }
-        #expect(try bench.sync())
+        #expect(try fixture.sync())
         #expect(Set(server.requests.map(\.path)).count == 1)
     }
 
@@ -62,21 +62,21 @@ import Testing
     @Test func newBatchHasTheNewName_thoughTheDatabaseWasReplaced() throws {
         let server = try FaultyServer { _ in .stored }
         defer { server.close() }
-        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .none)
-        defer { bench.finish() }
+        let fixture = try Fixture(url: "http://127.0.0.1:\(server.port)/bucket", compression: .none)
+        defer { fixture.finish() }
         for _ in 1...30 {
-            try bench.add(1, from: "2026-11-21T12:00:00.000Z")
-            #expect(try bench.sync())
+            try fixture.add(1, from: "2026-11-21T12:00:00.000Z")
+            #expect(try fixture.sync())
         }
-        bench.end()
-        bench.settings.streamNames[.location] = "positions"
-        try bench.start()
-        #expect(try bench.sync())
-        let before = bench.queue.generation
-        bench.queue.reportDamage("a test", generation: before)
-        try waitUntil("another database") { bench.queue.generation > before }
-        try bench.add(1, from: "2026-11-21T13:00:00.000Z")
-        try waitUntil("all is sent") { try bench.sync() }
+        fixture.end()
+        fixture.settings.streamNames[.location] = "positions"
+        try fixture.start()
+        #expect(try fixture.sync())
+        let before = fixture.queue.generation
+        fixture.queue.reportDamage("a test", generation: before)
+        try waitUntil("another database") { fixture.queue.generation > before }
+        try fixture.add(1, from: "2026-11-21T13:00:00.000Z")
+        try waitUntil("all is sent") { try fixture.sync() }
         let last = server.requests.last {
             String(decoding: $0.body, as: UTF8.self).contains("T13:00:00")
         }
@@ -130,13 +130,13 @@ import Testing
         }
         defer { server.close() }
         let bucket = "http://127.0.0.1:\(server.port)/bucket"
-        let bench = try Bench(url: bucket, maxBatchBytes: 64 << 20)
-        defer { bench.finish() }
-        bench.addSound(.wav, chunks: 4, segmentBytes: 30_000)
-        #expect(try !bench.sync())
-        bench.end()
-        try bench.start()
-        #expect(try bench.sync())
+        let fixture = try Fixture(url: bucket, maxBatchBytes: 64 << 20)
+        defer { fixture.finish() }
+        fixture.addAudio(.wav, chunks: 4, segmentBytes: 30_000)
+        #expect(try !fixture.sync())
+        fixture.end()
+        try fixture.start()
+        #expect(try fixture.sync())
         // The third chunk twice, and the records of all four.
         #expect(server.requests.count == 6)
         #expect(Set(server.requests.map(\.path)).count == 5)
@@ -150,14 +150,14 @@ import Testing
         }
         defer { server.close() }
         let place = "http://127.0.0.1:\(server.port)"
-        let bench = try Bench(url: place + "/bucket", maxBatchBytes: 64 << 20)
-        defer { bench.finish() }
-        bench.addSound(.wav, chunks: 4, segmentBytes: 30_000)
-        #expect(try !bench.sync())
-        bench.end()
-        bench.settings.transport.endpoint = place + "/another"
-        try bench.start()
-        #expect(try bench.sync())
+        let fixture = try Fixture(url: place + "/bucket", maxBatchBytes: 64 << 20)
+        defer { fixture.finish() }
+        fixture.addAudio(.wav, chunks: 4, segmentBytes: 30_000)
+        #expect(try !fixture.sync())
+        fixture.end()
+        fixture.settings.transport.endpoint = place + "/another"
+        try fixture.start()
+        #expect(try fixture.sync())
         #expect(server.requests.filter { $0.path.hasPrefix("/another/") }.count == 5)
     }
 }

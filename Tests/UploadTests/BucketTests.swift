@@ -15,23 +15,23 @@ import HTTP
 // Serialised: each store is a Python process of some 100 MB.
 @Suite(.serialized, .enabled(if: Tree.hasTool(Tree.python), "deploy/test --prepare makes it"))
 struct BucketTests {
-    private typealias Bench = BucketBench
+    private typealias Fixture = BucketFixture
 
     // MARK: Against a real store
 
     @Test(arguments: [Compression.zstd, .gzip, .none])
     func records_areFoundByOneQuery_eachOnce(compression: Compression) throws {
         let store = try ObjectStore()
-        let bench = try Bench(
+        let fixture = try Fixture(
             url: store.access.url,
             keys: store.access.keys,
             compression: compression,
             maxBatchBytes: 4000
         )
-        defer { bench.finish() }
-        try bench.add(50)
-        #expect(try bench.sync())
-        #expect(try bench.figures(.location).uploaded == 50)
+        defer { fixture.finish() }
+        try fixture.add(50)
+        #expect(try fixture.sync())
+        #expect(try fixture.figures(.location).uploaded == 50)
         let contents = try store.contents()
         // Batches of some 16 fixes, none over midnight.
         #expect(Set(contents.rows.map(\.date)) == ["2026-11-21", "2026-11-22"])
@@ -47,17 +47,17 @@ struct BucketTests {
     @Test func faults_storeEachRecordOnce_andLoseNone() throws {
         let faults = ["cut", "503", "stored", "403", "ok", "cut", "stored"]
         let store = try ObjectStore(faults: faults)
-        let bench = try Bench(
+        let fixture = try Fixture(
             url: store.access.url + "/",
             keys: store.access.keys,
             maxBatchBytes: 4000
         )
-        defer { bench.finish() }
-        try bench.add(50)
+        defer { fixture.finish() }
+        try fixture.add(50)
         var codes: [String] = []
         var syncs = 0
-        while try !bench.sync() {
-            codes.append(bench.error(.location)?.code?.rawValue ?? "none")
+        while try !fixture.sync() {
+            codes.append(fixture.error(.location)?.code?.rawValue ?? "none")
             syncs += 1
             try #require(syncs < 20)
         }
@@ -65,22 +65,22 @@ struct BucketTests {
         let contents = try store.contents()
         #expect(contents.rows.reduce(0) { $0 + $1.records } == 50)
         #expect(contents.rows.reduce(0) { $0 + $1.ids } == 50)
-        #expect(try bench.figures(.location).uploaded == 50)
-        #expect(try bench.figures(.location).quarantined == 0)
+        #expect(try fixture.figures(.location).uploaded == 50)
+        #expect(try fixture.figures(.location).quarantined == 0)
     }
 
-    @Test func deathBetweenStoredAndMarked_storesTheSameObjectAgain() throws {
+    @Test func crashBeforeCommit_storesTheSameObjectAgain() throws {
         let store = try ObjectStore(faults: ["hang"])
-        let bench = try Bench(url: store.access.url, keys: store.access.keys)
-        defer { bench.finish() }
-        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
-        bench.tick()
+        let fixture = try Fixture(url: store.access.url, keys: store.access.keys)
+        defer { fixture.finish() }
+        try fixture.add(20, from: "2026-11-21T12:00:00.000Z")
+        fixture.tick()
         let first = store.nextPut()
         // The batch is stored, but its answer never arrives.
-        bench.end()
-        #expect(try bench.figures(.location).pending == 20)
-        try bench.start()
-        #expect(try bench.sync())
+        fixture.end()
+        #expect(try fixture.figures(.location).pending == 20)
+        try fixture.start()
+        #expect(try fixture.sync())
         let again = store.nextPut()
         #expect(first.dropFirst("hang ".count) == again.dropFirst("ok ".count))
         let contents = try store.contents()
@@ -94,16 +94,16 @@ struct BucketTests {
         // The second chunk's answer is lost: only that one is resent, then the third and the
         // records.
         let store = try ObjectStore(faults: ["ok", "stored"])
-        let bench = try Bench(
+        let fixture = try Fixture(
             url: store.access.url,
             keys: store.access.keys,
             maxBatchBytes: 64 << 20
         )
-        defer { bench.finish() }
+        defer { fixture.finish() }
         // WAV: exceeds what is kept in memory, so it is produced while it is sent.
-        bench.addSound(codec, chunks: 3, segmentBytes: 300_000)
-        #expect(try !bench.sync())
-        #expect(try bench.sync())
+        fixture.addAudio(codec, chunks: 3, segmentBytes: 300_000)
+        #expect(try !fixture.sync())
+        #expect(try fixture.sync())
         let puts = (0..<5).map { _ in store.nextPut() }
         #expect(puts.map { $0.split(separator: " ")[0] } == ["ok", "stored", "ok", "ok", "ok"])
         #expect(puts[1].dropFirst("stored ".count) == puts[2].dropFirst("ok ".count))
@@ -118,15 +118,15 @@ struct BucketTests {
 
     @Test func largeBatch_isStreamedAndItsSignatureHolds() throws {
         let store = try ObjectStore()
-        let bench = try Bench(
+        let fixture = try Fixture(
             url: store.access.url,
             keys: store.access.keys,
             compression: .none,
             maxBatchBytes: 64 << 20
         )
-        defer { bench.finish() }
-        try bench.add(20_000, from: "2026-11-21T00:00:00.000Z")
-        #expect(try bench.sync())
+        defer { fixture.finish() }
+        try fixture.add(20_000, from: "2026-11-21T00:00:00.000Z")
+        #expect(try fixture.sync())
         let contents = try store.contents()
         // The newest are sent first, as a separate batch.
         #expect((1...2).contains(contents.objects.count))
@@ -136,9 +136,9 @@ struct BucketTests {
 
     @Test func enrolment_isOneSignedRequest_andLeavesNoRecord() throws {
         let store = try ObjectStore()
-        let bench = try Bench(url: store.access.url, keys: store.access.keys)
-        defer { bench.finish() }
-        #expect(try bench.settings.destination.verify(until: StopSignal()) == .accepted())
+        let fixture = try Fixture(url: store.access.url, keys: store.access.keys)
+        defer { fixture.finish() }
+        #expect(try fixture.settings.destination.verify(until: StopSignal()) == .accepted())
         #expect(store.nextPut() == "ok _waypost/device=device-1.json")
         let contents = try store.contents()
         #expect(contents.objects == ["_waypost/device=device-1.json": "application/json"])
@@ -156,30 +156,30 @@ struct BucketTests {
         let keys = [
             "secret": "\(access.id):wrong", "id": "AKIA0000000000000000:\(access.secret)",
         ]
-        let bench = try Bench(
+        let fixture = try Fixture(
             url: setting == "bucket" ? "\(access.endpoint)/other-bucket" : access.url,
             keys: keys[setting] ?? access.keys
         )
-        defer { bench.finish() }
-        try bench.add(5)
-        #expect(try !bench.sync())
-        let failure = try #require(bench.error(.location))
+        defer { fixture.finish() }
+        try fixture.add(5)
+        #expect(try !fixture.sync())
+        let failure = try #require(fixture.error(.location))
         #expect(failure.code?.rawValue == code)
         #expect(failure.message.hasPrefix(words), "\(failure.message)")
         #expect(!failure.message.contains(access.secret) && !failure.message.contains("wrong"))
-        #expect(try bench.figures(.location).pending == 5)
+        #expect(try fixture.figures(.location).pending == 5)
     }
 
     @Test func midnight_endsABatch_soThatDatesAreRight() throws {
         let store = try ObjectStore()
-        let bench = try Bench(url: store.access.url, keys: store.access.keys)
-        defer { bench.finish() }
+        let fixture = try Fixture(url: store.access.url, keys: store.access.keys)
+        defer { fixture.finish() }
         // 50 s from ten seconds before midnight, then back over it, and a day later.
-        try bench.add(50)
-        try bench.add(5, from: "2026-11-21T23:59:58.000Z")
-        try bench.add(3, from: "2026-11-22T12:00:00.000Z")
-        try bench.addChunks(3, from: "2026-11-21T23:59:57.000Z")
-        #expect(try bench.sync())
+        try fixture.add(50)
+        try fixture.add(5, from: "2026-11-21T23:59:58.000Z")
+        try fixture.add(3, from: "2026-11-22T12:00:00.000Z")
+        try fixture.addChunks(3, from: "2026-11-21T23:59:57.000Z")
+        #expect(try fixture.sync())
         let contents = try store.contents()
         let days = contents.rows.map { "\($0.stream) \($0.date) \($0.records)" }
         #expect(
@@ -195,34 +195,34 @@ struct BucketTests {
     @Test func midnight_endsTheNewestOfABacklog_too() throws {
         let server = try FaultyServer { _ in .stored }
         defer { server.close() }
-        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .none)
-        defer { bench.finish() }
+        let fixture = try Fixture(url: "http://127.0.0.1:\(server.port)/bucket", compression: .none)
+        defer { fixture.finish() }
         // The newest thousand would begin before midnight.
-        try bench.add(3000, from: "2026-11-21T23:20:00.000Z")
-        #expect(try bench.sync())
+        try fixture.add(3000, from: "2026-11-21T23:20:00.000Z")
+        #expect(try fixture.sync())
         for request in server.requests {
             let day = request.path.contains("2026-11-21") ? "2026-11-21" : "2026-11-22"
             let lines = String(decoding: request.body, as: UTF8.self).split(separator: "\n")
             #expect(lines.allSatisfy { $0.contains("\"timestamp\":\"\(day)") })
         }
-        #expect(try bench.figures(.location).uploaded == 3000)
+        #expect(try fixture.figures(.location).uploaded == 3000)
     }
 
     // MARK: Against scripted answers
 
-    @Test func request_isAPutOfTheSameBytesUnderTheSameKey_atEachTry() throws {
+    @Test func request_isTheSamePut_atEachRetry() throws {
         let isBusy = Locked(true)
         let server = try FaultyServer { _ in
             isBusy.value ? .answer(status: 503, body: "") : .stored
         }
         defer { server.close() }
-        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket/folder")
-        defer { bench.finish() }
-        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
-        #expect(try !bench.sync())
-        try bench.add(5, from: "2026-11-21T13:00:00.000Z")
+        let fixture = try Fixture(url: "http://127.0.0.1:\(server.port)/bucket/folder")
+        defer { fixture.finish() }
+        try fixture.add(20, from: "2026-11-21T12:00:00.000Z")
+        #expect(try !fixture.sync())
+        try fixture.add(5, from: "2026-11-21T13:00:00.000Z")
         isBusy.update { $0 = false }
-        #expect(try bench.sync())
+        #expect(try fixture.sync())
         let requests = server.requests
         #expect(requests.count == 3)
         #expect(requests[0].body == requests[1].body)
@@ -269,7 +269,7 @@ struct BucketTests {
         #expect(Verdict(bucket: answer) == .accepted)
     }
 
-    @Test func wrongRegion_isToldWithTheRightOne() {
+    @Test func wrongRegion_isReportedWithTheRightOne() {
         let body = "<Error><Code>AuthorizationHeaderMalformed</Code><Message>wrong</Message>"
         let named = Answer(status: 400, body: Array((body + "<Region>eu-west-1</Region>").utf8))
         var redirected = Answer(status: 301)

@@ -57,7 +57,7 @@ import Testing
         #expect(account.day == 20_001)
     }
 
-    @Test func unknownClock_beginsOneAfterTwentyFourHoursOfRunning_overAnyNumberOfStarts() {
+    @Test func unknownClock_beginsADayAfter24RunningHours() {
         var account = spent(nil)
         for _ in 0..<23 { account = after(account, hours: 1, nil) }
         #expect(account.spent == 1000)

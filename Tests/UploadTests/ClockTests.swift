@@ -13,12 +13,12 @@ import Upload
 @Suite struct UploadClockTests {
     private static let now = WallTime(milliseconds: 1_795_235_407_000)
 
-    private func bench(
+    private func fixture(
         _ clock: any HostClock,
         patience: Duration = .seconds(120),
         _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
-    ) throws -> UploadBench {
-        try UploadBench(clock: clock, change: { $0.upload.clockPatience = patience }, behaviour)
+    ) throws -> UploadFixture {
+        try UploadFixture(clock: clock, change: { $0.upload.clockPatience = patience }, behaviour)
     }
 
     private static func clock(_ wall: WallTime, boot seconds: Int64) -> ManualClock {
@@ -38,7 +38,7 @@ import Upload
 
     /// A gap in the first minutes of a boot: its span was recorded by the wrong clock and must be
     /// corrected.
-    @Test func spanOfAnEvent_isPutRightWithItsRecord_butNotWhatWasRightBefore() throws {
+    @Test func eventSpan_isCorrected_exceptWhereItWasRight() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 60_000), boot: 60)
         let queue = try Self.queue(folder, clock)
@@ -53,7 +53,7 @@ import Upload
         clock.advance(by: .seconds(10))
         // A GNSS receiver knows the time but does not set the clock.
         let right = Stamp(boot: clock.now(), wall: Self.now)
-        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(5))
         accept(since: Self.now, until: Self.now + .seconds(5))
         let texts = try Self.events(queue, 1...2)
@@ -82,7 +82,7 @@ import Upload
 
     /// The clock was wrong by less than twice the gap: its start is nearer to the right time, but
     /// was recorded by the wrong clock.
-    @Test func gapThatIsLongerThanTheClockIsWrong_doesNotEndBeforeItBegins() throws {
+    @Test func gapLongerThanClockError_endsAfterItBegins() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now + .seconds(3600), boot: 7200)
         let queue = try Self.queue(folder, clock)
@@ -92,7 +92,7 @@ import Upload
         ]
         queue.accept(Event(.gap, source: "audio", detail: detail, stamp: clock.stamp()))
         let right = Stamp(boot: clock.now(), wall: Self.now)
-        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
         let text = try #require(Self.events(queue, 1...1).first)
         let span = "\"from\":\"2026-11-21T03:50:07.000Z\",\"to\":\"2026-11-21T04:30:07.000Z\""
         #expect(text.contains(span), "\(text)")
@@ -101,7 +101,7 @@ import Upload
     /// The device was off overnight and only a GNSS receiver knows the time: evicted records are
     /// days old.
     @Test(arguments: [-8, 8])
-    func lossesOfThisBoot_areDatedRight_whereTheClockIsWrongByLessThanTheirSpan(
+    func lossesOfThisBoot_areDatedRight_ifClockErrorIsShort(
         hours: Int
     ) throws {
         let folder = TemporaryFolder()
@@ -109,9 +109,9 @@ import Upload
         let queue = try Self.queue(folder, clock)
         defer { queue.close() }
         let (first, right) = (clock.stamp(), Stamp(boot: clock.now(), wall: Self.now))
-        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(86_400))
-        queue.note(Loss(.gap, .audio, records: 1, from: first, to: clock.stamp()))
+        queue.record(Loss(.gap, .audio, records: 1, from: first, to: clock.stamp()))
         try waitUntil("the loss is reported") {
             queue.checkStorage()
             return try queue.flushed().pending(.events) != nil
@@ -123,26 +123,26 @@ import Upload
 
     /// A board without an RTC continues from its last time, eight hours later: earlier losses keep
     /// their time.
-    @Test func lossesOfTheBootBefore_stayWhereTheyWere_whenTheClockIsPutRight() throws {
+    @Test func lossesOfEarlierBoot_keepTheirTime_afterCorrection() throws {
         let folder = TemporaryFolder()
         let before = Self.clock(Self.now, boot: 600)
         let first = try Self.queue(folder, before, boot: "a")
-        try first.perform { try $0.noteClock(before.stamp(), synced: true, by: .gpsd) }
+        try first.perform { try $0.recordClock(before.stamp(), synced: true, by: .gpsd) }
         // The first is reported at once, those within the next five minutes later.
-        first.note(Loss(.gap, .audio, records: 1, from: before.stamp(), to: before.stamp()))
+        first.record(Loss(.gap, .audio, records: 1, from: before.stamp(), to: before.stamp()))
         try first.flushed()
         before.advance(by: .seconds(60))
-        first.note(Loss(.gap, .audio, records: 2, from: before.stamp(), to: before.stamp()))
+        first.record(Loss(.gap, .audio, records: 2, from: before.stamp(), to: before.stamp()))
         try first.flushed()
         first.close()
         let after = Self.clock(Self.now + .seconds(80), boot: 20)
         let second = try Self.queue(folder, after)
         defer { second.close() }
         after.advance(by: .seconds(400))
-        second.note(Loss(.gap, .location, records: 1, from: after.stamp(), to: after.stamp()))
+        second.record(Loss(.gap, .location, records: 1, from: after.stamp(), to: after.stamp()))
         try second.flushed()
         let right = Stamp(boot: after.now(), wall: Self.now + .seconds(8 * 3600))
-        try second.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try second.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
         let texts = try Self.events(second, 1...2).filter { $0.contains("\"records\":2") }
         let span = "\"from\":\"2026-11-21T04:31:07.000Z\",\"to\":\"2026-11-21T04:31:07.000Z\""
         #expect(texts.count == 1)
@@ -156,70 +156,70 @@ import Upload
             "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.001Z",
         ]
         let clock = Self.clock(Self.now, boot: 500)
-        let bench = try bench(clock)
-        defer { bench.finish() }
+        let fixture = try fixture(clock)
+        defer { fixture.finish() }
         for text in texts {
             clock.advance(by: .seconds(1))
             clock.stepWall(to: try #require(WallTime(rfc3339: text)))
-            bench.add(clock.stamp())
+            fixture.add(clock.stamp())
         }
-        _ = try bench.sync()
-        let (records, clockState) = try bench.newest()
+        _ = try fixture.sync()
+        let (records, clockState) = try fixture.newest()
         #expect(records == texts.map { "\($0) unsynced" })
         #expect(clockState == "unsynced")
     }
 
     @Test func clockThatIsPutRight_datesWhatWaited() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 20)
-        let bench = try bench(clock)
-        defer { bench.finish() }
-        bench.add(clock.stamp())
-        bench.tick()
-        try waitUntil("the tick has waited") { bench.phase == .waitingForClock }
+        let fixture = try fixture(clock)
+        defer { fixture.finish() }
+        fixture.add(clock.stamp())
+        fixture.tick()
+        try waitUntil("the tick has waited") { fixture.phase == .waitingForClock }
         clock.advance(by: .seconds(30))
         clock.stepWall(to: Self.now)
-        try bench.note(clock.stamp(), synced: true)
+        try fixture.record(clock.stamp(), synced: true)
         clock.advance(by: .seconds(1))
-        bench.add(clock.stamp())
-        bench.tick()
-        try waitUntil("the batch is sent") { !bench.server.requests.isEmpty }
-        let (records, clockState) = try bench.newest()
+        fixture.add(clock.stamp())
+        fixture.tick()
+        try waitUntil("the batch is sent") { !fixture.server.requests.isEmpty }
+        let (records, clockState) = try fixture.newest()
         #expect(
             records == ["2026-11-21T04:29:37.000Z corrected", "2026-11-21T04:30:08.000Z synced"]
         )
         #expect(clockState == "synced")
     }
 
-    @Test func withoutASync_uploadsWaitTwoMinutesFromBoot_andGoUnsynced() throws {
+    @Test func unsyncedUpload_waitsTwoMinutesFromBoot() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 119)
-        let bench = try bench(clock)
-        defer { bench.finish() }
-        bench.add(clock.stamp())
-        bench.tick()
-        try waitUntil("the tick has waited") { bench.phase == .waitingForClock }
+        let fixture = try fixture(clock)
+        defer { fixture.finish() }
+        fixture.add(clock.stamp())
+        fixture.tick()
+        try waitUntil("the tick has waited") { fixture.phase == .waitingForClock }
         // A step of the wall clock is not a synchronisation, and does not start uploads early.
         clock.stepWall(to: Self.now)
-        try bench.note(clock.stamp(), synced: false)
-        bench.tick()
+        try fixture.record(clock.stamp(), synced: false)
+        fixture.tick()
         clock.advance(by: .seconds(1))
-        bench.tick()
-        try waitUntil("the batch is sent") { !bench.server.requests.isEmpty }
-        #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
-        let sentAt = bench.board.state.value?.lastAttemptAt?.boot
+        fixture.tick()
+        try waitUntil("the batch is sent") { !fixture.server.requests.isEmpty }
+        #expect(try fixture.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
+        let sentAt = fixture.board.state.value?.lastAttemptAt?.boot
         #expect(sentAt == BootInstant(nanoseconds: 120_000_000_000))
     }
 
     /// A sync on request failed: its backoff must not wake the uploader repeatedly until the wait
     /// for the clock is over.
-    @Test func wait_thatEndsInTheTwoMinutes_wakesNobodyBeforeTheirEnd() throws {
+    @Test func retry_waitsUntilTheClockTimeoutEnds() throws {
         let settings = UploadSettings { $0.clockPatience = .seconds(1200) }
-        let bench = try BudgetBench(settings, isSynced: false) { _ in .hangUp }
-        defer { bench.finish() }
-        addFixes(10, to: bench.queue)
-        _ = bench.sync.perform(.asked)
-        bench.clock.advance(by: .seconds(60))
-        #expect(bench.sync.perform(.retry) == SyncResult())
-        #expect(bench.sync.retryDelay == .seconds(140))
+        let fixture = try BudgetFixture(settings, isSynced: false) { _ in .hangUp }
+        defer { fixture.finish() }
+        addFixes(10, to: fixture.queue)
+        _ = fixture.sync.perform(.asked)
+        fixture.clock.advance(by: .seconds(60))
+        #expect(fixture.sync.perform(.retry) == SyncResult())
+        #expect(fixture.sync.retryDelay == .seconds(140))
     }
 
     /// A host clock whose boot time begins with the test.
@@ -235,57 +235,57 @@ import Upload
 
     @Test func waitForTheClock_endsByItself_notWithTheNextTick() throws {
         let clock = FreshBoot()
-        let bench = try bench(clock, patience: .seconds(2))
-        defer { bench.finish() }
-        bench.add(clock.stamp())
-        bench.tick()
+        let fixture = try fixture(clock, patience: .seconds(2))
+        defer { fixture.finish() }
+        fixture.add(clock.stamp())
+        fixture.tick()
         // One tick and no other to come: without its own deadline it would wait forever.
-        try waitUntil("the batch is sent") { !bench.server.requests.isEmpty }
-        #expect(try bench.newest().clock == "unsynced")
+        try waitUntil("the batch is sent") { !fixture.server.requests.isEmpty }
+        #expect(try fixture.newest().clock == "unsynced")
     }
 
     @Test func someoneWhoAsks_doesNotWaitForTheClock() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 20)
-        let bench = try bench(clock)
-        defer { bench.finish() }
-        bench.add(clock.stamp())
-        _ = try bench.sync()
-        #expect(bench.server.requests.count == 1)
+        let fixture = try fixture(clock)
+        defer { fixture.finish() }
+        fixture.add(clock.stamp())
+        _ = try fixture.sync()
+        #expect(fixture.server.requests.count == 1)
     }
 
     /// The body says that its clock is synced, so its own date has to be right too.
-    @Test func dateOfABatch_isTheReceivers_whereTheClockStaysWrong() throws {
+    @Test func batchDate_isFromGNSS_ifSystemClockIsWrong() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
-        let bench = try bench(clock)
-        defer { bench.finish() }
+        let fixture = try fixture(clock)
+        defer { fixture.finish() }
         let right = Stamp(boot: clock.now(), wall: Self.now)
-        try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try fixture.queue.perform { try $0.recordClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(5))
-        bench.add(clock.stamp())
-        #expect(try bench.sync())
-        let sent = try Sent(#require(bench.server.requests.first))
+        fixture.add(clock.stamp())
+        #expect(try fixture.sync())
+        let sent = try Sent(#require(fixture.server.requests.first))
         #expect(sent.clock == "synced")
         #expect(sent.at == (Self.now + .seconds(5)).rfc3339)
     }
 
     /// The network comes up minutes after boot: the first batch is frozen before the time is known.
-    @Test func batchOfWhichNothingWasSent_isDatedOnceTheClockIsRight() throws {
+    @Test func unsentBatch_isDated_onceTheClockIsRight() throws {
         let port = freePort()
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             endpoint: "http://127.0.0.1:\(port)/api/ingest",
             clock: clock,
             change: { $0.upload.interval = .seconds(86_400) }
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(clock.stamp())
-        #expect(try !bench.sync())
+        defer { fixture.finish() }
+        fixture.add(clock.stamp())
+        #expect(try !fixture.sync())
         clock.advance(by: .seconds(30))
         clock.stepWall(to: Self.now)
-        try bench.note(clock.stamp(), synced: true)
+        try fixture.record(clock.stamp(), synced: true)
         let server = try FaultyServer(port: port) { _ in .ok }
         defer { server.close() }
-        #expect(try bench.sync())
+        #expect(try fixture.sync())
         let sent = try Sent(#require(server.requests.first))
         #expect(sent.records == ["2026-11-21T04:29:37.000Z corrected"])
         #expect(sent.clock == "synced")
@@ -294,24 +294,24 @@ import Upload
     }
 
     /// The first date of the boot was wrong, and nothing of the batch was sent yet.
-    @Test func batchOfWhichNothingWasSent_isDatedAnew_whenTheFirstWordIsPutRight() throws {
+    @Test func unsentBatch_isRedated_whenFirstTimeIsCorrected() throws {
         let port = freePort()
         let clock = Self.clock(Self.now + .seconds(-86_400), boot: 200)
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             endpoint: "http://127.0.0.1:\(port)/api/ingest",
             clock: clock,
             change: { $0.upload.interval = .seconds(86_400) }
         ) { _ in .ok }
-        defer { bench.finish() }
-        try bench.note(clock.stamp(), synced: true)
-        bench.add(clock.stamp())
-        #expect(try !bench.sync())
+        defer { fixture.finish() }
+        try fixture.record(clock.stamp(), synced: true)
+        fixture.add(clock.stamp())
+        #expect(try !fixture.sync())
         clock.advance(by: .seconds(30))
         clock.stepWall(to: Self.now)
-        try bench.note(clock.stamp(), synced: true)
+        try fixture.record(clock.stamp(), synced: true)
         let server = try FaultyServer(port: port) { _ in .ok }
         defer { server.close() }
-        #expect(try bench.sync())
+        #expect(try fixture.sync())
         let sent = try Sent(#require(server.requests.first))
         #expect(sent.records == ["2026-11-21T04:29:37.000Z corrected"])
         #expect(server.requests.count == 1)
@@ -321,53 +321,53 @@ import Upload
     @Test func batchOfWhichAByteWasSent_keepsItsDates() throws {
         let isBusy = Locked(true)
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
-        let bench = try bench(clock) { _ in isBusy.value ? .hangUp : .ok }
-        defer { bench.finish() }
-        bench.add(clock.stamp())
-        #expect(try !bench.sync())
+        let fixture = try fixture(clock) { _ in isBusy.value ? .hangUp : .ok }
+        defer { fixture.finish() }
+        fixture.add(clock.stamp())
+        #expect(try !fixture.sync())
         clock.stepWall(to: Self.now)
-        try bench.note(clock.stamp(), synced: true)
+        try fixture.record(clock.stamp(), synced: true)
         isBusy.update { $0 = false }
-        #expect(try bench.sync())
-        #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
-        #expect(Set(bench.server.requests.map(\.body)).count == 1)
+        #expect(try fixture.sync())
+        #expect(try fixture.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
+        #expect(Set(fixture.server.requests.map(\.body)).count == 1)
     }
 
     @Test func batchFrozenBeforeTheSync_isTheSameBytesAfterIt() throws {
         let isBusy = Locked(true)
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
-        let bench = try bench(clock) { _ in
+        let fixture = try fixture(clock) { _ in
             isBusy.value ? .answer(status: 503, body: "busy") : .ok
         }
-        defer { bench.finish() }
-        try bench.note(clock.stamp(), synced: false)
-        bench.add(clock.stamp())
-        _ = try bench.sync()
+        defer { fixture.finish() }
+        try fixture.record(clock.stamp(), synced: false)
+        fixture.add(clock.stamp())
+        _ = try fixture.sync()
         clock.stepWall(to: Self.now)
         for _ in 0..<3 {
             clock.advance(by: .seconds(7 * 3600))
-            try bench.note(clock.stamp(), synced: true)
-            try bench.queue.perform { try $0.pruneClockMap() }
-            _ = try bench.sync()
+            try fixture.record(clock.stamp(), synced: true)
+            try fixture.queue.perform { try $0.pruneClockMap() }
+            _ = try fixture.sync()
         }
         isBusy.update { $0 = false }
-        _ = try bench.sync()
-        let requests = bench.server.requests
+        _ = try fixture.sync()
+        let requests = fixture.server.requests
         // A jump of the clock may trigger a retry in addition to those requested.
         #expect(requests.count >= 5)
         #expect(Set(requests.map(\.body)).count == 1)
         #expect(Set(requests.map { $0.headers["idempotency-key"] }).count == 1)
-        #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
+        #expect(try fixture.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
     }
 }
 
-extension UploadBench {
+extension UploadFixture {
     fileprivate func add(_ stamp: Stamp) {
         queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
     }
 
-    fileprivate func note(_ stamp: Stamp, synced: Bool) throws {
-        try queue.perform { try $0.noteClock(stamp, synced: synced) }
+    fileprivate func record(_ stamp: Stamp, synced: Bool) throws {
+        try queue.perform { try $0.recordClock(stamp, synced: synced) }
     }
 
     fileprivate var phase: UploadReport.Phase? { board.state.value?.phase }

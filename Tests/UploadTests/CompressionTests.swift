@@ -14,7 +14,7 @@ import Upload
 
 @Suite struct CompressionTests {
     /// A queue and an uploader against a server; removed with the test.
-    private final class Bench {
+    private final class Fixture {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let queue: Queue
@@ -63,7 +63,7 @@ import Upload
         }
 
         /// Adds more than a megabyte that does not compress.
-        func addSound() {
+        func addAudio() {
             let run = AudioRun(
                 id: queue.newRunID(),
                 codec: .wav,
@@ -132,16 +132,16 @@ import Upload
 
     @Test(arguments: Compression.allCases)
     func eachEncoding_saysWhatItIs_andHoldsTheSameBatch(compression: Compression) throws {
-        let bench = try Bench(compression) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(1000)
-        #expect(try bench.sync())
-        let request = try #require(bench.server.requests.first)
+        let fixture = try Fixture(compression) { _ in .ok }
+        defer { fixture.finish() }
+        fixture.add(1000)
+        #expect(try fixture.sync())
+        let request = try #require(fixture.server.requests.first)
         #expect(request.headers["content-encoding"] == compression.contentEncoding)
         let json = try JSONSerialization.jsonObject(with: Self.plain(request))
         let body = try #require(json as? [String: Any])
         #expect((body["data"] as? [Any])?.count == 1000)
-        #expect(try bench.location()?.uploaded == 1000)
+        #expect(try fixture.location()?.uploaded == 1000)
     }
 
     /// A body that is not kept in memory, and one with a page that the limit cuts.
@@ -151,17 +151,17 @@ import Upload
         limit: Int
     ) throws {
         let isFaulty = Locked(true)
-        let bench = try Bench(compression, maxBatchBytes: limit) { _ in
+        let fixture = try Fixture(compression, maxBatchBytes: limit) { _ in
             isFaulty.value ? .hangUp : .ok
         }
-        defer { bench.finish() }
-        if limit > 1 << 20 { bench.addSound() } else { bench.add(900) }
-        #expect(try !bench.sync())
+        defer { fixture.finish() }
+        if limit > 1 << 20 { fixture.addAudio() } else { fixture.add(900) }
+        #expect(try !fixture.sync())
         // The first try sends the draft's body, the others read the database again.
-        #expect(try !bench.sync())
+        #expect(try !fixture.sync())
         isFaulty.update { $0 = false }
-        #expect(try bench.sync())
-        let requests = bench.server.requests
+        #expect(try fixture.sync())
+        let requests = fixture.server.requests
         let tries = Dictionary(grouping: requests) { $0.headers["idempotency-key"] ?? "" }
         let first = requests.first?.headers["idempotency-key"] ?? ""
         #expect(tries[first]?.count ?? 0 >= 3)
@@ -174,17 +174,17 @@ import Upload
     /// A proxy refused compressed bodies for a while, or the server was replaced.
     @Test func serverThatChangesItsMind_getsWhatItTakesNow() throws {
         let taken = Locked<String?>(nil)
-        let bench = try Bench(.gzip) { Self.only(taken.value, accepting: nil)($0) }
-        defer { bench.finish() }
-        bench.add(50)
-        #expect(try bench.sync())
+        let fixture = try Fixture(.gzip) { Self.only(taken.value, accepting: nil)($0) }
+        defer { fixture.finish() }
+        fixture.add(50)
+        #expect(try fixture.sync())
         taken.update { $0 = "gzip" }
-        bench.add(50)
+        fixture.add(50)
         // The next sync retries the refused body with the original compression.
-        #expect(try !bench.sync())
-        #expect(try bench.sync())
-        #expect(bench.encodings == ["gzip", "-", "-", "gzip"])
-        #expect(try bench.location()?.uploaded == 100)
+        #expect(try !fixture.sync())
+        #expect(try fixture.sync())
+        #expect(fixture.encodings == ["gzip", "-", "-", "gzip"])
+        #expect(try fixture.location()?.uploaded == 100)
     }
 
     @Test(arguments: [
@@ -197,57 +197,57 @@ import Upload
         (.gzip, "zstd", "zstd, br", ["gzip", "zstd", "zstd"]),
         (.gzip, nil, "gzip, deflate", ["gzip", "-", "-"]),
     ])
-    func unsupportedEncoding_isLeftAtOnce_andForTheRestOfTheRun(
+    func unsupportedEncoding_isAbandoned_forTheRestOfTheRun(
         configured: Compression,
         taken: String?,
         accepting: String?,
         expected: [String]
     ) throws {
-        let bench = try Bench(configured, Self.only(taken, accepting: accepting))
-        defer { bench.finish() }
-        bench.add(50)
-        #expect(try bench.sync())
-        bench.add(50)
-        #expect(try bench.sync())
-        #expect(bench.encodings == expected)
-        let requests = bench.server.requests
+        let fixture = try Fixture(configured, Self.only(taken, accepting: accepting))
+        defer { fixture.finish() }
+        fixture.add(50)
+        #expect(try fixture.sync())
+        fixture.add(50)
+        #expect(try fixture.sync())
+        #expect(fixture.encodings == expected)
+        let requests = fixture.server.requests
         let first = requests.dropLast()
         #expect(Set(first.map { $0.headers["idempotency-key"] }).count == 1)
         let bodies = try first.map(Self.plain)
         #expect(Set(bodies).count == 1)
-        let figures = try bench.location()
+        let figures = try fixture.location()
         #expect(figures?.uploaded == 100)
         #expect(figures?.quarantined == 0)
     }
 
     @Test func fallingBack_isNoAttemptAgainstTheBatch() throws {
         // Neither the 415 nor the busy server after it has evaluated the records.
-        let bench = try Bench(.zstd) { request in
+        let fixture = try Fixture(.zstd) { request in
             guard request.headers["content-encoding"] == nil else {
                 return .answer(status: 415, body: "")
             }
             return request.body.count > 4000 ? .answer(status: 503, body: "") : .ok
         }
-        defer { bench.finish() }
-        bench.add(100)
-        #expect(try !bench.sync())
-        #expect(bench.encodings == ["zstd", "-"])
-        let batch = try #require(try bench.queue.flushed().nextReady(.location))
+        defer { fixture.finish() }
+        fixture.add(100)
+        #expect(try !fixture.sync())
+        #expect(fixture.encodings == ["zstd", "-"])
+        let batch = try #require(try fixture.queue.flushed().nextReady(.location))
         #expect(batch.attempts == 0)
         #expect(batch.error == nil)
         #expect(batch.records == 100)
     }
 
-    @Test func serverThatMindsMoreThanTheEncoding_isNotAskedForEver() throws {
-        let bench = try Bench(.zstd) { _ in
+    @Test func serverRejectingAllEncodings_isNotRetriedForever() throws {
+        let fixture = try Fixture(.zstd) { _ in
             .answer(status: 415, body: "no", headers: ["Accept-Encoding: gzip, zstd"])
         }
-        defer { bench.finish() }
-        bench.add(5)
-        #expect(try !bench.sync())
-        #expect(bench.encodings == ["zstd", "gzip", "-"])
-        #expect(try bench.location()?.pending == 5)
-        #expect(try bench.location()?.quarantined == 0)
+        defer { fixture.finish() }
+        fixture.add(5)
+        #expect(try !fixture.sync())
+        #expect(fixture.encodings == ["zstd", "gzip", "-"])
+        #expect(try fixture.location()?.pending == 5)
+        #expect(try fixture.location()?.quarantined == 0)
     }
 
     @Test func anotherUploader_beginsWithWhatIsConfigured() {
@@ -265,12 +265,12 @@ import Upload
         let sound = (0..<90_000).map { _ in UInt8.random(in: 0...255, using: &random) }
         for (bytes, limit) in [(sound, 92_000), ([UInt8](repeating: 0, count: 90_000), 1000)] {
             let text = Array(Data(bytes).base64EncodedString().utf8)
-            var compressor = PieceCompressor(.gzip, isSound: true)
+            var compressor = PieceCompressor(.gzip, isAudio: true)
             var small: [UInt8] = []
             for start in stride(from: 0, to: text.count, by: 8192) {
-                small += try compressor.take(Array(text[start..<min(start + 8192, text.count)]))
+                small += try compressor.receive(Array(text[start..<min(start + 8192, text.count)]))
             }
-            small += try compressor.take([], isLast: true)
+            small += try compressor.receive([], isLast: true)
             #expect(small.count < limit)
             #expect(try Array(gunzip(small)) == text)
         }

@@ -14,17 +14,17 @@ import Upload
     private static let count = 5
 
     /// Sends five records to a server that gives one answer while `isFaulty`, and then accepts all.
-    private func bench(
+    private func fixture(
         _ isFaulty: Locked<Bool>,
         _ answer: Behaviour
-    ) throws -> UploadBench {
-        let bench = try UploadBench { _ in isFaulty.value ? answer : .ok }
-        bench.add(Self.count)
-        return bench
+    ) throws -> UploadFixture {
+        let fixture = try UploadFixture { _ in isFaulty.value ? answer : .ok }
+        fixture.add(Self.count)
+        return fixture
     }
 
-    private func failure(_ bench: UploadBench) -> Failure? {
-        bench.board.state.value?.streams[.location]?.lastError?.failure
+    private func failure(_ fixture: UploadFixture) -> Failure? {
+        fixture.board.state.value?.streams[.location]?.lastError?.failure
     }
 
     @Test(arguments: [
@@ -38,15 +38,15 @@ import Upload
     ])
     func answer_thatDeniesTheRecords_isNoAcceptance(body: String) throws {
         let isFaulty = Locked(true)
-        let bench = try bench(isFaulty, .answer(status: 200, body: body))
-        defer { bench.finish() }
-        #expect(try !bench.sync())
-        #expect(bench.figures?.pending == Self.count)
-        #expect(failure(bench)?.code == .server)
-        #expect(failure(bench)?.message.contains("HTTP 200: \(body)") == true)
+        let fixture = try fixture(isFaulty, .answer(status: 200, body: body))
+        defer { fixture.finish() }
+        #expect(try !fixture.sync())
+        #expect(fixture.figures?.pending == Self.count)
+        #expect(failure(fixture)?.code == .server)
+        #expect(failure(fixture)?.message.contains("HTTP 200: \(body)") == true)
         isFaulty.update { $0 = false }
-        #expect(try bench.sync())
-        #expect(Set(bench.server.requests.map { $0.headers["idempotency-key"] }).count == 1)
+        #expect(try fixture.sync())
+        #expect(Set(fixture.server.requests.map { $0.headers["idempotency-key"] }).count == 1)
     }
 
     @Test(arguments: [
@@ -58,10 +58,10 @@ import Upload
         #"{"accepted":99999999999999999999,"duplicates":99999999999999999999}"#,
     ])
     func answer_withoutADenial_isAnAcceptance(body: String) throws {
-        let bench = try bench(Locked(true), .answer(status: 200, body: body))
-        defer { bench.finish() }
-        #expect(try bench.sync(), "\(String(describing: failure(bench)))")
-        #expect(bench.server.requests.count == 1)
+        let fixture = try fixture(Locked(true), .answer(status: 200, body: body))
+        defer { fixture.finish() }
+        #expect(try fixture.sync(), "\(String(describing: failure(fixture)))")
+        #expect(fixture.server.requests.count == 1)
     }
 
     @Test(arguments: [
@@ -70,14 +70,14 @@ import Upload
     ])
     func rejected_thatExplainsWhatIsMissing_isARefusal(body: String) throws {
         let isFaulty = Locked(true)
-        let bench = try UploadBench { _ in
+        let fixture = try UploadFixture { _ in
             defer { isFaulty.update { $0 = false } }
             return isFaulty.value ? .answer(status: 200, body: body) : .ok
         }
-        defer { bench.finish() }
-        bench.add(Self.count)
-        #expect(try bench.sync())
-        #expect(bench.server.requests.count == 3)
+        defer { fixture.finish() }
+        fixture.add(Self.count)
+        #expect(try fixture.sync())
+        #expect(fixture.server.requests.count == 3)
     }
 
     // MARK: Content encodings
@@ -86,7 +86,7 @@ import Upload
         var bytes = Array(text.utf8)
         if coding == "gzip" {
             var compressor = PieceCompressor(.gzip)
-            bytes = try compressor.take(bytes, isLast: true)
+            bytes = try compressor.receive(bytes, isLast: true)
         }
         let head = "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: "
         let all = Array("\(head)\(bytes.count)\r\n\r\n".utf8) + bytes
@@ -95,46 +95,46 @@ import Upload
 
     @Test(arguments: ["gzip", "utf-8"])
     func answer_inACodingThatNobodyAskedFor_isUnderstood(coding: String) throws {
-        let bench = try bench(Locked(true), try compressed(#"{"accepted":5}"#, as: coding))
-        defer { bench.finish() }
+        let fixture = try fixture(Locked(true), try compressed(#"{"accepted":5}"#, as: coding))
+        defer { fixture.finish() }
         // The first answer shows that libcurl does not support a coding.
-        let isDone = try bench.sync()
+        let isDone = try fixture.sync()
         #expect(isDone || coding == "utf-8")
         if !isDone {
-            #expect(failure(bench)?.code == .server)
-            #expect(try bench.sync(), "\(String(describing: failure(bench)))")
+            #expect(failure(fixture)?.code == .server)
+            #expect(try fixture.sync(), "\(String(describing: failure(fixture)))")
         }
-        #expect(bench.server.requests.first?.headers["accept-encoding"] == "identity")
+        #expect(fixture.server.requests.first?.headers["accept-encoding"] == "identity")
     }
 
     @Test func denial_thatIsCompressed_isNoAcceptance() throws {
-        let bench = try bench(Locked(true), try compressed(#"{"error":"full"}"#, as: "gzip"))
-        defer { bench.finish() }
-        #expect(try !bench.sync())
-        #expect(failure(bench)?.message.contains(#"{"error":"full"}"#) == true)
+        let fixture = try fixture(Locked(true), try compressed(#"{"error":"full"}"#, as: "gzip"))
+        defer { fixture.finish() }
+        #expect(try !fixture.sync())
+        #expect(failure(fixture)?.message.contains(#"{"error":"full"}"#) == true)
     }
 
     // MARK: Other machines that answer
 
     @Test func redirect_isShownWithItsLocation() throws {
         let target = "https://login.example/portal?from=here"
-        let bench = try bench(
+        let fixture = try fixture(
             Locked(true),
             .answer(status: 302, body: "", headers: ["Location: \(target)"])
         )
-        defer { bench.finish() }
-        #expect(try !bench.sync())
-        #expect(failure(bench)?.message.contains("HTTP 302 to \(target)") == true)
-        #expect(bench.board.state.value?.phase == .endpointWrong)
+        defer { fixture.finish() }
+        #expect(try !fixture.sync())
+        #expect(failure(fixture)?.message.contains("HTTP 302 to \(target)") == true)
+        #expect(fixture.board.state.value?.phase == .endpointWrong)
     }
 
     @Test func networkAuthenticationRequired_isACaptivePortal() throws {
-        let bench = try bench(Locked(true), .answer(status: 511, body: "log in"))
-        defer { bench.finish() }
-        #expect(try !bench.sync())
-        #expect(failure(bench)?.code == .server)
-        #expect(failure(bench)?.message.contains("captive portal") == true)
-        #expect(failure(bench)?.message.contains("HTTP 511: log in") == true)
+        let fixture = try fixture(Locked(true), .answer(status: 511, body: "log in"))
+        defer { fixture.finish() }
+        #expect(try !fixture.sync())
+        #expect(failure(fixture)?.code == .server)
+        #expect(failure(fixture)?.message.contains("captive portal") == true)
+        #expect(failure(fixture)?.message.contains("HTTP 511: log in") == true)
         let answer = Answer(status: 511, body: Array("log in".utf8))
         guard case .retry(let failure, nil) = Verdict(bucket: answer) else {
             Issue.record("\(Verdict(bucket: answer))")
@@ -153,11 +153,11 @@ import Upload
             Wire.waitForEnd(client)
         }
         defer { server.close() }
-        let bench = try UploadBench(endpoint: endpoint(server.port)) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(1)
-        #expect(try !bench.sync())
-        return failure(bench)
+        let fixture = try UploadFixture(endpoint: endpoint(server.port)) { _ in .ok }
+        defer { fixture.finish() }
+        fixture.add(1)
+        #expect(try !fixture.sync())
+        return failure(fixture)
     }
 
     @Test func portWithoutTLS_isSaidToBeOne() throws {
@@ -184,13 +184,13 @@ import Upload
         let error = "<Error><Code>\(code)</Code><Message>no more</Message></Error>"
         let server = try FaultyServer { _ in .answer(status: status, body: error) }
         defer { server.close() }
-        let bench = try BucketBench(url: "http://127.0.0.1:\(server.port)/bucket")
-        defer { bench.finish() }
-        try bench.add(5)
-        #expect(try !bench.sync())
-        #expect(bench.error(.location)?.code == .server)
-        #expect(bench.error(.location)?.message.contains("the bucket is full") == true)
-        #expect(bench.board.state.value?.phase == .waiting)
+        let fixture = try BucketFixture(url: "http://127.0.0.1:\(server.port)/bucket")
+        defer { fixture.finish() }
+        try fixture.add(5)
+        #expect(try !fixture.sync())
+        #expect(fixture.error(.location)?.code == .server)
+        #expect(fixture.error(.location)?.message.contains("the bucket is full") == true)
+        #expect(fixture.board.state.value?.phase == .waiting)
     }
 
     /// libcurl before 8.3 would sign a header that it does not send.
@@ -198,13 +198,13 @@ import Upload
     func largeObject_isSentWithoutExpect() throws {
         let server = try FaultyServer { _ in .stored }
         defer { server.close() }
-        let bench = try BucketBench(
+        let fixture = try BucketFixture(
             url: "http://127.0.0.1:\(server.port)/bucket",
             compression: .none
         )
-        defer { bench.finish() }
-        try bench.add(12_000, from: "2026-11-21T12:00:00.000Z")
-        #expect(try bench.sync())
+        defer { fixture.finish() }
+        try fixture.add(12_000, from: "2026-11-21T12:00:00.000Z")
+        #expect(try fixture.sync())
         #expect(server.requests.contains { $0.body.count > 1 << 20 })
         #expect(server.requests.allSatisfy { $0.headers["expect"] == nil })
     }

@@ -13,29 +13,29 @@ import Upload
         body: #"{"accepted": 500, "rejected": 0, "duplicates": 2}"#
     )
 
-    private func told(_ bench: UploadBench) throws -> [String] {
-        try eventDetails(bench.queue, .unexpectedDuplicates)
+    private func reported(_ fixture: UploadFixture) throws -> [String] {
+        try eventDetails(fixture.queue, .unexpectedDuplicates)
     }
 
-    @Test func firstTryThatIsADuplicate_isToldOnceASync() throws {
-        let bench = try UploadBench(maxBatchBytes: 16 << 10) { _ in Self.known }
-        defer { bench.finish() }
-        bench.add(3)
-        #expect(try bench.sync())
-        let key = try SentBatch(try #require(bench.server.requests.first)).key
+    @Test func firstTryDuplicate_isReportedOncePerSync() throws {
+        let fixture = try UploadFixture(maxBatchBytes: 16 << 10) { _ in Self.known }
+        defer { fixture.finish() }
+        fixture.add(3)
+        #expect(try fixture.sync())
+        let key = try SentBatch(try #require(fixture.server.requests.first)).key
         let batch = key.filter { $0 != "\"" }
         #expect(
-            try told(bench) == [
+            try reported(fixture) == [
                 #"{"stream":"location","records":3,"duplicates":2,"batch_id":"\#(batch)"}"#
             ]
         )
         // Many batches of one sync are one event; the event itself, also a duplicate, is reported
         // once.
-        bench.add(500)
-        _ = try bench.sync()
-        #expect(try told(bench).filter { $0.contains("location") }.count == 2)
-        for _ in 0..<5 { _ = try bench.sync() }
-        #expect(try told(bench).count == 3)
+        fixture.add(500)
+        _ = try fixture.sync()
+        #expect(try reported(fixture).filter { $0.contains("location") }.count == 2)
+        for _ in 0..<5 { _ = try fixture.sync() }
+        #expect(try reported(fixture).count == 3)
     }
 
     @Test(arguments: [
@@ -44,57 +44,57 @@ import Upload
     ])
     func retry_mayBeADuplicate(fault: Behaviour) throws {
         let isFaulty = Locked(true)
-        let bench = try UploadBench { _ in
+        let fixture = try UploadFixture { _ in
             let wasFaulty = isFaulty.update { faulty -> Bool in
                 defer { faulty = false }
                 return faulty
             }
             return wasFaulty ? fault : Self.known
         }
-        defer { bench.finish() }
-        bench.add(3)
-        _ = try bench.sync()
-        _ = try bench.sync()
-        #expect(bench.figures?.uploaded == 3)
-        #expect(try told(bench).isEmpty)
+        defer { fixture.finish() }
+        fixture.add(3)
+        _ = try fixture.sync()
+        _ = try fixture.sync()
+        #expect(fixture.figures?.uploaded == 3)
+        #expect(try reported(fixture).isEmpty)
     }
 
     @Test func halvesAndWhatAPersonSendsAgain_mayBeDuplicates() throws {
         let isRefusing = Locked(true)
-        let bench = try UploadBench(change: { $0.upload.maxAttempts = 1 }) { request in
+        let fixture = try UploadFixture(change: { $0.upload.maxAttempts = 1 }) { request in
             let batch = try? SentBatch(request)
             if batch.map({ $0.last > $0.first }) ?? false { return .answer(status: 422, body: "") }
             return isRefusing.value && batch?.first == 1
                 ? .answer(status: 422, body: "") : Self.known
         }
-        defer { bench.finish() }
-        bench.add(2)
-        _ = try bench.sync()
-        let set = try #require(try bench.queue.perform { try $0.quarantined() }.first)
+        defer { fixture.finish() }
+        fixture.add(2)
+        _ = try fixture.sync()
+        let set = try #require(try fixture.queue.perform { try $0.quarantined() }.first)
         isRefusing.update { $0 = false }
-        _ = try bench.queue.perform { try $0.requeue(set) }
-        _ = try bench.sync()
-        #expect(bench.figures?.uploaded == 2)
-        #expect(try told(bench).filter { $0.contains("location") }.isEmpty)
+        _ = try fixture.queue.perform { try $0.requeue(set) }
+        _ = try fixture.sync()
+        #expect(fixture.figures?.uploaded == 2)
+        #expect(try reported(fixture).filter { $0.contains("location") }.isEmpty)
     }
 
     /// libcurl repeats a request if a reused connection was closed: the server may have had the
     /// first.
     @Test func requestThatLibcurlSentTwice_mayBeADuplicate() throws {
         let count = Locked(0)
-        let bench = try UploadBench { _ in
+        let fixture = try UploadFixture { _ in
             let number = count.update { count -> Int in
                 count += 1
                 return count
             }
             return number == 1 ? .ok : number == 2 ? .hangUp : Self.known
         }
-        defer { bench.finish() }
-        bench.add(1)
-        #expect(try bench.sync())
-        bench.add(1)
-        #expect(try bench.sync())
-        #expect(bench.server.requests.count == 3)
-        #expect(try told(bench).isEmpty)
+        defer { fixture.finish() }
+        fixture.add(1)
+        #expect(try fixture.sync())
+        fixture.add(1)
+        #expect(try fixture.sync())
+        #expect(fixture.server.requests.count == 3)
+        #expect(try reported(fixture).isEmpty)
     }
 }

@@ -27,9 +27,9 @@ import Upload
             queue = try Queue(at: folder.path + "/q", bootID: name, clock: clock)
             if let right {
                 let stamp = Stamp(boot: clock.now(), wall: right)
-                try queue.perform { try $0.noteClock(stamp, synced: true, by: .gpsd) }
+                try queue.perform { try $0.recordClock(stamp, synced: true, by: .gpsd) }
             }
-            queue.note(.listening, of: .location)
+            queue.record(.listening, of: .location)
             try pass(0)
         }
 
@@ -69,14 +69,14 @@ import Upload
         try Boot(name, folder, seen: seen, right: right)
     }
 
-    @Test func bootWhoseClockWasNeverSet_isNotVouchedForByTheNextOne() throws {
+    @Test func neverSetClock_isNotVouchedForByTheNextBoot() throws {
         let first = try boot("a", seen: Self.behind)
         try first.pass(12)
         first.queue.close()
         let second = try boot("b", seen: Self.now, right: Self.now)
         defer { second.queue.close() }
         try second.pass(20)
-        second.queue.note(.failed("gone"), of: .location)
+        second.queue.record(.failed("gone"), of: .location)
         try second.pass(20)
         let found = try second.intervals()
         #expect(found.map(\.words).first == "recorded unsynced 12")
@@ -84,7 +84,7 @@ import Upload
         #expect(found.last?.words == "recorded synced 20")
     }
 
-    @Test func clockAheadThatWasNeverSet_makesNoIntervalThatEndsBeforeItBegins() throws {
+    @Test func neverSetFutureClock_makesNoNegativeInterval() throws {
         let first = try boot("a", seen: Self.now + .seconds(86_400 * 400))
         try first.pass(12)
         first.queue.close()
@@ -102,7 +102,7 @@ import Upload
         try boot.pass(6)
         boot.clock.stepWall(to: Self.now + .seconds(-3600))
         try boot.pass(6)
-        boot.queue.note(.failed("gone"), of: .location)
+        boot.queue.record(.failed("gone"), of: .location)
         try boot.pass(700)
         #expect(try boot.intervals().map(\.words) == ["recorded unsynced 12"])
     }

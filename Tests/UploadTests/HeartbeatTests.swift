@@ -6,7 +6,7 @@ import Testing
 @testable import Upload
 
 @Suite struct HeartbeatTests {
-    @Test func beat_tellsItsBytes_andIsRestedAfterwards() throws {
+    @Test func heartbeat_reportsItsBytes_andThenRests() throws {
         let server = try FaultyServer { _ in .ok }
         let heartbeat = try HeartbeatRequest(
             .init(endpoint: server.endpoint, userAgent: "waypost/test")
@@ -23,15 +23,15 @@ import Testing
     /// Its bytes count against the budget too.
     @Test(arguments: [nil, 1500] as [Int64?])
     func spentBudget_hasNoBeat(budget: Int64?) throws {
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             change: {
                 $0.upload.heartbeatURL = $0.destination.transport.endpoint
                 $0.upload.dailyBudget = budget
             }
         ) { _ in .ok }
-        defer { bench.finish() }
+        defer { fixture.finish() }
         // The first sync's heartbeat comes before the second sync's answer.
-        for _ in 1...2 { #expect(try bench.sync()) }
-        #expect(bench.server.requests.map(\.method) == (budget == nil ? ["GET"] : []))
+        for _ in 1...2 { #expect(try fixture.sync()) }
+        #expect(fixture.server.requests.map(\.method) == (budget == nil ? ["GET"] : []))
     }
 }

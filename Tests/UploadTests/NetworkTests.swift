@@ -16,78 +16,78 @@ import Upload
     func fault_keepsTheBatchAsItIs(fault: WireFault) throws {
         let isFaulty = Locked(true)
         let timeout = fault.isSlow ? Duration.milliseconds(400) : .seconds(30)
-        let bench = try UploadBench(timeout: timeout) { _ in
+        let fixture = try UploadFixture(timeout: timeout) { _ in
             isFaulty.value ? fault.behaviour : .ok
         }
-        defer { bench.finish() }
-        bench.add(50)
-        #expect(try !bench.sync())
-        let failed = try #require(bench.board.state.value)
+        defer { fixture.finish() }
+        fixture.add(50)
+        #expect(try !fixture.sync())
+        let failed = try #require(fixture.board.state.value)
         #expect(failed.streams[.location]?.lastError?.failure.code?.rawValue == fault.code)
         #expect(failed.phase == .waiting)
         #expect(failed.notBefore != nil)
-        #expect(bench.figures?.pending == 50)
-        #expect(bench.figures?.uploaded == 0)
-        let kept = try #require(try bench.queue.flushed().nextReady(.location))
+        #expect(fixture.figures?.pending == 50)
+        #expect(fixture.figures?.uploaded == 0)
+        let kept = try #require(try fixture.queue.flushed().nextReady(.location))
         #expect(kept.attempts == 0)
         // Collecting continues, and the next sync first sends the identical request.
-        bench.add(5)
+        fixture.add(5)
         isFaulty.update { $0 = false }
         // On a busy machine even a good answer may exceed such a short timeout.
-        try waitUntil("everything is sent") { try bench.sync() }
-        let sent = try bench.server.requests.map(SentBatch.init)
+        try waitUntil("everything is sent") { try fixture.sync() }
+        let sent = try fixture.server.requests.map(SentBatch.init)
         #expect(sent.filter { $0.first == 1 }.allSatisfy { $0.key == "\"\(kept.key)\"" })
         #expect(sent.filter { $0.first == 1 }.allSatisfy { $0.body == sent[0].body })
-        #expect(bench.figures?.uploaded == 55)
-        #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
+        #expect(fixture.figures?.uploaded == 55)
+        #expect(fixture.board.state.value?.streams[.location]?.lastError == nil)
     }
 
     @Test(arguments: OddAnswer.all)
     func oddAnswer_isAccepted(answer: OddAnswer) throws {
-        let bench = try UploadBench { _ in answer.behaviour }
-        defer { bench.finish() }
-        bench.add(3)
-        #expect(try bench.sync())
-        #expect(bench.figures?.uploaded == 3)
-        #expect(bench.server.requests.count == 1)
+        let fixture = try UploadFixture { _ in answer.behaviour }
+        defer { fixture.finish() }
+        fixture.add(3)
+        #expect(try fixture.sync())
+        #expect(fixture.figures?.uploaded == 3)
+        #expect(fixture.server.requests.count == 1)
     }
 
     @Test func rejectedBehindMegabytesOfIds_isARefusal() throws {
         let answer = "HTTP/1.0 200 OK\r\n\r\n" + OddAnswer.ids(3 << 20) + "\"\"], \"rejected\": 1}"
-        let bench = try UploadBench { request in
+        let fixture = try UploadFixture { request in
             (try? SentBatch(request)).map { $0.last - $0.first == 2 } ?? false
                 ? .play { Wire.send($0, answer) } : .ok
         }
-        defer { bench.finish() }
-        bench.add(3)
-        #expect(try bench.sync())
-        #expect(bench.figures?.uploaded == 3)
-        #expect(bench.server.requests.count == 3)
+        defer { fixture.finish() }
+        fixture.add(3)
+        #expect(try fixture.sync())
+        #expect(fixture.figures?.uploaded == 3)
+        #expect(fixture.server.requests.count == 3)
     }
 
     @Test func keptAliveConnection_closedByTheServer_isNoError() throws {
-        let bench = try UploadBench { _ in
+        let fixture = try UploadFixture { _ in
             .play { Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") }
         }
-        defer { bench.finish() }
+        defer { fixture.finish() }
         for round in 1...5 {
-            bench.add(3)
-            #expect(try bench.sync())
-            #expect(bench.figures?.uploaded == 3 * round)
-            #expect(bench.server.requests.count == round)
+            fixture.add(3)
+            #expect(try fixture.sync())
+            #expect(fixture.figures?.uploaded == 3 * round)
+            #expect(fixture.server.requests.count == round)
         }
-        #expect(bench.server.connectionCount == 5)
-        #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
+        #expect(fixture.server.connectionCount == 5)
+        #expect(fixture.board.state.value?.streams[.location]?.lastError == nil)
     }
 
     @Test func keptAliveConnection_isUsedAgain() throws {
-        let bench = try UploadBench { _ in .ok }
-        defer { bench.finish() }
+        let fixture = try UploadFixture { _ in .ok }
+        defer { fixture.finish() }
         for _ in 1...5 {
-            bench.add(3)
-            #expect(try bench.sync())
+            fixture.add(3)
+            #expect(try fixture.sync())
         }
-        #expect(bench.server.connectionCount == 1)
+        #expect(fixture.server.connectionCount == 1)
     }
 
     @Test(arguments: [
@@ -95,42 +95,43 @@ import Upload
         "http://[100::1]:9/api/ingest", "http://localhost:1/api/ingest",
     ])
     func nobodyThere_isANetworkErrorWithTheAddress(endpoint: String) throws {
-        let bench = try UploadBench(endpoint: endpoint, timeout: .milliseconds(500)) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(5)
-        #expect(try !bench.sync())
-        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        let fixture = try UploadFixture(endpoint: endpoint, timeout: .milliseconds(500)) { _ in .ok
+        }
+        defer { fixture.finish() }
+        fixture.add(5)
+        #expect(try !fixture.sync())
+        let failure = fixture.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.code == .network)
         #expect(failure?.message.hasPrefix("\(endpoint): ") == true)
-        #expect(bench.figures?.pending == 5)
+        #expect(fixture.figures?.pending == 5)
     }
 
     @Test func silentConnect_endsByTheTimeout() throws {
         let silent = try FullBacklog()
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             endpoint: "http://127.0.0.1:\(silent.server.port)/api/ingest",
             timeout: .milliseconds(500)
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(5)
-        #expect(try !bench.sync())
-        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        defer { fixture.finish() }
+        fixture.add(5)
+        #expect(try !fixture.sync())
+        let failure = fixture.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.code == .network)
         #expect(failure?.message.contains("curl 28") == true)
     }
 
     @Test func silentIPv6_fallsBackToIPv4() throws {
-        let bench = try UploadBench(change: { settings in
+        let fixture = try UploadFixture(change: { settings in
             let port = settings.transport.endpoint.split(separator: ":")[2].prefix { $0.isNumber }
             settings.transport.endpoint = "http://localhost:\(port)/api/ingest"
         }) { _ in .ok }
-        defer { bench.finish() }
+        defer { fixture.finish() }
         // The same port of the other address family, which answers nothing; machines without ::1
         // skip this.
-        guard let silent = try? FullBacklog(port: bench.server.port, isIPv6: true) else { return }
-        bench.add(5)
-        #expect(try bench.sync())
-        #expect(bench.figures?.uploaded == 5)
+        guard let silent = try? FullBacklog(port: fixture.server.port, isIPv6: true) else { return }
+        fixture.add(5)
+        #expect(try fixture.sync())
+        #expect(fixture.figures?.uploaded == 5)
         withExtendedLifetime(silent) {}
     }
 
@@ -146,32 +147,32 @@ import Upload
         }
         guard let server else { return }
         defer { server.close() }
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             endpoint: "http://[::1]:\(server.port)/api/ingest",
             // The answer has to arrive within it too, on a busy machine.
             timeout: .seconds(2)
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(5)
-        #expect(try !bench.sync())
-        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        defer { fixture.finish() }
+        fixture.add(5)
+        #expect(try !fixture.sync())
+        let failure = fixture.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.message.contains("no progress") == true)
         isSilent.update { $0 = false }
-        #expect(try bench.sync())
+        #expect(try fixture.sync())
     }
 
     @Test func silentTLS_endsByTheTimeout() throws {
         let server = try PlainServer { Wire.waitForEnd($0) }
         defer { server.close() }
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             endpoint: "https://127.0.0.1:\(server.port)/api/ingest",
             timeout: .milliseconds(500)
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(5)
-        #expect(try !bench.sync())
+        defer { fixture.finish() }
+        fixture.add(5)
+        #expect(try !fixture.sync())
         #expect(
-            bench.board.state.value?.streams[.location]?.lastError?.failure.code == .network
+            fixture.board.state.value?.streams[.location]?.lastError?.failure.code == .network
         )
         #expect(server.connectionCount == 1)
     }
@@ -196,21 +197,21 @@ import Upload
         }
         defer { server.close() }
         let port = full?.server.port ?? server.port
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             maxBatchBytes: 64 << 20,
             endpoint: "\(stage == "TLS" ? "https" : "http")://127.0.0.1:\(port)/api/ingest",
             timeout: .seconds(3600),
             change: { $0.compression = .none }
         ) { _ in .ok }
-        if stage == "body" { bench.addSound(chunks: 16, frames: 500_000) } else { bench.add(5) }
+        if stage == "body" { fixture.addAudio(chunks: 16, frames: 500_000) } else { fixture.add(5) }
         let answer = Locked<Bool?>(nil)
-        bench.ask { done in answer.update { $0 = done } }
+        fixture.ask { done in answer.update { $0 = done } }
         try waitUntil("the request is under way") {
-            let report = bench.board.state.value
+            let report = fixture.board.state.value
             return report?.streams.contains { $1.inFlight > 0 } == true
                 && (full != nil || reached.value)
         }
-        bench.finish()
+        fixture.finish()
         #expect(answer.value == false)
         withExtendedLifetime(full) {}
     }
@@ -228,16 +229,16 @@ import Upload
             Wire.resetAtClose(client)
         }
         defer { server.close() }
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             maxBatchBytes: 64 << 20,
             endpoint: "http://127.0.0.1:\(server.port)/api/ingest",
             change: { $0.compression = .none }
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.addSound(chunks: 12, frames: 500_000)
-        bench.ask { _ in }
+        defer { fixture.finish() }
+        fixture.addAudio(chunks: 12, frames: 500_000)
+        fixture.ask { _ in }
         try waitUntil("the batch is halved") {
-            try bench.queue.flushed().nextReady(.audio).map { $0.records < 6 } ?? false
+            try fixture.queue.flushed().nextReady(.audio).map { $0.records < 6 } ?? false
         }
     }
 
@@ -268,18 +269,18 @@ import Upload
             Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
         }
         defer { server.close() }
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             maxBatchBytes: 64 << 20,
             endpoint: "http://127.0.0.1:\(server.port)/api/ingest",
             timeout: .seconds(5),
             change: { $0.compression = .none }
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.addSound(chunks: 3, frames: 500_000)
+        defer { fixture.finish() }
+        fixture.addAudio(chunks: 3, frames: 500_000)
         // The request takes longer than the timeout, but always makes progress.
-        #expect(try bench.sync())
+        #expect(try fixture.sync())
         #expect(bytes.value > 3_000_000)
-        let audio = try bench.queue.flushed().statistics().first { $0.stream == .audio }
+        let audio = try fixture.queue.flushed().statistics().first { $0.stream == .audio }
         #expect(audio?.uploaded == 3)
     }
 
@@ -290,7 +291,7 @@ import Upload
         return steps.map { watch.goesOn($0, Self.start + .seconds($1)) }
     }
 
-    @Test func watch_countsWhatLeavesTheKernelAndTheBeginningOfAnAnswer() {
+    @Test func progressMonitor_countsSentBytesAndResponseStart() {
         let goesOn = goesOn([
             (.init(given: 100, unsent: 100, answered: 0), 20),
             (.init(given: 100, unsent: 60, answered: 0), 45),
@@ -303,7 +304,7 @@ import Upload
         #expect(goesOn == [true, true, true, true, true, false])
     }
 
-    @Test func watch_letsALongAnswerComeOverASlowLine_butNotForEver() {
+    @Test func progressMonitor_allowsASlowResponse_butNotForever() {
         // 20 kB every 25 s: half a megabyte in ten minutes.
         let steps = (1...40).map { (ProgressMonitor.Mark(answered: $0 * 20_000), $0 * 25) }
         let goesOn = goesOn(steps)

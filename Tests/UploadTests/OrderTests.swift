@@ -15,8 +15,8 @@ import Upload
         var last: Int
     }
 
-    private func sent(_ bench: UploadBench) throws -> [Sent] {
-        try bench.server.requests.map { request in
+    private func sent(_ fixture: UploadFixture) throws -> [Sent] {
+        try fixture.server.requests.map { request in
             let object = try JSONSerialization.jsonObject(with: gunzip(request.body))
             let body = try #require(object as? [String: Any])
             let metadata = try #require(body["batch_metadata"] as? [String: Any])
@@ -40,13 +40,13 @@ import Upload
     }
 
     @Test func backlog_newestOfTheSmallStreamsGoFirst_soundLast() throws {
-        let bench = try UploadBench(maxBatchBytes: 200_000) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(3000)
-        bench.addSightings(4000)
-        bench.addSound(chunks: 12)
-        #expect(try bench.sync())
-        let sent = try sent(bench)
+        let fixture = try UploadFixture(maxBatchBytes: 200_000) { _ in .ok }
+        defer { fixture.finish() }
+        fixture.add(3000)
+        fixture.addSightings(4000)
+        fixture.addAudio(chunks: 12)
+        #expect(try fixture.sync())
+        let sent = try sent(fixture)
         // A small batch each: the newest positions and sightings.
         #expect(sent.first?.stream == "places")
         #expect(sent.first?.last == 3000)
@@ -57,44 +57,44 @@ import Upload
         let positions = sent.dropFirst(2).filter { $0.stream == "places" }
         #expect(positions.map(\.first) == positions.map(\.first).sorted())
         #expect(positions.first?.first == 1)
-        let firstSound = try #require(sent.firstIndex { $0.stream == "audio" })
-        #expect(sent[firstSound...].allSatisfy { $0.stream == "audio" })
+        let firstAudio = try #require(sent.firstIndex { $0.stream == "audio" })
+        #expect(sent[firstAudio...].allSatisfy { $0.stream == "audio" })
         expectEachOnce(sent, "places", through: 3000)
         expectEachOnce(sent, "beacons", through: 4000)
         expectEachOnce(sent, "audio", through: 12)
     }
 
     @Test func few_goInOneRequest() throws {
-        let bench = try UploadBench { _ in .ok }
-        defer { bench.finish() }
-        bench.add(900)
-        #expect(try bench.sync())
-        #expect(try sent(bench) == [Sent(stream: "places", first: 1, last: 900)])
+        let fixture = try UploadFixture { _ in .ok }
+        defer { fixture.finish() }
+        fixture.add(900)
+        #expect(try fixture.sync())
+        #expect(try sent(fixture) == [Sent(stream: "places", first: 1, last: 900)])
     }
 
-    @Test func outage_leavesOneFrozenBatchAStream_andTheNewestFollowTheFirstAnswer() throws {
+    @Test func outage_freezesOneBatchPerStream_thenSendsNewest() throws {
         let isDown = Locked(true)
-        let bench = try UploadBench(maxBatchBytes: 200_000) { _ in
+        let fixture = try UploadFixture(maxBatchBytes: 200_000) { _ in
             isDown.value ? .answer(status: 503, body: "") : .ok
         }
-        defer { bench.finish() }
+        defer { fixture.finish() }
         for round in 0..<5 {
-            bench.add(1500)
-            #expect(try !bench.sync())
-            let frozen = try bench.queue.flushed().nextReady(.location)
+            fixture.add(1500)
+            #expect(try !fixture.sync())
+            let frozen = try fixture.queue.flushed().nextReady(.location)
             #expect(frozen != nil, "round \(round)")
         }
-        let keys = Set(bench.server.requests.compactMap { $0.headers["idempotency-key"] })
+        let keys = Set(fixture.server.requests.compactMap { $0.headers["idempotency-key"] })
         #expect(keys.count == 1)
-        let tries = bench.server.requests.count
+        let tries = fixture.server.requests.count
         isDown.update { $0 = false }
-        #expect(try bench.sync())
-        let after = Array(try sent(bench)[tries...])
+        #expect(try fixture.sync())
+        let after = Array(try sent(fixture)[tries...])
         #expect(after.dropFirst().first?.last == 7500)
         // It includes the batch that failed, unchanged.
         #expect(
             keys.isSubset(
-                of: bench.server.requests[tries...].compactMap {
+                of: fixture.server.requests[tries...].compactMap {
                     $0.headers["idempotency-key"]
                 }
             )
@@ -105,22 +105,22 @@ import Upload
     @Test func longDrain_newRecordsOfSmallStreamsGoInBetween() throws {
         let clock = ManualClock(SystemClock().stamp())
         let later = Locked<Queue?>(nil)
-        let bench = try UploadBench(maxBatchBytes: 100_000, clock: clock) { _ in
+        let fixture = try UploadFixture(maxBatchBytes: 100_000, clock: clock) { _ in
             // Each request takes a minute of the clock, and a position arrives during it.
             clock.advance(by: .seconds(61))
             if let queue = later.value { addFixes(5, to: queue) }
             return .ok
         }
-        defer { bench.finish() }
-        bench.addSound(chunks: 20)
-        bench.add(10)
-        later.update { $0 = bench.queue }
-        _ = try bench.sync()
+        defer { fixture.finish() }
+        fixture.addAudio(chunks: 20)
+        fixture.add(10)
+        later.update { $0 = fixture.queue }
+        _ = try fixture.sync()
         later.update { $0 = nil }
-        let sent = try sent(bench)
+        let sent = try sent(fixture)
         let places = sent.indices.filter { sent[$0].stream == "places" }
         let sound = sent.indices.filter { sent[$0].stream == "audio" }
-        let lastSound = try #require(sound.last)
-        #expect(places.filter { $0 > (sound.first ?? 0) && $0 < lastSound }.count >= 3)
+        let lastAudio = try #require(sound.last)
+        #expect(places.filter { $0 > (sound.first ?? 0) && $0 < lastAudio }.count >= 3)
     }
 }

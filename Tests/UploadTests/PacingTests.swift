@@ -48,7 +48,7 @@ import Upload
         #expect(pacing.begin(.retry, at: at(30)) == nil)
     }
 
-    @Test func afterAnOutage_oneRequest_thenPortionsUntilNothingIsLeft() {
+    @Test func recovery_sendsOneRequest_thenPortions() {
         let pacing = failing(5)
         #expect(pacing.begin(.tick, at: at(299)) == 0)
         #expect(pacing.begin(.retry, at: at(300)) == 1)

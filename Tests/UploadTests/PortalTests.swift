@@ -29,36 +29,38 @@ import Upload
         }
     }
 
-    private func bench(_ behaviour: @escaping @Sendable (Request) -> Behaviour) throws
-        -> UploadBench
+    private func fixture(_ behaviour: @escaping @Sendable (Request) -> Behaviour) throws
+        -> UploadFixture
     {
-        try UploadBench(change: { $0.upload.maxAttempts = 1 }, behaviour)
+        try UploadFixture(change: { $0.upload.maxAttempts = 1 }, behaviour)
     }
 
     @Test(arguments: [200, 302, 400, 401, 403, 404, 405, 413, 422, 451, 511])
     func portalForDays_leavesTheRecordsAsTheyAre(status: Int) throws {
         let isThere = Locked(true)
-        let bench = try bench { _ in isThere.value ? Self.portal(status) : .ok }
-        defer { bench.finish() }
-        bench.add(20)
-        bench.addSightings(1)
-        bench.queue.accept(Event(.gap, source: "audio", detail: [], stamp: SystemClock().stamp()))
-        for _ in 1...12 { #expect(try bench.result().quarantined == 0) }
-        let words = bench.board.state.value?.streams.values.compactMap(\.lastError?.failure.message)
+        let fixture = try fixture { _ in isThere.value ? Self.portal(status) : .ok }
+        defer { fixture.finish() }
+        fixture.add(20)
+        fixture.addSightings(1)
+        fixture.queue.accept(Event(.gap, source: "audio", detail: [], stamp: SystemClock().stamp()))
+        for _ in 1...12 { #expect(try fixture.result().quarantined == 0) }
+        let words = fixture.board.state.value?.streams.values.compactMap(
+            \.lastError?.failure.message
+        )
         #expect(words?.allSatisfy { $0.contains("Harbour Wi-Fi") || status == 200 } == true)
         isThere.update { $0 = false }
-        let before = bench.server.requests.count
-        #expect(try bench.result() == SyncResult(left: 0))
+        let before = fixture.server.requests.count
+        #expect(try fixture.result() == SyncResult(left: 0))
         // Nothing was halved in between.
-        #expect(bench.server.requests.count - before == 3)
-        #expect(bench.figures?.uploaded == 20)
-        #expect(bench.board.state.value?.phase == .idle)
+        #expect(fixture.server.requests.count - before == 3)
+        #expect(fixture.figures?.uploaded == 20)
+        #expect(fixture.board.state.value?.phase == .idle)
     }
 
     @Test(arguments: [400, 401, 403, 413, 422])
     func portalInTheMiddleOfASync_isNoVerdict(status: Int) throws {
         let isThere = Locked(true)
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             maxBatchBytes: 4 << 10,
             change: { $0.upload.maxAttempts = 1 }
         ) { request in
@@ -68,48 +70,48 @@ import Upload
             }
             return Self.portal(status)
         }
-        defer { bench.finish() }
-        bench.add(100)
-        let result = try bench.result()
+        defer { fixture.finish() }
+        fixture.add(100)
+        let result = try fixture.result()
         #expect(result.quarantined == 0)
         #expect((1..<50).contains(result.left ?? 0))
-        #expect(bench.board.state.value?.phase == .waiting)
-        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        #expect(fixture.board.state.value?.phase == .waiting)
+        let failure = fixture.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.code == .server)
         #expect(failure?.message.contains("captive portal") == true)
         isThere.update { $0 = false }
-        #expect(try bench.result() == SyncResult(left: 0))
+        #expect(try fixture.result() == SyncResult(left: 0))
     }
 
     /// waypost-protocol(7) prescribes no format for a refusal.
     @Test(arguments: [400, 413, 422], [200, 401, 404])
     func pageOfTheServerItself_isARefusal(status: Int, verify: Int) throws {
-        let bench = try bench(Self.server(status, verify: verify))
-        defer { bench.finish() }
-        bench.add(8)
-        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
-        #expect(bench.figures?.uploaded == 7)
+        let fixture = try fixture(Self.server(status, verify: verify))
+        defer { fixture.finish() }
+        fixture.add(8)
+        #expect(try fixture.result() == SyncResult(left: 0, quarantined: 1))
+        #expect(fixture.figures?.uploaded == 7)
     }
 
     /// If DNS leads to the portal, its connection must not be reused once the network is open.
     @Test(arguments: [200, 403, 422])
     func connectionToAPortal_isUsedOnce(status: Int) throws {
-        let bench = try bench { _ in Self.portal(status) }
-        defer { bench.finish() }
-        bench.add(3)
+        let fixture = try fixture { _ in Self.portal(status) }
+        defer { fixture.finish() }
+        fixture.add(3)
         for number in 1...3 {
-            #expect(try !bench.sync())
-            #expect(bench.server.connectionCount == number)
+            #expect(try !fixture.sync())
+            #expect(fixture.server.connectionCount == number)
         }
     }
 
-    @Test func pageThatRefusesTheToken_stopsUploads_andSaysThatItMayBeAPortals() throws {
-        let bench = try bench { _ in Self.portal(403) }
-        defer { bench.finish() }
-        bench.add(3)
-        #expect(try !bench.sync())
-        #expect(bench.board.state.value?.phase == .tokenRefused)
-        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+    @Test func pageRefusingToken_stopsUploads_andSuggestsAPortal() throws {
+        let fixture = try fixture { _ in Self.portal(403) }
+        defer { fixture.finish() }
+        fixture.add(3)
+        #expect(try !fixture.sync())
+        #expect(fixture.board.state.value?.phase == .tokenRefused)
+        let failure = fixture.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.code == .tokenRefused)
         #expect(failure?.message.contains("captive portal") == true)
     }
@@ -159,7 +161,7 @@ import Upload
     }
 
     @Test(arguments: [200, 302, 307, 404, 405])
-    func pageForACode_isToldAsWhatItIs(status: Int) throws {
+    func portalAnswerToCode_isReportedAsPortal(status: Int) throws {
         let server = try FaultyServer { _ in Self.portal(status) }
         defer { server.close() }
         let exchanged = try failure { try exchange(settings(server)) }

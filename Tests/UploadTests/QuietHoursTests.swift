@@ -34,7 +34,7 @@ import Testing
     ])
     func hours_areReadAndKept(text: String, minute: Int, left: Int, tail: Int) throws {
         let hours = try #require(QuietHours(text))
-        let wall = BudgetBench.midnight + .seconds(minute * 60)
+        let wall = BudgetFixture.midnight + .seconds(minute * 60)
         #expect(hours.left(at: wall) == (left < 0 ? nil : .seconds(left * 60)))
         #expect(hours.tail == .seconds(tail * 60))
         #expect(QuietHours(hours.text) == hours)
@@ -52,26 +52,26 @@ import Testing
     ])
     func whatIsNoSpanOfADay_isRefused(text: String) { #expect(QuietHours(text) == nil) }
 
-    @Test func nothingGoesByItself_andTheFirstSyncComesAfterTheirEnd() throws {
-        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.9)
-        defer { bench.finish() }
-        addFixes(10, to: bench.queue)
-        #expect(bench.sync.perform(.tick).left == 0)
-        bench.pass(hours: 0.2)
-        addFixes(10, to: bench.queue)
+    @Test func quietHours_preventAutomaticSyncs_untilTheirEnd() throws {
+        let fixture = try BudgetFixture(quiet("22:00-06:00"), hour: 21.9)
+        defer { fixture.finish() }
+        addFixes(10, to: fixture.queue)
+        #expect(fixture.sync.perform(.tick).left == 0)
+        fixture.pass(hours: 0.2)
+        addFixes(10, to: fixture.queue)
         for reason in [SyncReason.tick, .retry, .network, .token] {
-            #expect(bench.sync.perform(reason) == SyncResult())
+            #expect(fixture.sync.perform(reason) == SyncResult())
         }
-        #expect(bench.server.requests.count == 1)
-        #expect(bench.phase == .quietHours)
+        #expect(fixture.server.requests.count == 1)
+        #expect(fixture.phase == .quietHours)
         // 06:00, and half of the five minutes that a fleet is spread over.
-        #expect(bench.sync.retryDelay == .milliseconds(Int64(7.9 * 3_600_000) + 150_000))
-        bench.pass(hours: 7.8)
-        #expect(bench.sync.perform(.tick) == SyncResult())
-        bench.pass(hours: 0.2)
-        #expect(bench.sync.perform(.retry).left == 0)
-        #expect(bench.server.requests.count == 2)
-        #expect(bench.sync.retryDelay == nil)
+        #expect(fixture.sync.retryDelay == .milliseconds(Int64(7.9 * 3_600_000) + 150_000))
+        fixture.pass(hours: 7.8)
+        #expect(fixture.sync.perform(.tick) == SyncResult())
+        fixture.pass(hours: 0.2)
+        #expect(fixture.sync.perform(.retry).left == 0)
+        #expect(fixture.server.requests.count == 2)
+        #expect(fixture.sync.retryDelay == nil)
     }
 
     /// A GNSS receiver's time dates records without setting the clock: the hours follow the GNSS
@@ -82,117 +82,120 @@ import Testing
         right: Double,
         isQuiet: Bool
     ) throws {
-        let bench = try BudgetBench(quiet("22:00-06:00"), hour: wrong, isSynced: false)
-        defer { bench.finish() }
-        try bench.receiver(saysHour: right)
-        addFixes(10, to: bench.queue)
-        _ = bench.sync.perform(.tick)
-        #expect(bench.server.requests.isEmpty == isQuiet)
+        let fixture = try BudgetFixture(quiet("22:00-06:00"), hour: wrong, isSynced: false)
+        defer { fixture.finish() }
+        try fixture.receiver(saysHour: right)
+        addFixes(10, to: fixture.queue)
+        _ = fixture.sync.perform(.tick)
+        #expect(fixture.server.requests.isEmpty == isQuiet)
         guard isQuiet else { return }
-        #expect(bench.sync.retryDelay == .seconds(7 * 3600 + 150))
-        #expect(bench.sync.perform(.asked).isDone)
-        let budget = DayBudget(bench.queue, clock: bench.clock)
+        #expect(fixture.sync.retryDelay == .seconds(7 * 3600 + 150))
+        #expect(fixture.sync.perform(.asked).isDone)
+        let budget = DayBudget(fixture.queue, clock: fixture.clock)
         budget.open()
         #expect(budget.figures?.rest == .seconds(3600))
     }
 
     @Test func whoeverAsks_isServedAtOnce() throws {
-        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 23)
-        defer { bench.finish() }
-        addFixes(10, to: bench.queue)
-        #expect(bench.sync.perform(.asked).isDone)
-        #expect(bench.phase == .quietHours)
-        #expect(bench.sync.retryDelay != nil)
+        let fixture = try BudgetFixture(quiet("22:00-06:00"), hour: 23)
+        defer { fixture.finish() }
+        addFixes(10, to: fixture.queue)
+        #expect(fixture.sync.perform(.asked).isDone)
+        #expect(fixture.phase == .quietHours)
+        #expect(fixture.sync.retryDelay != nil)
     }
 
     /// Only a minute of the day is open: the spread fits into it.
     @Test func longestHours_leaveAMinuteForUploads() throws {
-        let bench = try BudgetBench(quiet("00:01-00:00"), hour: 12)
-        defer { bench.finish() }
-        addFixes(10, to: bench.queue)
-        _ = bench.sync.perform(.tick)
-        bench.clock.advance(by: try #require(bench.sync.retryDelay))
-        #expect(bench.sync.perform(.retry).left == 0)
+        let fixture = try BudgetFixture(quiet("00:01-00:00"), hour: 12)
+        defer { fixture.finish() }
+        addFixes(10, to: fixture.queue)
+        _ = fixture.sync.perform(.tick)
+        fixture.clock.advance(by: try #require(fixture.sync.retryDelay))
+        #expect(fixture.sync.perform(.retry).left == 0)
     }
 
     @Test func longDrain_endsAsTheyBegin() throws {
         let turn = Locked<ManualClock?>(nil)
         let settings = quiet("22:00-06:00") { $0.maxBatchBytes = 2000 }
-        let bench = try BudgetBench(settings, hour: 21.9) { _ in
+        let fixture = try BudgetFixture(settings, hour: 21.9) { _ in
             // Each request takes a minute.
             turn.value?.advance(by: .seconds(60))
             return .ok
         }
-        turn.update { $0 = bench.clock }
-        defer { bench.finish() }
-        addFixes(500, to: bench.queue)
-        #expect(bench.sync.perform(.tick).left ?? 0 > 0)
-        #expect((5...7).contains(bench.server.requests.count))
-        #expect(bench.phase == .quietHours)
+        turn.update { $0 = fixture.clock }
+        defer { fixture.finish() }
+        addFixes(500, to: fixture.queue)
+        #expect(fixture.sync.perform(.tick).left ?? 0 > 0)
+        #expect((5...7).contains(fixture.server.requests.count))
+        #expect(fixture.phase == .quietHours)
     }
 
     /// Each audio chunk is an object: a batch of them takes hours on a slow link.
-    @Test func longBatchToABucket_restsAsTheyBegin_andGoesOnBehindThem() throws {
+    @Test func longBucketBatch_pausesDuringQuietHours() throws {
         let turn = Locked<ManualClock?>(nil)
         let region = "us-east-1"
         let settings = quiet("22:00-06:00") { $0.destination = .s3 }
-        let bench = try BudgetBench(settings, hour: 21.95, region: region) { _ in
+        let fixture = try BudgetFixture(settings, hour: 21.95, region: region) { _ in
             turn.value?.advance(by: .seconds(60))
             return .stored
         }
-        turn.update { $0 = bench.clock }
-        defer { bench.finish() }
-        bench.addSound(8)
-        _ = bench.sync.perform(.tick)
-        #expect((2...4).contains(bench.server.requests.count))
-        #expect(bench.phase == .quietHours)
-        bench.pass(hours: 9)
-        #expect(bench.sync.perform(.retry).left == 0)
-        let paths = bench.server.requests.map(\.path)
+        turn.update { $0 = fixture.clock }
+        defer { fixture.finish() }
+        fixture.addAudio(8)
+        _ = fixture.sync.perform(.tick)
+        #expect((2...4).contains(fixture.server.requests.count))
+        #expect(fixture.phase == .quietHours)
+        fixture.pass(hours: 9)
+        #expect(fixture.sync.perform(.retry).left == 0)
+        let paths = fixture.server.requests.map(\.path)
         #expect(paths.count == 9 && Set(paths).count == 9)
     }
 
     /// The backoff ends long before quiet hours do: it must not wake the uploader repeatedly until
     /// then.
     @Test func wait_thatEndsInThem_wakesNobodyBeforeTheirEnd() throws {
-        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.99) { _ in .hangUp }
-        defer { bench.finish() }
-        addFixes(10, to: bench.queue)
-        _ = bench.sync.perform(.tick)
-        bench.clock.advance(by: .seconds(60))
-        #expect(bench.sync.perform(.retry) == SyncResult())
-        #expect(bench.sync.retryDelay ?? .zero > .seconds(7 * 3600))
+        let fixture = try BudgetFixture(quiet("22:00-06:00"), hour: 21.99) { _ in .hangUp }
+        defer { fixture.finish() }
+        addFixes(10, to: fixture.queue)
+        _ = fixture.sync.perform(.tick)
+        fixture.clock.advance(by: .seconds(60))
+        #expect(fixture.sync.perform(.retry) == SyncResult())
+        #expect(fixture.sync.retryDelay ?? .zero > .seconds(7 * 3600))
     }
 
     @Test func clockThatNobodyVouchedFor_hasNoHours() throws {
-        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 23, isSynced: false)
-        defer { bench.finish() }
-        addFixes(10, to: bench.queue)
-        #expect(bench.sync.perform(.tick).left == 0)
-        try bench.noteClock(isSynced: true)
-        addFixes(10, to: bench.queue)
-        #expect(bench.sync.perform(.tick) == SyncResult())
+        let fixture = try BudgetFixture(quiet("22:00-06:00"), hour: 23, isSynced: false)
+        defer { fixture.finish() }
+        addFixes(10, to: fixture.queue)
+        #expect(fixture.sync.perform(.tick).left == 0)
+        try fixture.recordClock(isSynced: true)
+        addFixes(10, to: fixture.queue)
+        #expect(fixture.sync.perform(.tick) == SyncResult())
     }
 
-    @Test func tokenThatIsRefused_isToldInThem_too() throws {
-        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.99) { _ in
+    @Test func refusedToken_isReportedDuringQuietHours() throws {
+        let fixture = try BudgetFixture(quiet("22:00-06:00"), hour: 21.99) { _ in
             .answer(status: 401, body: "no")
         }
-        defer { bench.finish() }
-        addFixes(10, to: bench.queue)
-        _ = bench.sync.perform(.tick)
-        bench.pass(hours: 1)
-        #expect(bench.sync.perform(.tick) == SyncResult())
-        #expect(bench.phase == .tokenRefused)
-        #expect(bench.server.requests.count == 1)
+        defer { fixture.finish() }
+        addFixes(10, to: fixture.queue)
+        _ = fixture.sync.perform(.tick)
+        fixture.pass(hours: 1)
+        #expect(fixture.sync.perform(.tick) == SyncResult())
+        #expect(fixture.phase == .tokenRefused)
+        #expect(fixture.server.requests.count == 1)
     }
 
     /// Audio need not reserve budget for the hours at the end of the day, in which nothing is sent.
     @Test func budgetOfADay_isThatOfItsHours() throws {
-        let bench = try BudgetBench(quiet("12:00-24:00") { $0.dailyBudget = 400_000 }, hour: 11.9)
-        defer { bench.finish() }
-        bench.addSound(8)
-        _ = bench.sync.perform(.tick)
-        #expect(bench.bodies > 300_000)
+        let fixture = try BudgetFixture(
+            quiet("12:00-24:00") { $0.dailyBudget = 400_000 },
+            hour: 11.9
+        )
+        defer { fixture.finish() }
+        fixture.addAudio(8)
+        _ = fixture.sync.perform(.tick)
+        #expect(fixture.bodies > 300_000)
     }
 }

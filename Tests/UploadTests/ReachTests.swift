@@ -53,7 +53,7 @@ import Upload
     }
 
     /// A queue and an uploader; removed by `finish`.
-    private final class Bench {
+    private final class Fixture {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let queue: Queue
@@ -130,107 +130,107 @@ import Upload
         }
     }
 
-    @Test func trafficOfTheDay_isWhatTheServerSawOfIt_retriesIncluded() throws {
-        let bench = try Bench(maxBatchBytes: 16 << 10) { number, _ in
+    @Test func dailyTraffic_matchesTheServers_includingRetries() throws {
+        let fixture = try Fixture(maxBatchBytes: 16 << 10) { number, _ in
             number <= 2 ? Self.http(500, "{\"error\":\"busy\"}") : Self.http(200)
         }
-        defer { bench.finish() }
-        bench.add(300)
-        for _ in 0..<3 { try bench.sync() }
-        #expect(bench.uploaded == 300)
-        let days = try bench.queue.flushed().traffic()
+        defer { fixture.finish() }
+        fixture.add(300)
+        for _ in 0..<3 { try fixture.sync() }
+        #expect(fixture.uploaded == 300)
+        let days = try fixture.queue.flushed().traffic()
         // Midnight may pass during the test.
         let sum = days.reduce(Traffic()) { $0 + $1.traffic }
-        #expect(sum.sent == Int64(bench.server.received.value))
-        #expect(sum.received == Int64(bench.server.sent.value))
-        #expect(bench.server.requests.value >= 5)
+        #expect(sum.sent == Int64(fixture.server.received.value))
+        #expect(sum.received == Int64(fixture.server.sent.value))
+        #expect(fixture.server.requests.value >= 5)
     }
 
     @Test func networkThatCameBack_endsTheWaitAfterAFailure() throws {
         let isDown = Locked(true)
-        let bench = try Bench { _, _ in isDown.value ? Self.http(500) : Self.http(200) }
-        defer { bench.finish() }
-        bench.add(3)
+        let fixture = try Fixture { _, _ in isDown.value ? Self.http(500) : Self.http(200) }
+        defer { fixture.finish() }
+        fixture.add(3)
         // Often enough that the wait is minutes long.
-        for _ in 0..<12 { try bench.sync() }
+        for _ in 0..<12 { try fixture.sync() }
         isDown.update { $0 = false }
-        let before = bench.server.requests.value
-        bench.uploader.tick()
-        bench.uploader.networkChanged()
-        try waitUntil("the records arrive") { bench.uploaded == 3 }
-        #expect(bench.server.requests.value == before + 1)
+        let before = fixture.server.requests.value
+        fixture.uploader.tick()
+        fixture.uploader.networkChanged()
+        try waitUntil("the records arrive") { fixture.uploaded == 3 }
+        #expect(fixture.server.requests.value == before + 1)
         // With nothing pending no request is made.
-        bench.uploader.networkChanged()
-        try bench.sync()
-        #expect(bench.server.requests.value == before + 1)
+        fixture.uploader.networkChanged()
+        try fixture.sync()
+        #expect(fixture.server.requests.value == before + 1)
     }
 
     /// Both arrive during a sync and lead to one: the old connection may still be dead.
-    @Test func networkThatChanged_asSomebodyAsks_isNotForgottenOverIt() throws {
+    @Test func networkChange_isKept_ifASyncIsRequested() throws {
         let isOpen = Locked(false)
-        let bench = try Bench { _, _ in
+        let fixture = try Fixture { _, _ in
             while !isOpen.value { usleep(1000) }
             return Self.http(200)
         }
-        defer { bench.finish() }
-        bench.add(3)
+        defer { fixture.finish() }
+        fixture.add(3)
         let asked = Locked(0)
-        bench.uploader.sync { _ in asked.update { $0 += 1 } }
-        try waitUntil("the first request") { bench.server.requests.value == 1 }
-        bench.add(3)
-        bench.uploader.networkChanged()
-        bench.uploader.sync { _ in asked.update { $0 += 1 } }
+        fixture.uploader.sync { _ in asked.update { $0 += 1 } }
+        try waitUntil("the first request") { fixture.server.requests.value == 1 }
+        fixture.add(3)
+        fixture.uploader.networkChanged()
+        fixture.uploader.sync { _ in asked.update { $0 += 1 } }
         isOpen.update { $0 = true }
         try waitUntil("both are answered") { asked.value == 2 }
-        #expect(bench.uploaded == 6)
-        #expect(bench.connections == 2)
+        #expect(fixture.uploaded == 6)
+        #expect(fixture.connections == 2)
     }
 
     @Test func newToken_isTriedAtOnce_afterARefusedOne() throws {
-        let bench = try Bench { _, head in
+        let fixture = try Fixture { _, head in
             head.contains("X-Device-Token: good") ? Self.http(200) : Self.http(401)
         }
-        defer { bench.finish() }
-        bench.add(3)
-        try bench.sync()
-        #expect(bench.board.state.value?.phase == .tokenRefused)
-        bench.token.update { $0 = "good" }
-        bench.uploader.tokenChanged()
-        try waitUntil("the records arrive") { bench.uploaded == 3 }
-        try waitUntil("all is well") { bench.board.state.value?.phase == .idle }
+        defer { fixture.finish() }
+        fixture.add(3)
+        try fixture.sync()
+        #expect(fixture.board.state.value?.phase == .tokenRefused)
+        fixture.token.update { $0 = "good" }
+        fixture.uploader.tokenChanged()
+        try waitUntil("the records arrive") { fixture.uploaded == 3 }
+        try waitUntil("all is well") { fixture.board.state.value?.phase == .idle }
     }
 
-    @Test func serverThatAsksToBeLeftAlone_getsNoOtherStreamEither() throws {
-        let bench = try Bench { _, _ in Self.http(503, "{}", "Retry-After: 600\r\n") }
-        defer { bench.finish() }
-        bench.add(3)
-        bench.queue.accept(Event(.gap, source: "audio", detail: [], stamp: SystemClock().stamp()))
-        bench.uploader.tick()
-        try waitUntil("the first answer") { bench.board.state.value?.notBefore != nil }
+    @Test func retryAfter_appliesToEveryStream() throws {
+        let fixture = try Fixture { _, _ in Self.http(503, "{}", "Retry-After: 600\r\n") }
+        defer { fixture.finish() }
+        fixture.add(3)
+        fixture.queue.accept(Event(.gap, source: "audio", detail: [], stamp: SystemClock().stamp()))
+        fixture.uploader.tick()
+        try waitUntil("the first answer") { fixture.board.state.value?.notBefore != nil }
         // Neither a tick nor another network starts a sync early.
-        bench.uploader.tick()
-        bench.uploader.networkChanged()
-        bench.uploader.tick()
-        try waitUntil("the ticks are taken") { bench.board.state.value?.phase == .waiting }
-        #expect(bench.server.requests.value == 1)
-        let until = try #require(bench.board.state.value?.notBefore)
+        fixture.uploader.tick()
+        fixture.uploader.networkChanged()
+        fixture.uploader.tick()
+        try waitUntil("the ticks are taken") { fixture.board.state.value?.phase == .waiting }
+        #expect(fixture.server.requests.value == 1)
+        let until = try #require(fixture.board.state.value?.notBefore)
         #expect(until - SystemClock().now() > .seconds(300))
     }
 
     /// 200 kB at 50 kB/s take four seconds, in one batch or in many.
     @Test(arguments: [8 << 20, 8 << 10])
     func maxRate_limits_overRequestsToo(maxBatchBytes: Int) throws {
-        let bench = try Bench(maxRate: 50_000, maxBatchBytes: maxBatchBytes) { _, _ in
+        let fixture = try Fixture(maxRate: 50_000, maxBatchBytes: maxBatchBytes) { _, _ in
             Self.http(200)
         }
-        defer { bench.finish() }
-        bench.add(1400)
+        defer { fixture.finish() }
+        fixture.add(1400)
         let clock = SystemClock()
         let start = clock.now()
-        try bench.sync()
+        try fixture.sync()
         let seconds = (clock.now() - start).inSeconds
-        let bytes = Double(bench.server.received.value)
-        #expect(bench.uploaded == 1400)
+        let bytes = Double(fixture.server.received.value)
+        #expect(fixture.uploaded == 1400)
         #expect(bytes > 150_000)
         #expect(bytes / seconds < 3 * 50_000)
         #expect(bytes / seconds > 50_000 / 3)

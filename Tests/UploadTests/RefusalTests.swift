@@ -16,17 +16,17 @@ import Upload
         return text.contains(String(format: "\"longitude\":%.7f,", Double(number) / 1e6))
     }
 
-    private func refused(_ bench: UploadBench) throws -> [Batch] {
-        try bench.queue.perform { try $0.quarantined() }
+    private func refused(_ fixture: UploadFixture) throws -> [Batch] {
+        try fixture.queue.perform { try $0.quarantined() }
     }
 
     /// Syncs until a record that was refused once has had all its verdicts.
-    private func syncToTheEnd(_ bench: UploadBench) throws {
-        for _ in 2...5 { _ = try bench.sync() }
+    private func syncToTheEnd(_ fixture: UploadFixture) throws {
+        for _ in 2...5 { _ = try fixture.sync() }
     }
 
-    private func events(_ bench: UploadBench, _ kind: EventKind) throws -> [String] {
-        try eventDetails(bench.queue, kind)
+    private func events(_ fixture: UploadFixture, _ kind: EventKind) throws -> [String] {
+        try eventDetails(fixture.queue, kind)
     }
 
     @Test(arguments: [
@@ -34,14 +34,14 @@ import Upload
         .answer(status: 400, body: "bad longitude"),
         .answer(status: 200, body: #"{"accepted": 9999, "rejected": 1}"#),
     ])
-    func poisonAmongTenThousand_isFoundInTwoRequestsAHalving(refusal: Behaviour) throws {
-        let bench = try UploadBench { Self.has(5000, $0) ? refusal : .ok }
-        defer { bench.finish() }
-        bench.add(10_000)
-        #expect(try bench.result() == SyncResult(left: 1))
+    func poisonRecord_isFoundInTwoRequestsPerHalving(refusal: Behaviour) throws {
+        let fixture = try UploadFixture { Self.has(5000, $0) ? refusal : .ok }
+        defer { fixture.finish() }
+        fixture.add(10_000)
+        #expect(try fixture.result() == SyncResult(left: 1))
         // 9000 records in one batch after the newest 1000: 14 halvings, both halves sent, and three
         // more.
-        let locations = try bench.server.requests.map(SentBatch.init).filter {
+        let locations = try fixture.server.requests.map(SentBatch.init).filter {
             $0.stream == "places"
         }
         #expect(locations.count <= 2 * 14 + 3)
@@ -51,33 +51,33 @@ import Upload
         #expect(taken.reduce(0) { $0 + $1.last - $1.first + 1 } == 9999)
         // The rest is there; the record itself has four more verdicts, each in a separate sync.
         for number in 1...3 {
-            #expect(try bench.result() == SyncResult(left: 1))
-            #expect(bench.server.requests.count == locations.count + number)
+            #expect(try fixture.result() == SyncResult(left: 1))
+            #expect(fixture.server.requests.count == locations.count + number)
         }
-        #expect(try refused(bench).isEmpty)
-        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
-        let figures = try #require(bench.figures)
+        #expect(try refused(fixture).isEmpty)
+        #expect(try fixture.result() == SyncResult(left: 0, quarantined: 1))
+        let figures = try #require(fixture.figures)
         #expect(figures.uploaded == 9999)
         #expect(figures.quarantined == 1)
         #expect(figures.pending == 0)
         #expect(figures.accepted == 10_000)
-        #expect(try refused(bench).map(\.first) == [5001])
-        #expect(try events(bench, .quarantined).count == 1)
-        #expect(try bench.result() == SyncResult(left: 0))
+        #expect(try refused(fixture).map(\.first) == [5001])
+        #expect(try events(fixture, .quarantined).count == 1)
+        #expect(try fixture.result() == SyncResult(left: 0))
     }
 
     @Test func twoPoisons_areBothFound() throws {
-        let bench = try UploadBench {
+        let fixture = try UploadFixture {
             Self.has(3, $0) || Self.has(4, $0) ? .answer(status: 422, body: "no") : .ok
         }
-        defer { bench.finish() }
-        bench.add(64)
-        #expect(try !bench.sync())
-        #expect(bench.figures?.uploaded == 62)
-        try syncToTheEnd(bench)
-        #expect(try refused(bench).map(\.first).sorted() == [4, 5])
+        defer { fixture.finish() }
+        fixture.add(64)
+        #expect(try !fixture.sync())
+        #expect(fixture.figures?.uploaded == 62)
+        try syncToTheEnd(fixture)
+        #expect(try refused(fixture).map(\.first).sorted() == [4, 5])
         // Two of one stream in one sync are one event.
-        let events = try events(bench, .quarantined)
+        let events = try events(fixture, .quarantined)
         #expect(events.count == 1)
         #expect(events.first?.contains("\"records\":2") == true)
         #expect(events.first?.contains("\"code\":\"E003\"") == true)
@@ -86,63 +86,63 @@ import Upload
     /// More of them than may be refused in a row: they block nothing that the server accepts.
     @Test func scatteredPoisons_holdNothingUp() throws {
         let poison = (0..<25).map { $0 * 40 + 7 }
-        let bench = try UploadBench { request in
+        let fixture = try UploadFixture { request in
             guard let batch = try? SentBatch(request), batch.stream == "places" else { return .ok }
             return poison.contains { (batch.first...batch.last).contains($0) }
                 ? .answer(status: 422, body: "no") : .ok
         }
-        defer { bench.finish() }
-        bench.add(1000)
-        #expect(try bench.result() == SyncResult(left: 25))
-        #expect(bench.figures?.uploaded == 975)
+        defer { fixture.finish() }
+        fixture.add(1000)
+        #expect(try fixture.result() == SyncResult(left: 25))
+        #expect(fixture.figures?.uploaded == 975)
         // Later records arrive at once, though some of the 25 wait their turn.
         for number in 1...20 {
-            bench.add(10)
-            _ = try bench.sync()
-            let uploaded = try #require(bench.figures?.uploaded)
+            fixture.add(10)
+            _ = try fixture.sync()
+            let uploaded = try #require(fixture.figures?.uploaded)
             #expect(uploaded == 975 + 10 * number)
         }
-        #expect(try refused(bench).map(\.first).sorted() == poison.map { Int64($0) })
-        #expect(try bench.sync())
+        #expect(try refused(fixture).map(\.first).sorted() == poison.map { Int64($0) })
+        #expect(try fixture.sync())
     }
 
     @Test func tooLarge_isHalvedDownToTheOneThatStaysTooLarge() throws {
-        let bench = try UploadBench {
+        let fixture = try UploadFixture {
             Self.has(42, $0) ? .answer(status: 413, body: "over 1 kB") : .ok
         }
-        defer { bench.finish() }
-        bench.add(100)
-        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
-        #expect(bench.figures?.uploaded == 99)
-        let refused = try refused(bench)
+        defer { fixture.finish() }
+        fixture.add(100)
+        #expect(try fixture.result() == SyncResult(left: 0, quarantined: 1))
+        #expect(fixture.figures?.uploaded == 99)
+        let refused = try refused(fixture)
         #expect(refused.map(\.first) == [43])
         #expect(refused.map(\.last) == [43])
         #expect(refused.first?.error == "HTTP 413: over 1 kB")
-        #expect(bench.board.state.value?.phase == .idle)
+        #expect(fixture.board.state.value?.phase == .idle)
     }
 
     /// Issue 10: 2,000 sightings made 4,000 requests, 2,000 quarantined records and as many events,
     /// which were refused too.
     @Test(arguments: [400, 413])
-    func serverThatRefusesEverything_isAskedLittle_andBegetsNoEvents(status: Int) throws {
-        let bench = try UploadBench { _ in .answer(status: status, body: "no") }
-        defer { bench.finish() }
-        bench.addSightings(2000)
-        bench.add(300)
-        bench.addSound(chunks: 20, frames: 160)
-        bench.queue.accept(Event(.started, source: "test", stamp: SystemClock().stamp()))
+    func refusingServer_getsFewRequests_andCausesNoEvents(status: Int) throws {
+        let fixture = try UploadFixture { _ in .answer(status: status, body: "no") }
+        defer { fixture.finish() }
+        fixture.addSightings(2000)
+        fixture.add(300)
+        fixture.addAudio(chunks: 20, frames: 160)
+        fixture.queue.accept(Event(.started, source: "test", stamp: SystemClock().stamp()))
         var quarantined: [Int] = []
         for number in 1...24 {
-            let before = bench.server.requests.count
-            let result = try bench.result()
+            let before = fixture.server.requests.count
+            let result = try fixture.result()
             #expect(!result.isDone)
-            #expect(bench.server.requests.count - before <= 40, "sync \(number)")
+            #expect(fixture.server.requests.count - before <= 40, "sync \(number)")
             quarantined.append(result.quarantined)
             // At most one event per stream and sync.
-            #expect(try events(bench, .quarantined).count <= 3 * number)
+            #expect(try events(fixture, .quarantined).count <= 3 * number)
         }
-        #expect(try events(bench, .quarantined).allSatisfy { !$0.contains("events") })
-        let figures = try bench.queue.flushed().statistics()
+        #expect(try events(fixture, .quarantined).allSatisfy { !$0.contains("events") })
+        let figures = try fixture.queue.flushed().statistics()
         #expect(figures.reduce(0) { $0 + $1.quarantined } == quarantined.reduce(0, +))
         #expect(figures.allSatisfy { $0.uploaded == 0 })
         if status == 413 {
@@ -156,55 +156,55 @@ import Upload
     }
 
     @Test func oneStreamRefused_holdsNoOtherUp() throws {
-        let bench = try UploadBench { request in
+        let fixture = try UploadFixture { request in
             (try? SentBatch(request).stream) == "audio" ? .ok : .answer(status: 422, body: "no")
         }
-        defer { bench.finish() }
-        bench.addSightings(2000)
-        bench.add(2000)
-        bench.queue.accept(Event(.started, source: "test", stamp: SystemClock().stamp()))
-        bench.addSound(chunks: 20, frames: 160)
-        _ = try bench.sync()
-        let audio = try bench.queue.flushed().statistics().first { $0.stream == .audio }
+        defer { fixture.finish() }
+        fixture.addSightings(2000)
+        fixture.add(2000)
+        fixture.queue.accept(Event(.started, source: "test", stamp: SystemClock().stamp()))
+        fixture.addAudio(chunks: 20, frames: 160)
+        _ = try fixture.sync()
+        let audio = try fixture.queue.flushed().statistics().first { $0.stream == .audio }
         #expect(audio?.uploaded == 20)
     }
 
     @Test func recordThatIsTakenAfterAll_isNotQuarantined() throws {
         let isRefusing = Locked(true)
-        let bench = try UploadBench { _ in
+        let fixture = try UploadFixture { _ in
             isRefusing.value ? .answer(status: 422, body: "no") : .ok
         }
-        defer { bench.finish() }
-        bench.add(30)
-        for _ in 1...4 { #expect(try !bench.sync()) }
+        defer { fixture.finish() }
+        fixture.add(30)
+        for _ in 1...4 { #expect(try !fixture.sync()) }
         isRefusing.update { $0 = false }
-        #expect(try bench.result() == SyncResult(left: 0))
-        #expect(bench.figures?.uploaded == 30)
-        #expect(try refused(bench).isEmpty)
+        #expect(try fixture.result() == SyncResult(left: 0))
+        #expect(fixture.figures?.uploaded == 30)
+        #expect(try refused(fixture).isEmpty)
     }
 
     @Test func maxAttempts_isTheNumberOfSyncs() throws {
-        let bench = try UploadBench(change: { $0.upload.maxAttempts = 2 }) { _ in
+        let fixture = try UploadFixture(change: { $0.upload.maxAttempts = 2 }) { _ in
             .answer(status: 422, body: "no")
         }
-        defer { bench.finish() }
-        bench.add(1)
-        #expect(try bench.result() == SyncResult(left: 1))
-        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
-        #expect(bench.server.requests.count == 2)
+        defer { fixture.finish() }
+        fixture.add(1)
+        #expect(try fixture.result() == SyncResult(left: 1))
+        #expect(try fixture.result() == SyncResult(left: 0, quarantined: 1))
+        #expect(fixture.server.requests.count == 2)
     }
 
     @Test func serversWords_areShortAndHarmless() throws {
         let words =
             "bad\r\n\u{1B}[31mred\u{7F}\u{9B}2J \u{202E}turned\u{0} caf\u{E9} "
             + String(repeating: "x", count: 5000)
-        let bench = try UploadBench(change: { $0.upload.maxAttempts = 1 }) { _ in
+        let fixture = try UploadFixture(change: { $0.upload.maxAttempts = 1 }) { _ in
             .answer(status: 422, body: words)
         }
-        defer { bench.finish() }
-        bench.add(1)
-        _ = try bench.sync()
-        let error = try #require(try refused(bench).first?.error)
+        defer { fixture.finish() }
+        fixture.add(1)
+        _ = try fixture.sync()
+        let error = try #require(try refused(fixture).first?.error)
         #expect(error.hasPrefix("HTTP 422: bad [31mred2J turned caf\u{E9} xxx"))
         #expect(error.count <= 220)
         let scalars = error.unicodeScalars

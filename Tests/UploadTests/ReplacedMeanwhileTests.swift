@@ -51,7 +51,7 @@ import Upload
         }
     }
 
-    private final class Bench {
+    private final class Fixture {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let queue: Queue
@@ -78,68 +78,68 @@ import Upload
 
     /// A record was missing in the old file: its number means another record in the new file.
     @Test func recordMissingInTheOldFile_costsNoneOfTheNewOne() throws {
-        let bench = try Bench()
-        addFixes(5, to: bench.queue)
-        bench.destination.look = {
-            try Self.replace(bench.queue, older: 5)
-            addFixes(3, to: bench.queue)
-            try bench.queue.flushed()
-            throw RecordMissing(stream: .location, sequence: 2, why: "a test")
+        let fixture = try Fixture()
+        addFixes(5, to: fixture.queue)
+        fixture.destination.look = {
+            try Self.replace(fixture.queue, older: 5)
+            addFixes(3, to: fixture.queue)
+            try fixture.queue.flushed()
+            throw RecordMissingError(stream: .location, sequence: 2, why: "a test")
         }
-        _ = bench.sync.perform(.asked)
-        #expect(try bench.queue.losses().isEmpty)
-        bench.queue.close()
+        _ = fixture.sync.perform(.asked)
+        #expect(try fixture.queue.losses().isEmpty)
+        fixture.queue.close()
     }
 
     /// Damage of the old file must not quarantine the new one.
     @Test func errorOfTheOldFile_isNoneOfTheNewOne() throws {
-        let bench = try Bench()
-        addFixes(5, to: bench.queue)
-        bench.destination.look = {
-            try Self.replace(bench.queue, older: 5)
+        let fixture = try Fixture()
+        addFixes(5, to: fixture.queue)
+        fixture.destination.look = {
+            try Self.replace(fixture.queue, older: 5)
             throw SQLiteError(code: 1, message: "no such column: mode", statement: "")
         }
-        _ = bench.sync.perform(.asked)
-        try bench.queue.flushed()
-        #expect(bench.queue.generation == 2)
-        bench.queue.close()
+        _ = fixture.sync.perform(.asked)
+        try fixture.queue.flushed()
+        #expect(fixture.queue.generation == 2)
+        fixture.queue.close()
     }
 
     /// Damage that a sync finds is not an upload failure; the next one sends what can be read.
     @Test func damageThatIsFound_isNoFailedUpload() throws {
-        let bench = try Bench()
-        addFixes(5, to: bench.queue)
-        bench.destination.look = { throw SQLiteError(code: 11, message: "a test", statement: "") }
-        let found = bench.sync.perform(.asked)
+        let fixture = try Fixture()
+        addFixes(5, to: fixture.queue)
+        fixture.destination.look = { throw SQLiteError(code: 11, message: "a test", statement: "") }
+        let found = fixture.sync.perform(.asked)
         #expect(found.left == nil)
         #expect(found.isSalvaging == true)
-        #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
-        try waitUntil("all of it is sent") { bench.sync.perform(.asked).isDone }
+        #expect(fixture.board.state.value?.streams[.location]?.lastError == nil)
+        try waitUntil("all of it is sent") { fixture.sync.perform(.asked).isDone }
         // May include the event of the salvage.
-        #expect([5, 6].contains(bench.destination.sent.values.joined().count))
-        bench.queue.close()
+        #expect([5, 6].contains(fixture.destination.sent.values.joined().count))
+        fixture.queue.close()
     }
 
     /// A sync is not reported done until the quarantined database has been inspected.
     @Test func databaseThatWasSetAside_isNotOverBeforeItIsRead() throws {
-        let bench = try Bench(byHand: true)
-        addFixes(5, to: bench.queue)
-        bench.queue.turn()
-        bench.queue.reportDamage("a test", generation: bench.queue.generation)
-        bench.queue.turn()
-        #expect(bench.sync.perform(.asked) == SyncResult(isSalvaging: true))
-        while bench.queue.turnMaintenance() {}
-        #expect(bench.sync.perform(.asked) == SyncResult(left: 0))
+        let fixture = try Fixture(byHand: true)
+        addFixes(5, to: fixture.queue)
+        fixture.queue.turn()
+        fixture.queue.reportDamage("a test", generation: fixture.queue.generation)
+        fixture.queue.turn()
+        #expect(fixture.sync.perform(.asked) == SyncResult(isSalvaging: true))
+        while fixture.queue.turnMaintenance() {}
+        #expect(fixture.sync.perform(.asked) == SyncResult(left: 0))
         // Includes the event of the salvage.
-        #expect(bench.destination.sent.values.joined().count == 6)
-        bench.queue.close()
+        #expect(fixture.destination.sent.values.joined().count == 6)
+        fixture.queue.close()
     }
 
     /// A batch names its file by a number of the live database; the next one gives it to another
     /// file.
     @Test func batchOfAnOlderFile_isNeverMadeOfAnother() throws {
-        let bench = try Bench()
-        let queue = bench.queue
+        let fixture = try Fixture()
+        let queue = fixture.queue
         addFixes(10, to: queue)
         try queue.flushed()
         try Self.replace(queue, older: 10)
@@ -150,15 +150,15 @@ import Upload
         addFixes(10, to: queue)
         try queue.flushed()
         let isOver = Locked(false)
-        let subscription = bench.board.subscribe { state in
+        let subscription = fixture.board.subscribe { state in
             guard state.value?.streams[.location]?.inFlight == 10, !isOver.value else { return }
             isOver.update { $0 = true }
             try? Self.replace(queue, older: 20)
         }
-        for _ in 0..<3 { _ = bench.sync.perform(.asked) }
+        for _ in 0..<3 { _ = fixture.sync.perform(.asked) }
         #expect(isOver.value)
-        #expect(bench.destination.sent[batch.key] == own)
-        #expect(Set(bench.destination.sent.values.joined()).count >= 20)
+        #expect(fixture.destination.sent[batch.key] == own)
+        #expect(Set(fixture.destination.sent.values.joined()).count >= 20)
         queue.close()
         withExtendedLifetime(subscription) {}
     }

@@ -18,13 +18,13 @@ import Upload
 
     private func wait(_ headers: [String], status: Int = 503) throws -> Duration {
         let clock = ManualClock(SystemClock().stamp())
-        let bench = try UploadBench(clock: clock) { _ in
+        let fixture = try UploadFixture(clock: clock) { _ in
             .answer(status: status, body: "", headers: headers)
         }
-        defer { bench.finish() }
-        bench.add(1)
-        #expect(try !bench.sync())
-        let until = try #require(bench.board.state.value?.notBefore)
+        defer { fixture.finish() }
+        fixture.add(1)
+        #expect(try !fixture.sync())
+        let until = try #require(fixture.board.state.value?.notBefore)
         return until - clock.now()
     }
 
@@ -65,30 +65,30 @@ import Upload
         #expect(try wait(headers) <= .seconds(30))
     }
 
-    private func addToThreeStreams(_ bench: UploadBench) throws {
-        bench.add(1)
-        try bench.queue.flushed()
-        bench.queue.accept(testSighting(1, at: SystemClock().stamp()))
-        bench.queue.accept(
+    private func addToThreeStreams(_ fixture: UploadFixture) throws {
+        fixture.add(1)
+        try fixture.queue.flushed()
+        fixture.queue.accept(testSighting(1, at: SystemClock().stamp()))
+        fixture.queue.accept(
             Event(.started, source: "test", detail: [], stamp: SystemClock().stamp())
         )
     }
 
     @Test func askedWait_endsTheSyncForEveryStream() throws {
-        let bench = try UploadBench { _ in
+        let fixture = try UploadFixture { _ in
             .answer(status: 503, body: "", headers: ["Retry-After: 60"])
         }
-        defer { bench.finish() }
-        try addToThreeStreams(bench)
-        #expect(try !bench.sync())
-        #expect(bench.server.requests.count == 1)
+        defer { fixture.finish() }
+        try addToThreeStreams(fixture)
+        #expect(try !fixture.sync())
+        #expect(fixture.server.requests.count == 1)
     }
 
     /// A stream that has used up a limit of its own does not stop the others.
     @Test func waitOfOneStream_holdsThatStreamOnly() throws {
         let clock = ManualClock(SystemClock().stamp())
         let isFull = Locked(true)
-        let bench = try UploadBench(clock: clock) { request in
+        let fixture = try UploadFixture(clock: clock) { request in
             guard isFull.value, (try? SentBatch(request))?.stream == "places" else { return .ok }
             return .answer(
                 status: 429,
@@ -96,54 +96,56 @@ import Upload
                 headers: ["Retry-After: 3600"]
             )
         }
-        defer { bench.finish() }
-        try addToThreeStreams(bench)
-        #expect(try bench.result().left == 1)
-        let streams = { try bench.server.requests.map { try SentBatch($0).stream } }
+        defer { fixture.finish() }
+        try addToThreeStreams(fixture)
+        #expect(try fixture.result().left == 1)
+        let streams = { try fixture.server.requests.map { try SentBatch($0).stream } }
         #expect(try Set(streams()) == ["places", "beacons", "events"])
-        #expect(bench.board.state.value?.notBefore == nil)
-        let error = bench.board.state.value?.streams[.location]?.lastError
+        #expect(fixture.board.state.value?.notBefore == nil)
+        let error = fixture.board.state.value?.streams[.location]?.lastError
         #expect(error?.failure.message.contains("1000 files are the limit") == true)
         // Later records of the others go at the next tick, and no request is spent on this stream.
-        bench.queue.accept(testSighting(2, at: SystemClock().stamp()))
-        try bench.queue.flushed()
-        bench.tick()
+        fixture.queue.accept(testSighting(2, at: SystemClock().stamp()))
+        try fixture.queue.flushed()
+        fixture.tick()
         try waitUntil("the second sighting") { try streams().count { $0 == "beacons" } == 2 }
         isFull.update { $0 = false }
         clock.advance(by: .seconds(3601))
-        bench.tick()
-        try waitUntil("the end of the hold") { bench.figures?.uploaded == 1 }
+        fixture.tick()
+        try waitUntil("the end of the hold") { fixture.figures?.uploaded == 1 }
         #expect(try streams().count { $0 == "places" } == 2)
     }
 
-    @Test func plainServerError_letsEachStreamTryOnce_andCountsOnce() throws {
+    @Test func serverError_letsEachStreamTryOnce_andCountsOnce() throws {
         let clock = ManualClock(SystemClock().stamp())
-        let bench = try UploadBench(clock: clock) { _ in .answer(status: 500, body: "") }
-        defer { bench.finish() }
-        try addToThreeStreams(bench)
-        #expect(try !bench.sync())
-        #expect(bench.server.requests.count == 3)
+        let fixture = try UploadFixture(clock: clock) { _ in .answer(status: 500, body: "") }
+        defer { fixture.finish() }
+        try addToThreeStreams(fixture)
+        #expect(try !fixture.sync())
+        #expect(fixture.server.requests.count == 3)
         // Three streams at one broken server are one failure: the first step, not the third.
-        let until = try #require(bench.board.state.value?.notBefore)
+        let until = try #require(fixture.board.state.value?.notBefore)
         #expect(until - clock.now() <= .seconds(30))
     }
 
-    @Test func newestRecordsThatFailed_areNotSentAgainInTheSameSync() throws {
-        let bench = try UploadBench(maxBatchBytes: 200_000) { _ in .answer(status: 500, body: "") }
-        defer { bench.finish() }
-        bench.add(3000)
-        #expect(try !bench.sync())
-        #expect(bench.server.requests.count == 1)
+    @Test func failedNewestRecords_areNotResentInTheSameSync() throws {
+        let fixture = try UploadFixture(maxBatchBytes: 200_000) { _ in
+            .answer(status: 500, body: "")
+        }
+        defer { fixture.finish() }
+        fixture.add(3000)
+        #expect(try !fixture.sync())
+        #expect(fixture.server.requests.count == 1)
     }
 
     @Test func stop_answersWhoeverAskedForASync() throws {
-        let bench = try UploadBench { _ in .stall }
-        bench.add(1)
+        let fixture = try UploadFixture { _ in .stall }
+        fixture.add(1)
         let answers = Locked<[Bool]>([])
-        bench.ask { done in answers.update { $0.append(done) } }
-        try waitUntil("the request is under way") { !bench.server.requests.isEmpty }
-        bench.ask { done in answers.update { $0.append(done) } }
-        bench.finish()
+        fixture.ask { done in answers.update { $0.append(done) } }
+        try waitUntil("the request is under way") { !fixture.server.requests.isEmpty }
+        fixture.ask { done in answers.update { $0.append(done) } }
+        fixture.finish()
         #expect(answers.value == [false, false])
     }
 }

@@ -37,7 +37,7 @@ import Upload
         }
     }
 
-    private final class Bench {
+    private final class Fixture {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let clock = ManualClock(
@@ -72,101 +72,104 @@ import Upload
     }
 
     @Test func everything_isSentOnOneThread() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        addFixes(250, to: bench.queue)
-        bench.queue.accept(Event(.started, source: "test", stamp: bench.clock.stamp()))
-        #expect(bench.sync.perform(.asked) == SyncResult(left: 0))
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        addFixes(250, to: fixture.queue)
+        fixture.queue.accept(Event(.started, source: "test", stamp: fixture.clock.stamp()))
+        #expect(fixture.sync.perform(.asked) == SyncResult(left: 0))
         #expect(
-            bench.destination.sent.map(\.stream) == [.events]
+            fixture.destination.sent.map(\.stream) == [.events]
                 + Array(repeating: .location, count: 3)
         )
-        #expect(bench.board.state.value?.phase == .idle)
-        #expect(bench.sync.retryDelay == nil)
+        #expect(fixture.board.state.value?.phase == .idle)
+        #expect(fixture.sync.retryDelay == nil)
     }
 
     @Test func failure_waitsAsLongAsTheClockAndTheChanceSay() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        addFixes(250, to: bench.queue)
-        bench.destination.answer = { _ in Delivery(.unreachable(Failure("no way", code: .network)))
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        addFixes(250, to: fixture.queue)
+        fixture.destination.answer = { _ in
+            Delivery(.unreachable(Failure("no way", code: .network)))
         }
-        #expect(bench.sync.perform(.tick) == SyncResult(left: 250))
-        #expect(bench.sync.retryDelay == .seconds(15))
-        bench.clock.advance(by: .seconds(5))
-        #expect(bench.sync.retryDelay == .seconds(10))
+        #expect(fixture.sync.perform(.tick) == SyncResult(left: 250))
+        #expect(fixture.sync.retryDelay == .seconds(15))
+        fixture.clock.advance(by: .seconds(5))
+        #expect(fixture.sync.retryDelay == .seconds(10))
         // A tick during the backoff makes no request.
-        #expect(bench.sync.perform(.tick) == SyncResult())
-        #expect(bench.destination.sent.count == 1)
+        #expect(fixture.sync.perform(.tick) == SyncResult())
+        #expect(fixture.destination.sent.count == 1)
     }
 
     @Test func whatComesInMeanwhile_isTheNextSyncs() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        addFixes(150, to: bench.queue)
-        bench.destination.answer = { [queue = bench.queue] _ in
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        addFixes(150, to: fixture.queue)
+        fixture.destination.answer = { [queue = fixture.queue] _ in
             addFixes(10, to: queue)
             return Delivery(.accepted)
         }
-        #expect(bench.sync.perform(.asked) == SyncResult(left: 0))
-        #expect(bench.destination.sent.reduce(0) { $0 + $1.records } == 150)
-        #expect(bench.sync.perform(.asked).isDone)
-        #expect(bench.destination.sent.reduce(0) { $0 + $1.records } == 170)
+        #expect(fixture.sync.perform(.asked) == SyncResult(left: 0))
+        #expect(fixture.destination.sent.reduce(0) { $0 + $1.records } == 150)
+        #expect(fixture.sync.perform(.asked).isDone)
+        #expect(fixture.destination.sent.reduce(0) { $0 + $1.records } == 170)
     }
 
     @Test func stopBetweenTwoBatches_leavesTheRest() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        addFixes(250, to: bench.queue)
-        bench.destination.answer = { [stop = bench.stop] _ in
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        addFixes(250, to: fixture.queue)
+        fixture.destination.answer = { [stop = fixture.stop] _ in
             stop.raise()
             return Delivery(.accepted)
         }
-        #expect(bench.sync.perform(.asked) == SyncResult(left: 150))
-        #expect(bench.destination.sent.count == 1)
+        #expect(fixture.sync.perform(.asked) == SyncResult(left: 150))
+        #expect(fixture.destination.sent.count == 1)
     }
 
     @Test func errorOfTheDestination_isAFailureOfItsOwn() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        addFixes(50, to: bench.queue)
-        bench.destination.token = { throw Failure("no token file", code: .tokenRefused) }
-        let result = bench.sync.perform(.asked)
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        addFixes(50, to: fixture.queue)
+        fixture.destination.token = { throw Failure("no token file", code: .tokenRefused) }
+        let result = fixture.sync.perform(.asked)
         #expect(result.left == nil)
         #expect(!result.isDone)
-        let error = bench.board.state.value?.streams[.location]?.lastError?.failure
+        let error = fixture.board.state.value?.streams[.location]?.lastError?.failure
         #expect(error?.message == "no token file")
-        bench.destination.token = {}
-        #expect(bench.sync.perform(.asked).isDone)
+        fixture.destination.token = {}
+        #expect(fixture.sync.perform(.asked).isDone)
     }
 
     /// Streams with nothing to send never have a success that would clear the error.
-    @Test func errorOfTheDestination_isOver_ofEveryStream_onceASyncComesToItsEnd() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        addFixes(50, to: bench.queue)
-        bench.destination.token = { throw Failure("no token file", code: .tokenRefused) }
-        _ = bench.sync.perform(.asked)
-        let failed = try #require(bench.board.state.value)
+    @Test func destinationError_clearsOnAllStreams_afterASync() throws {
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        addFixes(50, to: fixture.queue)
+        fixture.destination.token = { throw Failure("no token file", code: .tokenRefused) }
+        _ = fixture.sync.perform(.asked)
+        let failed = try #require(fixture.board.state.value)
         #expect(failed.streams.count > 1)
         #expect(failed.streams.values.allSatisfy { $0.lastError != nil })
-        bench.destination.token = {}
-        #expect(bench.sync.perform(.asked).isDone)
-        #expect(bench.board.state.value?.streams.values.allSatisfy { $0.lastError == nil } == true)
+        fixture.destination.token = {}
+        #expect(fixture.sync.perform(.asked).isDone)
+        #expect(
+            fixture.board.state.value?.streams.values.allSatisfy { $0.lastError == nil } == true
+        )
     }
 
     /// Batches of one stream fail: the next sync begins with the stream after it.
     @Test func streamThatFails_doesNotBeginTheNextSync() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        addFixes(50, to: bench.queue)
-        bench.queue.accept(Event(.started, source: "test", stamp: bench.clock.stamp()))
-        bench.destination.answer = { batch in
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        addFixes(50, to: fixture.queue)
+        fixture.queue.accept(Event(.started, source: "test", stamp: fixture.clock.stamp()))
+        fixture.destination.answer = { batch in
             batch.stream == .events
                 ? Delivery(.unreachable(Failure("no way", code: .network))) : Delivery(.accepted)
         }
-        #expect(bench.sync.perform(.asked).left == 51)
-        #expect(bench.sync.perform(.asked).left == 1)
-        #expect(bench.destination.sent.map(\.stream) == [.events, .location, .events])
+        #expect(fixture.sync.perform(.asked).left == 51)
+        #expect(fixture.sync.perform(.asked).left == 1)
+        #expect(fixture.destination.sent.map(\.stream) == [.events, .location, .events])
     }
 }

@@ -8,41 +8,41 @@ import StatusBoard
 import Testing
 import Upload
 
-@Suite(.enabled(if: TLSBench.isPossible))
+@Suite(.enabled(if: TLSFixture.isPossible))
 struct TLSTests {
     /// Syncs five records; returns the failure, nil if all were accepted.
     private func sync(
-        _ server: TLSBench,
-        _ kind: TLSBench.Kind,
+        _ server: TLSFixture,
+        _ kind: TLSFixture.Kind,
         host: String = "127.0.0.1",
         authority: String? = "ca.pem",
         pin: String? = nil
     ) throws -> Failure? {
-        let bench = try UploadBench(
+        let fixture = try UploadFixture(
             endpoint: server.endpoint(kind, host: host),
             change: { settings in
                 settings.transport.certificateFile = authority.map { "\(server.folder)/\($0)" }
                 settings.transport.pinnedPublicKey = pin
             }
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(5)
-        let isDone = try bench.sync()
-        #expect(bench.figures?.uploaded == (isDone ? 5 : 0))
-        #expect(bench.figures?.pending == (isDone ? 0 : 5))
-        return bench.board.state.value?.streams[.location]?.lastError?.failure
+        defer { fixture.finish() }
+        fixture.add(5)
+        let isDone = try fixture.sync()
+        #expect(fixture.figures?.uploaded == (isDone ? 5 : 0))
+        #expect(fixture.figures?.pending == (isDone ? 0 : 5))
+        return fixture.board.state.value?.streams[.location]?.lastError?.failure
     }
 
     @Test func trustedServer_isUsed() throws {
-        let server = try TLSBench()
+        let server = try TLSFixture()
         #expect(try sync(server, .good) == nil)
         #expect(try sync(server, .good, host: "localhost") == nil)
         #expect(try sync(server, .selfSigned, authority: "selfSigned.pem") == nil)
     }
 
-    @Test func untrustedServer_isANetworkErrorThatSaysWhy_andGetsNothing() throws {
-        let server = try TLSBench()
-        let cases: [(TLSBench.Kind, String?, String)] = [
+    @Test func untrustedServer_isANetworkError_andGetsNothing() throws {
+        let server = try TLSFixture()
+        let cases: [(TLSFixture.Kind, String?, String)] = [
             (.good, nil, "curl 60"), (.expired, "ca.pem", "certificate has expired"),
             (.future, "ca.pem", "certificate is not yet valid"),
             (.selfSigned, "ca.pem", "self-signed certificate"),
@@ -61,7 +61,7 @@ struct TLSTests {
     }
 
     @Test func pinnedKey_admitsOneServerAlone_andReplacesNoCheck() throws {
-        let server = try TLSBench()
+        let server = try TLSFixture()
         let (good, other) = (try server.pin(.good), try server.pin(.selfSigned))
         #expect(try sync(server, .good, pin: good) == nil)
         #expect(try sync(server, .good, pin: other + ";" + good) == nil)
@@ -73,9 +73,9 @@ struct TLSTests {
         #expect(try sync(server, .expired, pin: server.pin(.expired))?.code == .network)
     }
 
-    @Test func largeBodies_goThroughARealServer_andItsLimitHalvesThem() throws {
-        let server = try TLSBench()
-        let bench = try UploadBench(
+    @Test func largeBodies_areHalvedByARealServersLimit() throws {
+        let server = try TLSFixture()
+        let fixture = try UploadFixture(
             maxBatchBytes: 1 << 20,
             endpoint: server.endpoint(.good),
             change: {
@@ -83,11 +83,11 @@ struct TLSTests {
                 $0.compression = .none
             }
         ) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(20_000)
-        #expect(try bench.sync())
-        #expect(bench.figures?.uploaded == 20_000)
-        let small = try UploadBench(
+        defer { fixture.finish() }
+        fixture.add(20_000)
+        #expect(try fixture.sync())
+        #expect(fixture.figures?.uploaded == 20_000)
+        let small = try UploadFixture(
             endpoint: server.endpoint(.small),
             change: {
                 $0.transport.certificateFile = server.folder + "/ca.pem"

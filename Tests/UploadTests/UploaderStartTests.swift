@@ -14,7 +14,7 @@ import Upload
     private struct CannotBeOpened: Error {}
 
     /// An uploader on its thread, without a destination.
-    private final class Bench {
+    private final class Fixture {
         let folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
         let queue: Queue
         let board = Publisher<UploadReport>()
@@ -61,44 +61,44 @@ import Upload
     }
 
     @Test func syncOfAnUploaderThatCannotStart_isAnswered() throws {
-        let bench = try Bench()
-        defer { bench.finish() }
-        #expect(try bench.sync() == SyncResult())
-        guard case .error = bench.board.state else {
-            Issue.record("\(bench.board.state)")
+        let fixture = try Fixture()
+        defer { fixture.finish() }
+        #expect(try fixture.sync() == SyncResult())
+        guard case .error = fixture.board.state else {
+            Issue.record("\(fixture.board.state)")
             return
         }
     }
 
     @Test func syncOfAnUploaderThatHasEnded_isAnswered() throws {
-        let bench = try Bench()
-        bench.finish()
-        #expect(try bench.sync() == SyncResult())
+        let fixture = try Fixture()
+        fixture.finish()
+        #expect(try fixture.sync() == SyncResult())
     }
 
     @Test func ticksDuringALongSync_leaveRoomForWhoAsks() throws {
-        let bench = try Bench(runs: false)
-        defer { bench.finish() }
-        for _ in 0..<1000 { bench.uploader.tick() }
+        let fixture = try Fixture(runs: false)
+        defer { fixture.finish() }
+        for _ in 0..<1000 { fixture.uploader.tick() }
         let result = Locked<SyncResult?>(nil)
-        bench.uploader.sync { answer in result.update { $0 = answer } }
+        fixture.uploader.sync { answer in result.update { $0 = answer } }
         #expect(result.value == nil)
-        bench.uploader.abandon()
+        fixture.uploader.abandon()
         #expect(result.value == SyncResult())
     }
 
-    @Test func uploaderThatWasAbandoned_tellsTheBoardNothingMore() throws {
+    @Test func abandonedUploader_reportsNothingMore() throws {
         let (isIn, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let bench = try Bench {
+        let fixture = try Fixture {
             isIn.signal()
             _ = mayGo.wait(timeout: .now() + 60)
         }
         #expect(isIn.wait(timeout: .now() + 60) == .success)
-        bench.uploader.abandon()
+        fixture.uploader.abandon()
         mayGo.signal()
-        bench.finish()
-        guard case .unknown = bench.board.state else {
-            Issue.record("\(bench.board.state)")
+        fixture.finish()
+        guard case .unknown = fixture.board.state else {
+            Issue.record("\(fixture.board.state)")
             return
         }
     }

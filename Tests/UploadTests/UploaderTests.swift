@@ -10,12 +10,12 @@ import Upload
 
 @Suite struct UploaderTests {
     @Test func batch_isWhatTheProtocolSays() throws {
-        let bench = try UploadBench { _ in .ok }
-        defer { bench.finish() }
-        bench.add(3)
-        #expect(try bench.sync())
-        let request = try #require(bench.server.requests.first)
-        #expect(bench.server.requests.count == 1)
+        let fixture = try UploadFixture { _ in .ok }
+        defer { fixture.finish() }
+        fixture.add(3)
+        #expect(try fixture.sync())
+        let request = try #require(fixture.server.requests.first)
+        #expect(fixture.server.requests.count == 1)
         #expect(request.path == "/api/ingest")
         #expect(request.headers["x-device-token"] == "secret")
         #expect(request.headers["content-encoding"] == "gzip")
@@ -35,7 +35,7 @@ import Upload
         #expect(
             request.headers["idempotency-key"] == "\"\(metadata["batch_id"] as? String ?? "")\""
         )
-        #expect(bench.figures?.uploaded == 3)
+        #expect(fixture.figures?.uploaded == 3)
     }
 
     @Test(arguments: [
@@ -45,25 +45,25 @@ import Upload
     ])
     func failure_sendsTheSameBytesUnderTheSameKeyNextTime(fault: Behaviour) throws {
         let isFaulty = Locked(true)
-        let bench = try UploadBench { _ in isFaulty.value ? fault : .ok }
-        defer { bench.finish() }
-        bench.add(50)
-        #expect(try !bench.sync())
-        #expect(bench.figures?.pending == 50)
-        #expect(bench.figures?.quarantined == 0)
-        #expect(bench.board.state.value?.streams[.location]?.lastError != nil)
-        bench.add(5)
+        let fixture = try UploadFixture { _ in isFaulty.value ? fault : .ok }
+        defer { fixture.finish() }
+        fixture.add(50)
+        #expect(try !fixture.sync())
+        #expect(fixture.figures?.pending == 50)
+        #expect(fixture.figures?.quarantined == 0)
+        #expect(fixture.board.state.value?.streams[.location]?.lastError != nil)
+        fixture.add(5)
         isFaulty.update { $0 = false }
-        #expect(try bench.sync())
-        let requests = bench.server.requests
+        #expect(try fixture.sync())
+        let requests = fixture.server.requests
         let first = try #require(requests.first)
         let again = requests.filter {
             $0.headers["idempotency-key"] == first.headers["idempotency-key"]
         }
         #expect(again.count >= 2)
         #expect(again.allSatisfy { $0.body == first.body })
-        #expect(bench.figures?.uploaded == 55)
-        #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
+        #expect(fixture.figures?.uploaded == 55)
+        #expect(fixture.board.state.value?.streams[.location]?.lastError == nil)
     }
 
     @Test(arguments: [
@@ -75,100 +75,100 @@ import Upload
         code: String,
         phase: UploadReport.Phase
     ) throws {
-        let bench = try UploadBench { _ in .answer(status: status, body: "no") }
-        defer { bench.finish() }
-        bench.add(5)
-        #expect(try !bench.sync())
-        #expect(bench.board.state.value?.phase == phase)
+        let fixture = try UploadFixture { _ in .answer(status: status, body: "no") }
+        defer { fixture.finish() }
+        fixture.add(5)
+        #expect(try !fixture.sync())
+        #expect(fixture.board.state.value?.phase == phase)
         #expect(
-            bench.board.state.value?.streams[.location]?.lastError?.failure.code?.rawValue == code
+            fixture.board.state.value?.streams[.location]?.lastError?.failure.code?.rawValue == code
         )
-        #expect(bench.figures?.pending == 5)
+        #expect(fixture.figures?.pending == 5)
     }
 
     @Test func poisonRecord_isFoundAndQuarantined_andNothingElse() throws {
         // Sequence 37 of 100 is refused wherever it appears.
-        let bench = try UploadBench { request in
+        let fixture = try UploadFixture { request in
             let text = String(decoding: (try? gunzip(request.body)) ?? Data(), as: UTF8.self)
             return text.contains("\"longitude\":0.0000370,")
                 ? .answer(status: 422, body: "bad longitude") : .ok
         }
-        defer { bench.finish() }
-        bench.add(100)
-        #expect(try !bench.sync())
+        defer { fixture.finish() }
+        fixture.add(100)
+        #expect(try !fixture.sync())
         // About two requests per halving: the half with it, and the half without.
-        #expect(bench.server.requests.count <= 2 * 7 + 4)
-        for _ in 2...4 { #expect(try bench.result() == SyncResult(left: 1)) }
-        #expect(bench.figures?.quarantined == 0)
-        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
-        #expect(bench.figures?.uploaded == 99)
-        #expect(bench.figures?.quarantined == 1)
-        let quarantined = try bench.queue.perform { try $0.quarantined() }
+        #expect(fixture.server.requests.count <= 2 * 7 + 4)
+        for _ in 2...4 { #expect(try fixture.result() == SyncResult(left: 1)) }
+        #expect(fixture.figures?.quarantined == 0)
+        #expect(try fixture.result() == SyncResult(left: 0, quarantined: 1))
+        #expect(fixture.figures?.uploaded == 99)
+        #expect(fixture.figures?.quarantined == 1)
+        let quarantined = try fixture.queue.perform { try $0.quarantined() }
         #expect(quarantined.map(\.first) == [38])
         #expect(quarantined.first?.error == "HTTP 422: bad longitude")
         #expect(quarantined.first?.attempts == 5)
     }
 
     @Test func tooLargeForTheServer_isSplitUntilItFits() throws {
-        let bench = try UploadBench { request in
+        let fixture = try UploadFixture { request in
             let body = (try? gunzip(request.body)) ?? Data()
             return body.count > 4000 ? .answer(status: 413, body: "") : .ok
         }
-        defer { bench.finish() }
-        bench.add(100)
-        #expect(try bench.sync())
-        #expect(bench.figures?.uploaded == 100)
+        defer { fixture.finish() }
+        fixture.add(100)
+        #expect(try fixture.sync())
+        #expect(fixture.figures?.uploaded == 100)
     }
 
     @Test func batches_stayBelowTheConfiguredSize() throws {
-        let bench = try UploadBench(maxBatchBytes: 16 << 10) { _ in .ok }
-        defer { bench.finish() }
-        bench.add(500)
-        #expect(try bench.sync())
-        let bodies = try bench.server.requests.map { try gunzip($0.body).count }
+        let fixture = try UploadFixture(maxBatchBytes: 16 << 10) { _ in .ok }
+        defer { fixture.finish() }
+        fixture.add(500)
+        #expect(try fixture.sync())
+        let bodies = try fixture.server.requests.map { try gunzip($0.body).count }
         #expect(bodies.count > 2)
         #expect(bodies.allSatisfy { $0 <= 16 << 10 })
-        #expect(bench.figures?.uploaded == 500)
-        #expect(bench.server.connectionCount == 1)
+        #expect(fixture.figures?.uploaded == 500)
+        #expect(fixture.server.connectionCount == 1)
     }
 
     @Test func noServer_isANetworkError() throws {
-        let bench = try UploadBench(endpoint: "http://127.0.0.1:1/api/ingest") { _ in .ok }
-        defer { bench.finish() }
-        bench.add(1)
-        #expect(try !bench.sync())
-        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        let fixture = try UploadFixture(endpoint: "http://127.0.0.1:1/api/ingest") { _ in .ok }
+        defer { fixture.finish() }
+        fixture.add(1)
+        #expect(try !fixture.sync())
+        let failure = fixture.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.code == .network)
         #expect(failure?.message.hasPrefix("http://127.0.0.1:1/api/ingest: ") == true)
-        #expect(bench.figures?.pending == 1)
+        #expect(fixture.figures?.pending == 1)
     }
 
     @Test func stop_endsARequestThatIsUnderWay() throws {
-        let bench = try UploadBench { _ in .stall }
-        bench.add(1)
-        bench.tick()
-        try waitUntil("the request is under way") { !bench.server.requests.isEmpty }
+        let fixture = try UploadFixture { _ in .stall }
+        fixture.add(1)
+        fixture.tick()
+        try waitUntil("the request is under way") { !fixture.server.requests.isEmpty }
         // `finish` joins the uploader: if it did not end, it would hang for the 30 s timeout and
         // the test's limit.
-        bench.finish()
+        fixture.finish()
     }
 
     @Test func largeBody_isStreamedWithItsLength() throws {
         // Too large to keep in memory once compressed: random audio does not shrink.
-        let bench = try UploadBench(maxBatchBytes: 64 << 20) { _ in .ok }
-        defer { bench.finish() }
+        let fixture = try UploadFixture(maxBatchBytes: 64 << 20) { _ in .ok }
+        defer { fixture.finish() }
         let run = AudioRun(
-            id: bench.queue.newRunID(),
+            id: fixture.queue.newRunID(),
             codec: .wav,
             rate: 16_000,
             device: "test",
             chunkSegments: 2,
             overlapSegments: 0
         )
-        bench.queue.begin(run)
+        fixture.queue.begin(run)
         for number in 0..<40 {
             let data = (0..<64_000).map { _ in UInt8.random(in: 0...255) }
-            bench.queue.accept(
+            fixture.queue.accept(
                 Segment(
                     run: run.id,
                     frames: 32_000,
@@ -178,8 +178,8 @@ import Upload
                 )
             )
         }
-        #expect(try bench.sync())
-        let request = try #require(bench.server.requests.last)
+        #expect(try fixture.sync())
+        let request = try #require(fixture.server.requests.last)
         #expect(request.body.count > 1 << 20)
         let body = try #require(
             JSONSerialization.jsonObject(with: gunzip(request.body)) as? [String: Any]

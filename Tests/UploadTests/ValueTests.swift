@@ -117,7 +117,7 @@ import Upload
         #expect(Enrolment.url(ingest: "https://h/api/ingest") == "https://h/api/device/verify")
     }
 
-    @Test func fix_isWrittenWithTheProtocolsDecimals_andWhatIsAbsentStaysAbsent() {
+    @Test func fix_usesProtocolDecimals_andOmitsAbsentValues() {
         var fix = Fix(
             stamp: Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0)),
             mode: .twoDimensional,

@@ -108,13 +108,13 @@ struct SentBatch {
     private static let count = 400
 
     /// Answers the first batch at a position with `fault` while `isFaulty`, and the rest with 200.
-    private func bench(
+    private func fixture(
         _ fault: Behaviour,
         _ place: Place,
         _ isFaulty: Locked<Bool>,
         _ faulted: Locked<String?>
-    ) throws -> UploadBench {
-        let bench = try UploadBench(maxBatchBytes: 16 << 10) { request in
+    ) throws -> UploadFixture {
+        let fixture = try UploadFixture(maxBatchBytes: 16 << 10) { request in
             guard isFaulty.value, let batch = try? SentBatch(request),
                 place.holds(batch, of: Self.count)
             else { return .ok }
@@ -124,39 +124,39 @@ struct SentBatch {
             }
             return key == batch.key ? fault : .ok
         }
-        bench.add(Self.count)
-        return bench
+        fixture.add(Self.count)
+        return fixture
     }
 
     @Test(arguments: TableRow.all, Place.allCases)
     func answer_doesWhatTheTableSays(row: TableRow, place: Place) throws {
         let (isFaulty, faulted) = (Locked(true), Locked<String?>(nil))
-        let bench = try bench(row.answer, place, isFaulty, faulted)
-        defer { bench.finish() }
-        let isDone = try bench.sync()
-        let batches = try bench.server.requests.map(SentBatch.init)
+        let fixture = try fixture(row.answer, place, isFaulty, faulted)
+        defer { fixture.finish() }
+        let isDone = try fixture.sync()
+        let batches = try fixture.server.requests.map(SentBatch.init)
         let key = try #require(faulted.value)
         let batch = try #require(batches.first { $0.key == key })
-        try expectSum(bench)
+        try expectSum(fixture)
         switch row.outcome {
         case .accepted:
             #expect(isDone)
-            #expect(bench.figures?.uploaded == Self.count)
+            #expect(fixture.figures?.uploaded == Self.count)
             #expect(batches.filter { $0.key == key }.count == 1)
         case .kept(let code, let phase):
             #expect(!isDone)
-            try expectKept(bench, batch, code: code, phase: phase)
+            try expectKept(fixture, batch, code: code, phase: phase)
             isFaulty.update { $0 = false }
-            #expect(try bench.sync())
-            let tries = try bench.server.requests.map(SentBatch.init).filter { $0.key == key }
+            #expect(try fixture.sync())
+            let tries = try fixture.server.requests.map(SentBatch.init).filter { $0.key == key }
             #expect(tries.count >= 2)
             #expect(tries.allSatisfy { $0.body == batch.body })
-            #expect(bench.figures?.uploaded == Self.count)
-            #expect(bench.board.state.value?.phase == .idle)
-            #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
+            #expect(fixture.figures?.uploaded == Self.count)
+            #expect(fixture.board.state.value?.phase == .idle)
+            #expect(fixture.board.state.value?.streams[.location]?.lastError == nil)
         case .halved:
             #expect(isDone)
-            #expect(bench.figures?.uploaded == Self.count)
+            #expect(fixture.figures?.uploaded == Self.count)
             let halves = batches.filter {
                 $0.key != key && $0.first >= batch.first && $0.last <= batch.last
             }
@@ -164,52 +164,52 @@ struct SentBatch {
             #expect(halves.last?.last == batch.last)
             #expect(Set(halves.map(\.key) + [key]).count == 3)
         }
-        try expectSum(bench)
-        #expect(bench.figures?.quarantined == 0)
+        try expectSum(fixture)
+        #expect(fixture.figures?.quarantined == 0)
     }
 
-    private func expectSum(_ bench: UploadBench) throws {
-        let figures = try #require(bench.figures)
+    private func expectSum(_ fixture: UploadFixture) throws {
+        let figures = try #require(fixture.figures)
         let sum = figures.uploaded + figures.pending + figures.quarantined + figures.evicted
         #expect(figures.accepted == sum)
         #expect(figures.accepted == Self.count)
     }
 
     private func expectKept(
-        _ bench: UploadBench,
+        _ fixture: UploadFixture,
         _ batch: SentBatch,
         code: String,
         phase: UploadReport.Phase
     ) throws {
-        let kept = try #require(try bench.queue.flushed().nextReady(.location))
+        let kept = try #require(try fixture.queue.flushed().nextReady(.location))
         #expect("\"\(kept.key)\"" == batch.key)
         #expect(kept.attempts == 0)
         // The server has everything before it, and nothing after it was tried.
-        #expect(bench.figures?.uploaded == batch.first - 1)
+        #expect(fixture.figures?.uploaded == batch.first - 1)
         // On a busy machine the retry may have begun: it ends the same way.
         try waitUntil("the end of a sync") {
-            let report = bench.board.state.value
+            let report = fixture.board.state.value
             return report?.phase == phase && report?.streams[.location]?.inFlight == 0
         }
-        let error = bench.board.state.value?.streams[.location]?.lastError
+        let error = fixture.board.state.value?.streams[.location]?.lastError
         #expect(error?.failure.code?.rawValue == code)
     }
 
     @Test func halves_haveNoAttempts_beforeARecordStandsAlone() throws {
         // Refused as long as it has more than 100 records, and then the server is down.
-        let bench = try UploadBench { request in
+        let fixture = try UploadFixture { request in
             guard let batch = try? SentBatch(request) else { return .ok }
             return batch.last - batch.first >= 100
                 ? .answer(status: 400, body: "no") : .answer(status: 503, body: "")
         }
-        defer { bench.finish() }
-        bench.add(Self.count)
-        #expect(try !bench.sync())
-        let ready = try #require(try bench.queue.flushed().nextReady(.location))
+        defer { fixture.finish() }
+        fixture.add(Self.count)
+        #expect(try !fixture.sync())
+        let ready = try #require(try fixture.queue.flushed().nextReady(.location))
         #expect(ready.attempts == 0)
         #expect(ready.error == "HTTP 400: no")
         #expect(ready.records == 100)
-        #expect(bench.figures?.pending == Self.count)
-        try expectSum(bench)
+        #expect(fixture.figures?.pending == Self.count)
+        try expectSum(fixture)
     }
 }

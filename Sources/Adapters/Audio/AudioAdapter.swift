@@ -14,14 +14,14 @@ package final class AudioAdapter: Source {
     private let sink: any RecordSink
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
-    private let cards: SoundCards
+    private let cards: AudioCards
 
     package init(
         settings: AudioSettings,
         sink: any RecordSink,
         board: Publisher<SourceReport>,
         clock: any HostClock,
-        cards: SoundCards = SoundCards()
+        cards: AudioCards = AudioCards()
     ) {
         self.settings = settings
         self.sink = sink
@@ -66,7 +66,7 @@ package final class AudioAdapter: Source {
         case stopped
         /// The window of its schedule has closed; `Services` stops the source, or extends it.
         case closed
-        case fault(CaptureFault, hasDelivered: Bool)
+        case fault(CaptureError, hasDelivered: Bool)
         /// A device that is preferred to the open one is available again.
         case better(Int)
     }
@@ -163,7 +163,7 @@ package final class AudioAdapter: Source {
 
     /// Returns the recovery step for a fault, and publishes the fault.
     private func climb(
-        _ fault: CaptureFault,
+        _ fault: CaptureError,
         _ device: String,
         _ state: inout State
     ) -> CaptureRecovery.Step {
@@ -180,7 +180,7 @@ package final class AudioAdapter: Source {
     /// Sets the device to open next; returns the pause before that.
     private func next(
         after step: CaptureRecovery.Step,
-        _ fault: CaptureFault,
+        _ fault: CaptureError,
         _ state: inout State
     ) -> Duration? {
         switch step {
@@ -252,7 +252,7 @@ package final class AudioAdapter: Source {
                 if let fault { return .fault(fault, hasDelivered: capture.hasDelivered) }
             } catch let error as ALSAError {
                 guard !stop.isRaised else { return .stopped }
-                return .fault(CaptureFault(error), hasDelivered: capture.hasDelivered)
+                return .fault(CaptureError(error), hasDelivered: capture.hasDelivered)
             }
             if capture.isAtChunkEnd, let better = betterDevice(&state, clock.now(), stop.life) {
                 return .better(better)
@@ -267,7 +267,7 @@ package final class AudioAdapter: Source {
         _ liveness: inout Liveness,
         _ state: inout State,
         until stop: StopSignal
-    ) throws -> CaptureFault? {
+    ) throws -> CaptureError? {
         let wanted = capture.missing
         let isReady = pcm.wait(for: wanted, alongside: stop.descriptor, limit: .seconds(1))
         let position = pcm.position(clock)
@@ -288,7 +288,7 @@ package final class AudioAdapter: Source {
         let limit = stop.isRaised ? settings.rate * 4 : wanted
         if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
         state.channel = pcm.shape.channels > 1 ? pcm.channel : nil
-        state.signal.hear(pcm.takeHeard(), rate: pcm.shape.rate)
+        state.signal.hear(pcm.removeHeard(), rate: pcm.shape.rate)
         try pass(samples, capture, &state)
         // Ready without samples: an always readable descriptor must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
@@ -308,7 +308,7 @@ package final class AudioAdapter: Source {
         let samples = capture.clip(samples, to: trusted ?? window)
         guard !samples.isEmpty else { return }
         if capture.begin() { reportGap(&state, capture) }
-        for segment in try capture.take(samples) {
+        for segment in try capture.receive(samples) {
             guard sink.accept(segment) else {
                 state.meter.drop()
                 capture.refused(segment)
@@ -393,7 +393,7 @@ package final class AudioAdapter: Source {
             sink.accept(gap)
         } else if let loss = gap.loss {
             // The queue reports the losses without an event in sum.
-            sink.note(loss)
+            sink.record(loss)
         }
     }
 }

@@ -122,12 +122,12 @@ extension ValueFormat where Value == [String] {
         parse: { text in
             let names = pcmNames(text)
             if names.contains("") {
-                return .failure(Mismatch("\"\(printable(text))\" holds an empty name"))
+                return .failure(MismatchError("\"\(printable(text))\" holds an empty name"))
             }
             guard let wrong = names.first(where: { !DeviceName.isAllowed($0) }) else {
                 return .success(names)
             }
-            return .failure(Mismatch("\"\(printable(wrong))\" is not an allowed device name"))
+            return .failure(MismatchError("\"\(printable(wrong))\" is not an allowed device name"))
         },
         written: { $0.joined(separator: ", ") }
     )

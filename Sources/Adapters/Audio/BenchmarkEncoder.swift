@@ -11,7 +11,7 @@ package final class BenchmarkEncoder {
     }
 
     /// Encodes samples; returns the bytes of the segments that they complete.
-    package func take(_ samples: [Int16]) throws -> Int {
+    package func receive(_ samples: [Int16]) throws -> Int {
         try encoder.encode(samples[...]).reduce(0) { $0 + $1.data.count }
     }
 

@@ -40,7 +40,7 @@ final class BlockSegmentEncoder: SegmentEncoder {
         var start = 0
         while samples.count - start >= codec.blockFrames {
             let block = samples[start..<(start + codec.blockFrames)]
-            note(block)
+            record(block)
             packets += try codec.encode(block)
             start = block.endIndex
         }
@@ -49,7 +49,7 @@ final class BlockSegmentEncoder: SegmentEncoder {
     }
 
     func finish() throws -> [EncodedSegment] {
-        if !samples.isEmpty { note(samples[...]) }
+        if !samples.isEmpty { record(samples[...]) }
         guard !blocks.isEmpty else { return [] }
         packets += try codec.finish(samples[...])
         samples = []
@@ -58,7 +58,7 @@ final class BlockSegmentEncoder: SegmentEncoder {
         return ended
     }
 
-    private func note(_ block: ArraySlice<Int16>) {
+    private func record(_ block: ArraySlice<Int16>) {
         blocks.append(SampleSums(block))
     }
 

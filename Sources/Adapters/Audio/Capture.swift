@@ -131,7 +131,7 @@ final class Capture {
     }
 
     /// Encodes samples; returns the segments that they complete.
-    func take(_ samples: ArraySlice<Int16>) throws -> [Segment] {
+    func receive(_ samples: ArraySlice<Int16>) throws -> [Segment] {
         if sink.soundTap?.isOpen == true {
             if live.samples.isEmpty { live.frame = framesIn }
             live.samples += samples
@@ -181,7 +181,7 @@ final class Capture {
         let count = min(end - live.frame, live.samples.count)
         guard count > 0, let chunk else { return }
         sink.soundTap?.pass(
-            SoundBlock(
+            AudioBlock(
                 run: run,
                 frame: Int64(live.frame),
                 rate: settings.rate,

@@ -73,7 +73,7 @@ struct CaptureRecovery {
     /// Ends the trial of a faulty device, if it is on trial; returns true if it failed the trial.
     private mutating func endTrial(
         _ device: Int,
-        _ fault: CaptureFault,
+        _ fault: CaptureError,
         at now: BootInstant
     ) -> Bool {
         guard let trial, trial.device == device else { return false }
@@ -87,7 +87,7 @@ struct CaptureRecovery {
     }
 
     /// Returns the next step after a fault of device number `device`.
-    mutating func step(after fault: CaptureFault, of device: Int, at now: BootInstant) -> Step {
+    mutating func step(after fault: CaptureError, of device: Int, at now: BootInstant) -> Step {
         if let last = lastFault, now - last >= Self.proof { stage = 0 }
         lastFault = now
         switch fault {

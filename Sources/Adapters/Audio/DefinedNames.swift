@@ -1,7 +1,7 @@
 // Tells which names of sound devices the ALSA configuration defines.
 import CALSA
 
-extension SoundCards {
+extension AudioCards {
     /// Returns the plain names, alone or behind `plug:`, that neither ALSA's own files nor
     /// `asound.conf` define; names of cards are left out, because a card may be plugged in later.
     package static func undefinedNames(_ devices: [String]) -> [String] {

@@ -12,8 +12,8 @@ final class FlacCodec: BlockCodec {
     private let output = FlacOutput()
 
     init(rate: Int, segmentFrames: Int) throws {
-        let most = min(Self.longestBlock, max(16, segmentFrames))
-        blockFrames = (16...most).reversed().first { segmentFrames % $0 == 0 } ?? most
+        let maximum = min(Self.longestBlock, max(16, segmentFrames))
+        blockFrames = (16...maximum).reversed().first { segmentFrames % $0 == 0 } ?? maximum
         guard let encoder = FLAC__stream_encoder_new() else {
             throw CodecError("FLAC__stream_encoder_new", "out of memory")
         }

@@ -9,13 +9,13 @@ struct GapEventLimit {
     private static let hour = Duration.seconds(3600)
 
     private var began: BootInstant?
-    private var told = 0
+    private var reported = 0
 
     /// Returns true if the limit allows an event for a gap now, and counts it.
     mutating func takePermit(at now: BootInstant) -> Bool {
         if let began, now - began >= Self.hour { self.began = nil }
-        if began == nil { (began, told) = (now, 0) }
-        told += 1
-        return told <= Self.limit
+        if began == nil { (began, reported) = (now, 0) }
+        reported += 1
+        return reported <= Self.limit
     }
 }

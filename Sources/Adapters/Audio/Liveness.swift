@@ -39,7 +39,7 @@ struct Liveness {
     var isInDoubt: Bool { doubt != nil }
 
     /// Checks a new position; returns a fault, if any.
-    mutating func check(captured: Int64, at now: BootInstant) -> CaptureFault? {
+    mutating func check(captured: Int64, at now: BootInstant) -> CaptureError? {
         let position = Mark(captured: captured, at: now)
         guard let last = newest, captured <= last.captured else {
             defer { newest = position }
@@ -54,7 +54,7 @@ struct Liveness {
     ///
     /// While positions are in doubt the marks stay, so that a pause of any length is compared with
     /// positions before it.
-    private mutating func pace(_ position: Mark, after last: Mark) -> CaptureFault? {
+    private mutating func pace(_ position: Mark, after last: Mark) -> CaptureError? {
         if let ratio = excessRatio(of: position) { return .offClock(ratio) }
         first = first ?? position
         let before = doubt?.before ?? last

@@ -45,12 +45,12 @@ struct PCM: ~Copyable {
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
     private(set) var framesRead: Int64
-    private var heard: HeardSound
+    private var heard: HeardAudio
     /// The channel that is read, counted from 1; nil until one with a signal is found.
     private(set) var channel: Int?
     private let wantedChannel: Int?
 
-    /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
+    /// Opens and starts a device: any ALSA PCM, or a stable name that `AudioCards` knows.
     ///
     /// `wake`: `wait` returns once this much audio is readable; `channel`: the channel to read,
     /// counted from 1, nil for the first with a signal. Throws a `Failure` with the device and a
@@ -60,7 +60,7 @@ struct PCM: ~Copyable {
         rate: Int,
         channel: Int? = nil,
         wake: Duration = .seconds(1),
-        cards: SoundCards = SoundCards(),
+        cards: AudioCards = AudioCards(),
         life: Heartbeat = Heartbeat()
     ) throws {
         let opened = try Self.open(device, rate, channel, wake, cards, life)
@@ -76,7 +76,7 @@ struct PCM: ~Copyable {
         framesRead = 0
         // Set here, not at the declaration: Swift 6.0 crashes if `init` throws after it was
         // initialized.
-        heard = HeardSound()
+        heard = HeardAudio()
         raw = [UInt8](repeating: 0, count: opened.shape.block.bytes)
     }
 
@@ -85,7 +85,7 @@ struct PCM: ~Copyable {
         _ rate: Int,
         _ channel: Int?,
         _ wake: Duration,
-        _ cards: SoundCards,
+        _ cards: AudioCards,
         _ life: Heartbeat
     ) throws -> (
         handle: OpaquePointer, device: String, shape: PCMParameters, resampler: Resampler?
@@ -195,7 +195,7 @@ struct PCM: ~Copyable {
         values.removeAll(keepingCapacity: true)
         raw.withUnsafeBytes {
             if channel == nil {
-                channel = shape.format.firstWithSound($0, frames: frames, channels: shape.channels)
+                channel = shape.format.firstWithAudio($0, frames: frames, channels: shape.channels)
                     .map { $0 + 1 }
             }
             shape.format.append(
@@ -214,8 +214,8 @@ struct PCM: ~Copyable {
     }
 
     /// Returns and clears the sums of all frames read since the last call, at the device's rate.
-    mutating func takeHeard() -> HeardSound {
-        defer { heard = HeardSound() }
+    mutating func removeHeard() -> HeardAudio {
+        defer { heard = HeardAudio() }
         return heard
     }
 

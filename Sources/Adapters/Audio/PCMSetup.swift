@@ -106,10 +106,12 @@ struct PCMSetup {
     /// Chooses the smallest number of channels that includes the requested one.
     private func chooseChannels(_ parameters: OpaquePointer?) throws -> Int {
         let wanted = channel ?? 1
-        var most: UInt32 = 0
-        if wanted > 1, snd_pcm_hw_params_get_channels_max(parameters, &most) >= 0, most < wanted {
+        var maximum: UInt32 = 0
+        if wanted > 1, snd_pcm_hw_params_get_channels_max(parameters, &maximum) >= 0,
+            maximum < wanted
+        {
             throw Failure(
-                "\(device): has \(most == 1 ? "one channel" : "\(most) channels") and no channel \(wanted); "
+                "\(device): has \(maximum == 1 ? "one channel" : "\(maximum) channels") and no channel \(wanted); "
                     + "set audio.channel to \"auto\""
             )
         }

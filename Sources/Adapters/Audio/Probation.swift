@@ -2,7 +2,7 @@
 import Host
 import Records
 
-/// The time for which a device must run at its rate after `CaptureFault.offClock`.
+/// The time for which a device must run at its rate after `CaptureError.offClock`.
 ///
 /// Until then it is not reported as working, and audio of a device that was too fast is not stored:
 /// it has no date.
@@ -15,7 +15,7 @@ struct Probation {
     ///
     /// `ran`: how long device `index` ran until the fault. If that was soon, it would be soon again;
     /// one that ran well for long has rather met a clock that is being slewed.
-    init?(after fault: CaptureFault, of index: Int, ran: Duration) {
+    init?(after fault: CaptureError, of index: Int, ran: Duration) {
         guard case .offClock(let ratio) = fault else { return nil }
         self.index = index
         length = ran > .seconds(60) ? .seconds(30) : max(.seconds(30), ran * 2)

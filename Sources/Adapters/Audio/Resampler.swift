@@ -51,18 +51,18 @@ package final class Resampler {
     /// Converts all of `input` (full scale 1) and appends the result.
     package func convert(_ input: [Float], into samples: inout [Int16]) {
         framesIn += Int64(input.count)
-        push(input, most: .max, into: &samples)
+        push(input, maximum: .max, into: &samples)
     }
 
     /// Appends the frames still in the filter, so that output matches input in length.
     package func finish(into samples: inout [Int16]) {
         let due = (framesIn * Int64(to) + Int64(from) - 1) / Int64(from)
         let zeros = Int(speex_resampler_get_input_latency(state)) + from / to + 1
-        push([Float](repeating: 0, count: zeros), most: due, into: &samples)
+        push([Float](repeating: 0, count: zeros), maximum: due, into: &samples)
     }
 
-    /// Converts input and appends the result, until `most` frames have been output since the start.
-    private func push(_ input: [Float], most: Int64, into samples: inout [Int16]) {
+    /// Converts input and appends the result, until `maximum` frames have been output since the start.
+    private func push(_ input: [Float], maximum: Int64, into samples: inout [Int16]) {
         var at = 0
         while at < input.count {
             var taken = UInt32(min(Self.block, input.count - at))
@@ -74,7 +74,7 @@ package final class Resampler {
             // Prevents an endless loop if the filter neither reads nor writes.
             guard taken > 0 || made > 0 else { return }
             at += Int(taken)
-            let kept = Int(min(Int64(made), max(0, most - framesOut)))
+            let kept = Int(min(Int64(made), max(0, maximum - framesOut)))
             framesOut += Int64(kept)
             for value in output.prefix(kept) { samples.append(Int16(fullScale: value)) }
         }

@@ -24,7 +24,7 @@ struct RunEnd {
 
     /// Takes the end of the run before this start of the source; nil if nothing is due since then.
     init?(before sink: any RecordSink, at now: Stamp) {
-        if let end = sink.endOfSound() {
+        if let end = sink.endOfAudio() {
             self.init(stamp: end, reason: "the source was restarted")
             stopped = sink.stoppedAt
         } else if let opens = sink.window.opens {

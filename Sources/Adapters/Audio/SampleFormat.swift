@@ -43,7 +43,7 @@ enum SampleFormat: CaseIterable {
     }
 
     /// Returns the first channel (counted from 0) with a signal.
-    func firstWithSound(_ raw: UnsafeRawBufferPointer, frames: Int, channels: Int) -> Int? {
+    func firstWithAudio(_ raw: UnsafeRawBufferPointer, frames: Int, channels: Int) -> Int? {
         (0..<channels).first { channel in
             let values = (0..<frames).lazy.map { frame in
                 value(raw, at: (frame * channels + channel) * width)

@@ -53,7 +53,7 @@ struct SampleSums: Equatable {
 /// Sums of the samples that a device delivered since the last evaluation.
 ///
 /// `PCM` takes them before it resamples and rounds, which would remove a quiet microphone's noise.
-struct HeardSound {
+struct HeardAudio {
     /// Sums over a tenth of a second each, or less.
     var blocks: [SampleSums] = []
     /// Frames at full scale.
@@ -85,7 +85,7 @@ struct SignalMonitor {
     }
 
     /// Adds a device's samples at its own `rate`; evaluates a tenth of a second at a time.
-    mutating func hear(_ sound: HeardSound, rate: Int) {
+    mutating func hear(_ sound: HeardAudio, rate: Int) {
         for block in sound.blocks {
             window = window + block
             guard window.count >= rate / 10 else { continue }
@@ -139,7 +139,7 @@ extension AudioSettings {
         channel: Int?
     ) -> String {
         if signal.isSilent { return "no signal from \(device): muted, or a dead microphone?" }
-        let level = SoundLevel.decibels(segment.meanSquare).rounded()
+        let level = AudioLevel.decibels(segment.meanSquare).rounded()
         let channel = channel.map { " of channel \($0)" } ?? ""
         return "\(rate / 1000) kHz mono\(channel), \(Int(level)) dBFS"
     }

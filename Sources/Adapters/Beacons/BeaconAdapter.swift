@@ -77,7 +77,7 @@ package final class BeaconAdapter: Source {
             KernelRadioSource(
                 adapter: number,
                 settings: settings,
-                tell: { [sink] in sink.warn($0) }
+                warn: { [sink] in sink.warn($0) }
             )
         case .controller(let address): TCPRadioSource(address, scan: settings.scan)
         case .capture: nil
@@ -105,7 +105,7 @@ package final class BeaconAdapter: Source {
                 if pause(until: due, reception, stop) { break }
             }
             if waitForRoom(reception, stop) { break }
-            reception.take(record.event)
+            reception.receive(record.event)
             reception.update(nil, clock.now())
         }
         guard !stop.isRaised else { return reception.meter.flush(clock.now()) }

@@ -45,7 +45,7 @@ struct BeaconSession {
                 return
             } catch {
                 // An adapter that was just there may be back already.
-                let isAbsent = error is NoAdapter && !isOpen
+                let isAbsent = error is NoAdapterError && !isOpen
                 isOpen = false
                 if !isAbsent { step = recovery.failed(at: clock.now()) }
                 reception.meter.failed(failure(error))
@@ -60,14 +60,14 @@ struct BeaconSession {
     /// Connects and listens until the connection must be reopened.
     private mutating func connect() throws {
         reception.begin()
-        let radio = try source.open(step, until: stop) { reception.take($0) }
+        let radio = try source.open(step, until: stop) { reception.receive($0) }
         isOpen = true
         step = .restart
         defer {
-            if !radio.endsForAll || !interference.isTheirs { radio.end { reception.take($0) } }
+            if !radio.endsForAll || !interference.isTheirs { radio.end { reception.receive($0) } }
             reception.settle(radio.link)
         }
-        try radio.start(until: stop) { reception.take($0) }
+        try radio.start(until: stop) { reception.receive($0) }
         // Discards adapter changes that opening it caused.
         _ = source.watch?.changes()
         started(radio)
@@ -103,7 +103,7 @@ struct BeaconSession {
             }
             _ = stop.wait(for: &entries, timeout: delays.min())
             if entries.count > 3, entries[3].isReady { try look() }
-            if entries[2].isReady, try judge(radio) { return }
+            if entries[2].isReady, try evaluate(radio) { return }
         }
     }
 
@@ -117,7 +117,7 @@ struct BeaconSession {
                 stop.life.returns()
                 saidAt = now
             }
-            if reception.take(event) {
+            if reception.receive(event) {
                 retry.succeeded()
                 if recovery.heard(at: now) { reception.meter.working(detail(radio, now), now: now) }
             }
@@ -129,7 +129,7 @@ struct BeaconSession {
     private func look() throws {
         for change in source.watch?.changes() ?? [] where change.adapter == source.adapter {
             switch change.kind {
-            case .removed: throw NoAdapter(name: source.name)
+            case .removed: throw NoAdapterError(name: source.name)
             case .down:
                 throw Failure(
                     "\(source.name): it was switched off; it is switched on again (to leave it off, set beacons.enabled = false)"
@@ -140,20 +140,20 @@ struct BeaconSession {
     }
 
     /// Checks for silence and applies the remedy; true when that is to reopen everything.
-    private mutating func judge(_ radio: any Radio) throws -> Bool {
+    private mutating func evaluate(_ radio: any Radio) throws -> Bool {
         health.clear()
         var now = clock.now()
         switch recovery.nextStep(at: now) {
         case nil: break
         case .restart:
             reception.meter.restarted()
-            try radio.start(until: stop) { reception.take($0) }
+            try radio.start(until: stop) { reception.receive($0) }
             started(radio)
         case .reset where radio.link.hasConnections, .reopen where radio.link.hasConnections:
             return true
         case .reset:
             reception.meter.restarted()
-            try radio.reset(until: stop) { reception.take($0) }
+            try radio.reset(until: stop) { reception.receive($0) }
             _ = source.watch?.changes()
             started(radio)
         case .reopen:
@@ -185,7 +185,7 @@ struct BeaconSession {
         if let failure = error as? Failure { return failure }
         let text = "\(error)"
         let named = text.hasPrefix(source.name) ? text : "\(source.name): \(text)"
-        guard error is NoAnswer || error is ScanRefusal else { return Failure(named) }
+        guard error is NoAnswerError || error is ScanError else { return Failure(named) }
         let step =
             recovery.failedStarts < 3
             ? "it is tried again, and reset"

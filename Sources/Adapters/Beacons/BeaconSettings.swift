@@ -133,7 +133,7 @@ extension ValueFormat where Value == [BluetoothAddress: [UInt8]] {
             switch literal {
             case .member(let address, .string(let key)): bindkey(address, key).map { [$0: $1] }
             case .unquoted(let text): bindkeyList(text)
-            default: .failure(Mismatch("found \(literal.foundKind)"))
+            default: .failure(MismatchError("found \(literal.foundKind)"))
             }
         },
         // Keys are secrets: `show` prints their number instead.
@@ -143,21 +143,21 @@ extension ValueFormat where Value == [BluetoothAddress: [UInt8]] {
 
 private typealias Bindkey = (BluetoothAddress, [UInt8])
 
-private func bindkey(_ address: String, _ key: String) -> Result<Bindkey, Mismatch> {
+private func bindkey(_ address: String, _ key: String) -> Result<Bindkey, MismatchError> {
     guard let address = BluetoothAddress(address) else {
-        return .failure(Mismatch("its name is not a Bluetooth address"))
+        return .failure(MismatchError("its name is not a Bluetooth address"))
     }
     guard let bytes = bytes(hex: key), bytes.count == 16 else {
-        return .failure(Mismatch("is not a key of 16 bytes"))
+        return .failure(MismatchError("is not a key of 16 bytes"))
     }
     return .success((address, bytes))
 }
 
-private func bindkeyList(_ text: String) -> Result<[BluetoothAddress: [UInt8]], Mismatch> {
+private func bindkeyList(_ text: String) -> Result<[BluetoothAddress: [UInt8]], MismatchError> {
     var keys: [BluetoothAddress: [UInt8]] = [:]
     for part in splitAtCommas(text) {
         guard let sign = part.firstIndex(of: "=") else {
-            return .failure(Mismatch("found no ADDRESS=KEY"))
+            return .failure(MismatchError("found no ADDRESS=KEY"))
         }
         switch bindkey(String(part[..<sign]), String(part[part.index(after: sign)...])) {
         case .success(let (address, key)): keys[address] = key

@@ -71,7 +71,7 @@ struct FixEvaluator {
     }
 
     /// Evaluates a fix; returns why it is rejected, or nil if it is good.
-    mutating func judge(_ fix: Fix, now: BootInstant) -> FixRefusal? {
+    mutating func evaluate(_ fix: Fix, now: BootInstant) -> FixRefusal? {
         // While it had no fix it may have learned the leap seconds. The loss must have been heard as
         // it happened: reports that waited come in one batch, after a silence.
         if let loss = loss.take(), loss.newest - loss.first >= Self.lateLimit,

@@ -71,7 +71,9 @@ package final class LocationAdapter: Source {
             ]
             _ = stop.wait(for: &entries, timeout: session.delay(clock.now()))
             lines.append(try connection.read())
-            while let line = lines.next(limit: GPSDLine.limit) { take(line, &connection, &session) }
+            while let line = lines.next(limit: GPSDLine.limit) {
+                receive(line, &connection, &session)
+            }
             session.update(clock.now())
             if session.takeWish() { _ = connection.watch() }
             guard entries[2].isReady else { continue }
@@ -84,7 +86,7 @@ package final class LocationAdapter: Source {
         }
     }
 
-    private func take(
+    private func receive(
         _ line: LineBuffer.Line,
         _ connection: inout GPSDConnection,
         _ session: inout LocationSession
@@ -97,6 +99,6 @@ package final class LocationAdapter: Source {
             return session.drop(stamp.boot)
         }
         session.count(damaged: connection.damaged - damaged)
-        session.take(report, from: device, at: stamp)
+        session.receive(report, from: device, at: stamp)
     }
 }

@@ -13,7 +13,7 @@ struct LocationSession {
     static let reportLimit = Duration.seconds(60)
 
     /// The kind of error the source is in, which determines what ends it.
-    enum Trouble: Equatable {
+    enum Fault: Equatable {
         /// Ends when gpsd names its receivers.
         case connection
         /// Ends with a GNSS receiver.
@@ -37,14 +37,14 @@ struct LocationSession {
     /// The path of the GNSS receiver shown on the status board, and whether gpsd ever had it open.
     private var receiver = ""
     private var wasThere = false
-    private(set) var trouble: Trouble?
+    private(set) var trouble: Fault?
     private var failure: Failure?
     /// Why the last fix was not stored; nil if it was good.
     private var refusal: FixRefusal?
     private var refused = 0
     /// When unusable data last arrived.
     private var unusableAt = BootInstant(nanoseconds: 0)
-    private var toldDropped = 0
+    private var reportedDropped = 0
     /// A position report arrived on this connection.
     private(set) var hasReported = false
     private var hasAsked = false
@@ -56,7 +56,7 @@ struct LocationSession {
     private var asks = 0
     /// After this many requests, waits for gpsd instead of asking forever for a receiver that was
     /// removed.
-    private static let mostAsks = 5
+    private static let maxAsks = 5
     private var heardAt = BootInstant(nanoseconds: 0)
     private var reportedAt = BootInstant(nanoseconds: 0)
 
@@ -76,7 +76,7 @@ struct LocationSession {
         hasAsked = false
         heardAt = now
         reportedAt = now
-        if trouble == nil { tell("connected, no report yet", now) }
+        if trouble == nil { report("connected, no report yet", now) }
     }
 
     /// Handles a connection that could not be made, or ended.
@@ -86,7 +86,7 @@ struct LocationSession {
 
     /// Finishes open epochs at the end of a connection.
     mutating func disconnected(_ now: BootInstant) {
-        for outcome in receivers.flush(now: now, isAll: true) { take(outcome, now) }
+        for outcome in receivers.flush(now: now, isAll: true) { receive(outcome, now) }
     }
 
     mutating func restarted() { meter.restarted() }
@@ -104,7 +104,7 @@ struct LocationSession {
 
     /// Does everything that is due now.
     mutating func update(_ now: BootInstant) {
-        for outcome in receivers.flush(now: now) { take(outcome, now) }
+        for outcome in receivers.flush(now: now) { receive(outcome, now) }
         if let askAt, now >= askAt {
             mustAsk = trouble == .noReceiver
             planToAsk(now)
@@ -139,8 +139,8 @@ struct LocationSession {
 
     /// Checks how long gpsd has been silent; called by the health timer.
     mutating func checkHealth(_ now: BootInstant) -> Remedy {
-        if let failure, meter.report.dropped != toldDropped {
-            toldDropped = meter.report.dropped
+        if let failure, meter.report.dropped != reportedDropped {
+            reportedDropped = meter.report.dropped
             meter.failed(failure)
         }
         if now - heardAt >= Self.silenceLimit {
@@ -181,41 +181,41 @@ struct LocationSession {
         return mustAsk
     }
 
-    mutating func take(_ report: GPSReport, from device: String, at stamp: Stamp) {
+    mutating func receive(_ report: GPSReport, from device: String, at stamp: Stamp) {
         heardAt = stamp.boot
         switch report {
-        case .position(let position): take(position, from: device, at: stamp)
-        case .sky(let used): receivers.take(sky: used, from: device, at: stamp.boot)
-        case .receivers(let paths, let open): take(receivers: paths, open: open, stamp.boot)
-        case .receiver(let path, let isActive): take(receiver: path, isActive, stamp.boot)
+        case .position(let position): receive(position, from: device, at: stamp)
+        case .sky(let used): receivers.receive(sky: used, from: device, at: stamp.boot)
+        case .receivers(let paths, let open): receive(receivers: paths, open: open, stamp.boot)
+        case .receiver(let path, let isActive): receive(receiver: path, isActive, stamp.boot)
         case .other: break
         }
     }
 
-    private mutating func take(receivers paths: [String], open: [String], _ now: BootInstant) {
+    private mutating func receive(receivers paths: [String], open: [String], _ now: BootInstant) {
         guard let first = paths.first else {
             return missReceiver("has no GNSS receiver: plug one in")
         }
         // gpsd reports a reopened receiver only to a client that asks.
         if trouble == .noReceiver, let path = open.first {
             (receiver, wasThere) = (path, true)
-            return tell("GNSS receiver found, no report yet", now)
+            return report("GNSS receiver found, no report yet", now)
         }
         if !paths.contains(receiver) { (receiver, wasThere) = (first, false) }
         wasThere = wasThere || open.contains(receiver)
-        if trouble == nil || trouble == .connection { tell("waiting for the GNSS receiver", now) }
+        if trouble == nil || trouble == .connection { report("waiting for the GNSS receiver", now) }
     }
 
-    private mutating func take(receiver path: String, _ isActive: Bool, _ now: BootInstant) {
-        guard isActive else { return take(lost: path, now) }
+    private mutating func receive(receiver path: String, _ isActive: Bool, _ now: BootInstant) {
+        guard isActive else { return receive(lost: path, now) }
         if trouble == .noReceiver { mustAsk = true }
         // Ignores a second receiver while the first is followed.
         guard receivers.followed == nil else { return }
         (receiver, wasThere) = (path, true)
-        if trouble != .silence { tell("GNSS receiver found, no report yet", now) }
+        if trouble != .silence { report("GNSS receiver found, no report yet", now) }
     }
 
-    private mutating func take(lost path: String, _ now: BootInstant) {
+    private mutating func receive(lost path: String, _ now: BootInstant) {
         receivers.lost(path)
         guard receiver.isEmpty || path == receiver else { return }
         if let other = receivers.followed {
@@ -233,7 +233,7 @@ struct LocationSession {
 
     /// Schedules the next request: after 1, 3, 7, 15 and 31 s.
     private mutating func planToAsk(_ now: BootInstant) {
-        askAt = trouble == .noReceiver && asks < Self.mostAsks ? now + .seconds(1 << asks) : nil
+        askAt = trouble == .noReceiver && asks < Self.maxAsks ? now + .seconds(1 << asks) : nil
         asks += 1
     }
 
@@ -244,7 +244,7 @@ struct LocationSession {
         )
     }
 
-    private mutating func take(
+    private mutating func receive(
         _ position: GPSReport.Position,
         from device: String,
         at stamp: Stamp
@@ -253,14 +253,14 @@ struct LocationSession {
         hasReported = true
         hasAsked = false
         (askAt, asks) = (nil, 0)
-        take(receivers.take(position, from: device, at: stamp), stamp.boot)
+        receive(receivers.receive(position, from: device, at: stamp), stamp.boot)
         guard device == receivers.followed else { return }
         if !device.isEmpty { (receiver, wasThere) = (device, true) }
         describe(position, stamp.boot)
     }
 
-    private mutating func take(_ outcome: Outcome, _ now: BootInstant) {
-        if let time = outcome.time { sink.note(time: time, isSettled: outcome.isSettled) }
+    private mutating func receive(_ outcome: Outcome, _ now: BootInstant) {
+        if let time = outcome.time { sink.record(time: time, isSettled: outcome.isSettled) }
         if let reason = outcome.refusal {
             refused += 1
             meter.drop()
@@ -270,7 +270,7 @@ struct LocationSession {
         guard let fix = outcome.fix else { return }
         refusal = nil
         meter.usable()
-        sink.note(place: fix)
+        sink.record(place: fix)
         guard limit.admits(fix) else { return }
         if sink.accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
     }
@@ -283,19 +283,19 @@ struct LocationSession {
             // A GNSS receiver that has had no fix for a while is right to give none.
             if now - unusableAt >= Receivers.patience { meter.usable() }
         }
-        if let refusal { return tell("\(refusal.message): fixes not kept", now) }
+        if let refusal { return report("\(refusal.message): fixes not kept", now) }
         let satellites = receivers.satellites(at: now).map { ", \($0) satellites" } ?? ""
         let kept = refused > 0 ? ", \(refused) not kept" : ""
         let clock = position.time == nil && position.mode > 1 ? " without a time" : ""
         let doubt = position.time.flatMap { ReceiverTime.doubt($0) }.map { "; \($0)" } ?? ""
         switch position.mode {
-        case 3: tell("3D fix\(clock)\(satellites)\(kept)\(doubt)", now)
-        case 2: tell("2D fix\(clock)\(satellites)\(kept)\(doubt)", now)
-        default: tell("no fix\(satellites)\(kept)", now)
+        case 3: report("3D fix\(clock)\(satellites)\(kept)\(doubt)", now)
+        case 2: report("2D fix\(clock)\(satellites)\(kept)\(doubt)", now)
+        default: report("no fix\(satellites)\(kept)", now)
         }
     }
 
-    private mutating func tell(_ detail: String, _ now: BootInstant) {
+    private mutating func report(_ detail: String, _ now: BootInstant) {
         let address = "\(settings.gpsd)"
         let device = receiver.isEmpty ? address : "\(address) \(receiver)"
         let report = meter.report
@@ -306,11 +306,11 @@ struct LocationSession {
     }
 
     /// Publishes an error, once per reason.
-    private mutating func fail(_ trouble: Trouble, _ failure: Failure) {
+    private mutating func fail(_ trouble: Fault, _ failure: Failure) {
         guard trouble != self.trouble || failure != self.failure else { return }
         self.trouble = trouble
         self.failure = failure
-        toldDropped = meter.report.dropped
+        reportedDropped = meter.report.dropped
         meter.failed(failure)
     }
 }

@@ -37,7 +37,7 @@ struct Receivers {
     private struct Receiver {
         var merger = EpochMerger()
         var time = ReceiverTime()
-        var judge = FixEvaluator()
+        var evaluate = FixEvaluator()
         var sky: (used: Int, at: BootInstant)?
         /// Its newest believed fix; nil once it has lost its fix.
         var good: Fix?
@@ -70,7 +70,7 @@ struct Receivers {
     // MARK: Reports
 
     /// Handles a report that arrived at `stamp`; returns the result of an epoch that it ends.
-    mutating func take(
+    mutating func receive(
         _ position: GPSReport.Position,
         from device: String,
         at stamp: Stamp
@@ -78,7 +78,7 @@ struct Receivers {
         var receiver = all[device] ?? new(at: stamp.boot)
         receiver.heardAt = stamp.boot
         if position.mode >= 2 { receiver.heardSince = receiver.heardSince ?? stamp.boot }
-        if position.mode < 2 { receiver.judge.lostFix(at: stamp.boot) }
+        if position.mode < 2 { receiver.evaluate.lostFix(at: stamp.boot) }
         if position.mode < 2, position.time == nil { receiver.time.forget() }
         let merged = receiver.merger.add(position, at: stamp)
         if position.mode < 2, let good = receiver.good, stamp.boot - good.stamp.boot > Self.shadow {
@@ -86,7 +86,7 @@ struct Receivers {
         }
         all[device] = receiver
         if !isHeard(followed, at: stamp.boot) { followed = device }
-        return merged.map { judge($0, of: device, stamp.boot) } ?? Outcome()
+        return merged.map { evaluate($0, of: device, stamp.boot) } ?? Outcome()
     }
 
     /// Returns whether a receiver's time counts: that of the followed one, or of one other while
@@ -109,7 +109,7 @@ struct Receivers {
     }
 
     /// Stores a satellite count; one without a device belongs to the followed receiver.
-    mutating func take(sky used: Int, from device: String, at now: BootInstant) {
+    mutating func receive(sky used: Int, from device: String, at now: BootInstant) {
         let path = device.isEmpty ? followed ?? "" : device
         var receiver = all[path] ?? new(at: now)
         receiver.sky = (used, now)
@@ -120,7 +120,7 @@ struct Receivers {
     mutating func flush(now: BootInstant, isAll: Bool = false) -> [Outcome] {
         all.keys.sorted().compactMap { device in
             let merged = isAll ? all[device]?.merger.finish() : all[device]?.merger.flush(now: now)
-            return merged.map { judge($0, of: device, now) }
+            return merged.map { evaluate($0, of: device, now) }
         }
     }
 
@@ -164,7 +164,7 @@ struct Receivers {
         device.flatMap { all[$0] }.map { now - $0.heardAt < Self.patience } ?? false
     }
 
-    private mutating func judge(
+    private mutating func evaluate(
         _ merged: MergedReport,
         of device: String,
         _ now: BootInstant
@@ -175,7 +175,9 @@ struct Receivers {
         }
         guard !merged.position.isSimulated else { return refused(.simulated, device) }
         guard let fix = merged.fix else { return refused(.placeless, device) }
-        if let reason = all[device]?.judge.judge(fix, now: now) { return refused(reason, device) }
+        if let reason = all[device]?.evaluate.evaluate(fix, now: now) {
+            return refused(reason, device)
+        }
         // The time of a rejected fix is not evidence.
         let time = all[device]?.time.add(fix)
         return Outcome(

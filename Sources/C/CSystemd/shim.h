@@ -42,3 +42,19 @@ int sd_bus_message_read_basic(sd_bus_message *message, char type, void *value);
 const sd_bus_error *sd_bus_message_get_error(sd_bus_message *message);
 const char *sd_bus_message_get_sender(sd_bus_message *message);
 sd_bus_message *sd_bus_message_unref(sd_bus_message *message);
+
+// For tests, which play Avahi.
+int sd_bus_request_name(sd_bus *bus, const char *name, uint64_t flags);
+int sd_bus_release_name(sd_bus *bus, const char *name);
+int sd_bus_add_filter(sd_bus *bus, sd_bus_slot **slot, sd_bus_message_handler_t callback, void *userdata);
+int sd_bus_send(sd_bus *bus, sd_bus_message *message, uint64_t *cookie);
+int sd_bus_send_to(sd_bus *bus, sd_bus_message *message, const char *destination, uint64_t *cookie);
+int sd_bus_message_new_method_return(sd_bus_message *call, sd_bus_message **message);
+int sd_bus_message_new_signal(sd_bus *bus, sd_bus_message **message, const char *path, const char *interface,
+                              const char *member);
+int sd_bus_message_is_method_call(sd_bus_message *message, const char *interface, const char *member);
+int sd_bus_message_has_signature(sd_bus_message *message, const char *signature);
+const char *sd_bus_message_get_member(sd_bus_message *message);
+int sd_bus_message_enter_container(sd_bus_message *message, char type, const char *contents);
+int sd_bus_message_read_array(sd_bus_message *message, char type, const void **bytes, size_t *size);
+int sd_bus_message_skip(sd_bus_message *message, const char *types);

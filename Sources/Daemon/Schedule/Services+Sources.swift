@@ -46,7 +46,7 @@ extension Services {
             // The end of a window has been noted.
             resting[$0] ?? (leaving[$0]?.hasClosed == true ? nil : "stopped for other settings")
         }
-        noteEffort(resting, orders, missed, before: now)
+        recordEffort(resting, orders, missed, before: now)
         context.board.resting.update { [resting] in $0 = resting }
         // While audio is switched off, missing sound is not a gap.
         if !now.configuration.audio.isEnabled { AudioMemo(.off).keep(in: context.queue) }
@@ -56,21 +56,21 @@ extension Services {
     }
 
     /// Notes in the effort accounts which sources are off, and which have a closed window.
-    private func noteEffort(
+    private func recordEffort(
         _ resting: [SourceName: String],
         _ orders: [SourceName: ScheduleOrder],
         _ missed: [SourceName: [DueTime]],
         before: State
     ) {
-        for (name, why) in resting { context.note(.off(why), of: name) }
+        for (name, why) in resting { context.record(.off(why), of: name) }
         for (name, windows) in missed where resting[name] == nil && before.sources[name] == nil {
-            context.note(passed: windows, of: name)
+            context.record(passed: windows, of: name)
         }
         for (name, order) in orders where resting[name] == nil {
             guard let end = order.closedAt else { continue }
             // A window that closed earlier closed while the source was not running.
             let stamp = before.sources[name] == nil ? nil : end
-            context.noteClosed(name, at: stamp)
+            context.recordClosed(name, at: stamp)
         }
     }
 
@@ -101,7 +101,7 @@ extension Services {
         let name = order.slice.name
         let board = context.board.sources[name]
         if let why = tooManyHang(name.rawValue, board) {
-            return context.note(.failed(why.message), of: name)
+            return context.record(.failed(why.message), of: name)
         }
         attempt(name.rawValue, board) {
             let tap = order.slice.isTapped ? state.value.tap : nil

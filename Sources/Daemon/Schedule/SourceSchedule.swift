@@ -96,7 +96,7 @@ final class SourceSchedule: Sendable {
     // MARK: Time and position
 
     /// Takes a believed fix; never blocks.
-    func note(place fix: Fix) {
+    func record(place fix: Fix) {
         guard let place = SitePosition(latitude: fix.latitude, longitude: fix.longitude) else {
             return
         }

@@ -39,7 +39,7 @@ struct WindowTrack: Sendable {
     /// The wall clock may be slewed by this much before a plan is changed.
     private static let slack = Duration.milliseconds(50)
     /// The most changes that one call makes up for, after a suspend.
-    private static let mostChanges = 1000
+    private static let maxChanges = 1000
 
     let source: SourceName
     var schedule: Schedule
@@ -71,7 +71,7 @@ struct WindowTrack: Sendable {
             return isOpen && since != nil ? [] : [change(to: true, at: now)]
         }
         var changes: [WindowChange] = []
-        while let plan = next, plan.at.boot <= now.boot, changes.count < Self.mostChanges {
+        while let plan = next, plan.at.boot <= now.boot, changes.count < Self.maxChanges {
             changes.append(change(to: !isOpen, at: plan.at, cause: plan.cause))
             let state = schedule.state(at: plan.at.wall, position: position)
             next = state.isOpen == isOpen ? Self.plan(state.next, plan.at) : nil

@@ -19,8 +19,8 @@ struct BoardCheck {
 
     private var bootFiles: [Finding] {
         let part = "boot files"
-        let told = CardProblems.read(in: input.configuration.runtimeDirectory)
-        let problems = told.all(at: clock.now(), accepted: lastUpload)
+        let reported = CardFailures.read(in: input.configuration.runtimeDirectory)
+        let problems = reported.all(at: clock.now(), accepted: lastUpload)
         guard problems.isEmpty else {
             return problems.map { .warn(part, "\($0.place): \($0.what)", next: $0.remedy) }
         }

@@ -134,7 +134,7 @@ package struct CollectionCheck {
 
     private var soundProblems: [String] {
         guard configuration.audio.isEnabled else { return [] }
-        return SoundCards.undefinedNames(configuration.audio.devices).map {
+        return AudioCards.undefinedNames(configuration.audio.devices).map {
             "audio.device: ALSA has no device \"\($0)\"; `waypost devices` lists what is here, "
                 + "and asound.conf may define more"
         }

@@ -42,7 +42,7 @@ package struct DeviceList: Codable, Sendable {
         bluetooth = Adapters.names(files).map {
             Adapter(name: $0, blocked: Adapters.block(of: $0, files))
         }
-        sound = SoundCards(root: root).devices().map {
+        sound = AudioCards(root: root).devices().map {
             Microphone(
                 name: $0.name,
                 title: $0.title,

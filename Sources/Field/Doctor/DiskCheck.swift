@@ -31,7 +31,7 @@ struct DiskCheck {
     /// Fails if the state directory is in memory, where a power cut loses pending records.
     private var memory: Finding? {
         let mounts = input.files.text("/proc/self/mounts", limit: 1 << 18) ?? ""
-        return memoryTrouble(directory, mounts).map { trouble in
+        return memoryWarning(directory, mounts).map { trouble in
             .fail(
                 "disk",
                 trouble,
@@ -60,7 +60,7 @@ struct DiskCheck {
         let limits = input.configuration.storage.limits
         let advice = "free some space, or lower `storage.retention`"
         let total = FileSpace.total(directory) ?? 0
-        if let small = sizeTrouble(directory, bytes: total, criticalFree: limits.criticalFree) {
+        if let small = sizeWarning(directory, bytes: total, criticalFree: limits.criticalFree) {
             return .fail("disk", small, next: "use a larger one, or lower `storage.critical_free`")
         }
         if free < Int64(limits.criticalFree) {

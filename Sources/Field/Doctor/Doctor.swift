@@ -20,7 +20,7 @@ package struct Doctor: Sendable {
         var limit: Duration
         var next: String
         /// Reports each finding as it is made, so that those before a hang count.
-        var look: @Sendable (_ tell: (Finding) -> Void) -> Void
+        var look: @Sendable (_ report: (Finding) -> Void) -> Void
 
         /// The finding for a timeout.
         fileprivate var hangs: Finding {
@@ -79,10 +79,10 @@ package struct Doctor: Sendable {
             },
             Check("gpsd", 5.5, Self.resolver) { LocationCheck(input: input).findings },
             Check("sound", 5.5, "unplug the microphone, and plug it in") {
-                SoundCheck(input: input, onLevel: onLevel).findings
+                AudioCheck(input: input, onLevel: onLevel).findings
             },
-            Check(part: "server", limit: .seconds(5.5), next: Self.resolver) { tell in
-                ServerCheck(input: input).look(tell)
+            Check(part: "server", limit: .seconds(5.5), next: Self.resolver) { report in
+                ServerCheck(input: input).look(report)
             },
         ]
     }
@@ -101,8 +101,8 @@ extension Doctor.Check {
         _ next: String,
         findings: @escaping @Sendable () -> [Finding]
     ) {
-        self.init(part: part, limit: .seconds(seconds), next: next) { tell in
-            findings().forEach(tell)
+        self.init(part: part, limit: .seconds(seconds), next: next) { report in
+            findings().forEach(report)
         }
     }
 }

@@ -20,7 +20,7 @@ package final class DoctorInput: Sendable {
     /// The gateway's report; nil if it cannot be asked.
     let report: StatusReport?
     /// Why the gateway cannot be asked.
-    let refusal: ControlRefusal?
+    let refusal: ControlError?
 
     /// Asks the gateway for its report, unless given as `report`.
     ///
@@ -37,13 +37,13 @@ package final class DoctorInput: Sendable {
         self.configuration = configuration
         self.version = version
         self.root = root
-        var (report, refusal) = (report, ControlRefusal?.none)
+        var (report, refusal) = (report, ControlError?.none)
         do {
             report =
                 try report
                 ?? ControlClient(configuration, patience: Self.patience).status()
         } catch {
-            refusal = error as? ControlRefusal
+            refusal = error as? ControlError
         }
         (self.report, self.refusal) = (report, refusal)
         let own = Self.withCredentials(environment)

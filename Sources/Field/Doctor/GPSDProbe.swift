@@ -51,7 +51,7 @@ struct GPSDProbe {
             guard count > 0 else { break }
             text += bytes.prefix(count)
             while let end = text.firstIndex(of: 10) {
-                take(Array(text[..<end]))
+                receive(Array(text[..<end]))
                 text.removeSubrange(...end)
             }
             // gpsd's lines are at most 10 kB: anything longer is not gpsd.
@@ -59,7 +59,7 @@ struct GPSDProbe {
         }
     }
 
-    private mutating func take(_ bytes: [UInt8]) {
+    private mutating func receive(_ bytes: [UInt8]) {
         guard let line = try? JSONInput.decode(Line.self, from: bytes) else { return }
         switch line.class {
         case "VERSION": release = line.release

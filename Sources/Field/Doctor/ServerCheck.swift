@@ -15,12 +15,12 @@ struct ServerCheck {
     private let deadline = SystemClock().now() + Self.patience
     private var upload: UploadSettings { input.configuration.upload }
 
-    func look(_ tell: (Finding) -> Void) {
+    func look(_ report: (Finding) -> Void) {
         guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
         else {
             let message = "no server is configured"
             let next = "`sudo waypost enroll --endpoint https://HOST --code CODE`"
-            return tell(
+            return report(
                 upload.isRequired
                     ? .fail("server", "\(message): nothing is collected", next: next)
                     : .warn("server", "\(message): records stay on this device", next: next)
@@ -28,11 +28,11 @@ struct ServerCheck {
         }
         let (token, tokenFinding) = readToken()
         let (way, validity) = reach(target, endpoint)
-        tell(way)
-        guard way.state == .ok else { return tell(tokenFinding) }
-        certificate(target, endpoint, validity).forEach(tell)
-        tell(verified(target, token) ?? tokenFinding)
-        input.report.flatMap(Self.waiting).map(tell)
+        report(way)
+        guard way.state == .ok else { return report(tokenFinding) }
+        certificate(target, endpoint, validity).forEach(report)
+        report(verified(target, token) ?? tokenFinding)
+        input.report.flatMap(Self.waiting).map(report)
     }
 
     /// Returns a finding if uploads wait for quiet hours or a budget, or nil.

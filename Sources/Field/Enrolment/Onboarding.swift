@@ -299,7 +299,7 @@ package struct Onboarding {
             _ = try ControlClient(configuration).ask(.init(.reload))
             return "the running gateway reloads it and sends its first data within a minute; "
                 + "`waypost status` shows it"
-        } catch ControlRefusal.gone {
+        } catch ControlError.gone {
             return "`sudo systemctl enable --now waypost` starts the gateway; its first data come "
                 + "within a minute"
         } catch {

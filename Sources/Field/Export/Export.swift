@@ -140,7 +140,7 @@ package final class Export {
     /// A file appears only once it is complete.
     package func run() throws -> ExportOutcome {
         switch format {
-        case .wav, .ogg, .flac, .recorded: try writeSounds()
+        case .wav, .ogg, .flac, .recorded: try writeAudios()
         case .ndjson: try write(LinesWriter())
         case .csv: try write(TableWriter(columns: try columns(), times: times))
         case .gpx: try write(TrackWriter(name: configuration.wire(of: stream)))
@@ -221,7 +221,7 @@ package final class Export {
         while next <= bounds.upperBound {
             do {
                 guard try eachOfAPage(from: &next, bounds, body) else { return }
-            } catch let missing as RecordMissing {
+            } catch let missing as RecordMissingError {
                 let found = try? reader.present(stream, from: missing.sequence, limit: 1)
                 let isGone = found.map { $0.first?.lowerBound != missing.sequence } ?? false
                 if !isGone { outcome.unreadable += 1 }
@@ -255,8 +255,8 @@ package final class Export {
 
     // MARK: Audio
 
-    private func writeSounds() throws {
-        var files = try SoundFiles(request, format, reader, configuration, complain)
+    private func writeAudios() throws {
+        var files = try AudioFiles(request, format, reader, configuration, complain)
         try eachRun { run, done in
             for sequence in run {
                 let count = try files.write(sequence...sequence)

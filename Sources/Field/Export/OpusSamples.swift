@@ -10,7 +10,7 @@ import Upload
 enum OpusSamples {
     /// Calls `body` with the samples of each segment in order.
     ///
-    /// Throws RecordMissing for a segment that is not in the database, CodecError if libopus fails.
+    /// Throws RecordMissingError for a segment that is not in the database, CodecError if libopus fails.
     static func decode(
         _ stored: Stored<Chunk>,
         _ reader: Reader,
@@ -23,7 +23,7 @@ enum OpusSamples {
         var (skip, left) = (chunk.preskip, chunk.frames)
         for place in 0..<chunk.segments {
             guard let segment = try reader.segment(chunk.firstSegment + Int64(place)) else {
-                throw RecordMissing(
+                throw RecordMissingError(
                     stream: .audio,
                     sequence: stored.sequence,
                     why: "its segment is not there"

@@ -9,7 +9,7 @@ struct RecordMembers {
     /// Parses a record; empty if it is not an object.
     init(_ json: [UInt8]) {
         var cursor = JSONCursor(json)
-        do throws(JSONFault) {
+        do throws(JSONError) {
             try cursor.openObject("a record")
             while let name = try cursor.nextName() {
                 var value: [UInt8] = []

@@ -16,24 +16,24 @@ struct BoardNote {
     /// Returns a problem during the first boot in another board.
     ///
     /// nil on a board without a serial number.
-    func check(_ configuration: Configuration?) throws -> CardProblem? {
+    func check(_ configuration: Configuration?) throws -> CardFailure? {
         guard let serial = line(of: paths.boardSerial), let boot = line(of: paths.bootID) else {
             return nil
         }
         // Lines: the board; after a change also the previous board and the boot that found it.
         let noted = (SmallText.read(path) ?? "").split(separator: "\n").map { String($0) }
         if noted.first == serial {
-            return noted.count == 3 && noted[2] == boot ? told(noted[1], configuration) : nil
+            return noted.count == 3 && noted[2] == boot ? reported(noted[1], configuration) : nil
         }
         let lines = [serial] + (noted.first.map { [$0, boot] } ?? [])
         try files.replace(path, lines.map { $0 + "\n" }.joined(), mode: 0o600)
-        return noted.first.flatMap { told($0, configuration) }
+        return noted.first.flatMap { reported($0, configuration) }
     }
 
-    private func told(_ before: String, _ configuration: Configuration?) -> CardProblem? {
+    private func reported(_ before: String, _ configuration: Configuration?) -> CardFailure? {
         // With a configured device_id, a person has named each card.
         guard configuration?.deviceID ?? "auto" == "auto" else { return nil }
-        return CardProblem(
+        return CardFailure(
             file: "",
             "it was in another board before (\(before)): if that one runs with a copy of it, both are one "
                 + "device to the server",

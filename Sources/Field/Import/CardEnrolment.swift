@@ -14,7 +14,7 @@ package struct CardEnrolment {
         /// A code was exchanged for a token, which the service needs.
         package var hasNewToken = false
         /// Why the server does not know the device; nil if it does, or if nothing was to be asked.
-        package var problem: CardProblem?
+        package var problem: CardFailure?
         /// A retry may succeed without a person.
         package var isLater = false
     }
@@ -50,16 +50,16 @@ package struct CardEnrolment {
         let configuration = try inForce()
         var outcome = Outcome()
         do {
-            try journal.noteVerified(try ask(configuration, mark, &outcome))
+            try journal.recordVerified(try ask(configuration, mark, &outcome))
         } catch let failure as Failure {
             outcome.isLater = failure.code != .tokenRefused && failure.code != nil
             let name = configuration.upload.endpoint ?? ""
             outcome.problem = problem("\(name): \(failure)", failure.code)
         }
         let card = card.flatMap { access($0, F_OK) == 0 ? $0 : nil }
-        let told = outcome.problem.map { [$0] } ?? []
+        let reported = outcome.problem.map { [$0] } ?? []
         // A stick may be imported now: the lock guards reading, changing and writing the report.
-        _ = try journal.locked { try report.tell(server: told, on: card) }
+        _ = try journal.locked { try report.record(server: reported, on: card) }
         return outcome
     }
 
@@ -111,7 +111,7 @@ package struct CardEnrolment {
         return mark
     }
 
-    private func problem(_ what: String, _ code: ErrorCode?) -> CardProblem {
+    private func problem(_ what: String, _ code: ErrorCode?) -> CardFailure {
         // Without a set clock, certificates are not yet valid.
         let isDated = clock.wall() > .release
         let remedy =
@@ -122,6 +122,6 @@ package struct CardEnrolment {
                 "it is tried again every minute; check the network, and upload.endpoint"
             case _: "the device does not know the date yet: it is tried again when it does"
             }
-        return CardProblem(file: "", what, remedy)
+        return CardFailure(file: "", what, remedy)
     }
 }

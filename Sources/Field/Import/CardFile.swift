@@ -34,7 +34,7 @@ enum CardFile: String, CaseIterable, Sendable {
     var limit: Int { self == .configuration ? 2 * KeyTable<Configuration>.largestFile : 16_384 }
 }
 
-extension CardProblem {
+extension CardFailure {
     /// Converts a configuration problem of the file `name`.
     init(_ problem: ConfigurationProblem, in name: String) {
         let place = problem.place.dropFirst(name.count).split(separator: ":")
@@ -63,7 +63,7 @@ extension CardProblem {
             return "take the line out; waypost.toml(5) has all names"
         }
         if problem.message.contains(text: "redefine") { return "keep one of the two lines" }
-        if problem.message.contains(text: "end-of-file") { return CardFault.halfWritten }
+        if problem.message.contains(text: "end-of-file") { return CardError.halfWritten }
         if problem.message.contains(text: "parsing table header") {
             return "write the name of a section as: [upload]"
         }

@@ -22,7 +22,7 @@ struct CardContent: Sendable, Equatable {
 struct CardFolder: Sendable {
     let path: String
     private(set) var contents: [CardFile: CardContent] = [:]
-    private(set) var problems: [CardProblem] = []
+    private(set) var problems: [CardFailure] = []
     /// Names and sizes of secrets that a power cut left half overwritten.
     private(set) var halfOverwritten: [(name: String, size: Int)] = []
 
@@ -34,20 +34,20 @@ struct CardFolder: Sendable {
             let mine = names.filter(file.isNamed)
             if mine.count > 1 {
                 let list = mine.joined(separator: " and ")
-                problems.append(CardProblem(file: mine[0], "\(list) are both there", "keep one"))
+                problems.append(CardFailure(file: mine[0], "\(list) are both there", "keep one"))
             } else if let name = mine.first {
                 read(file, name)
             }
         }
-        tellMisnamed(names)
+        reportMisnamed(names)
         if let token = contents[.token], contents[.code] != nil {
             let what = "is there beside an enrolment code"
-            problems.append(CardProblem(file: token.name, what, "keep one of the two"))
+            problems.append(CardFailure(file: token.name, what, "keep one of the two"))
         }
     }
 
     /// Reports files whose names nearly match a missing configuration or secret.
-    private mutating func tellMisnamed(_ names: [String]) {
+    private mutating func reportMisnamed(_ names: [String]) {
         let isThere = { (file: CardFile) in names.contains(where: file.isNamed) }
         let secrets = CardFile.allCases.filter(\.isSecret)
         let missing =
@@ -62,7 +62,7 @@ struct CardFolder: Sendable {
             let known = CardFile.allCases.map(\.rawValue).joined(separator: ", ")
             let shown = printable(name)
             problems.append(
-                CardProblem(file: shown, "has a name that is not read", "rename it: \(known)")
+                CardFailure(file: shown, "has a name that is not read", "rename it: \(known)")
             )
         }
     }
@@ -70,7 +70,7 @@ struct CardFolder: Sendable {
     private func isFile(_ name: String) -> Bool { fileKind("\(path)/\(name)") == S_IFREG }
 
     private mutating func read(_ file: CardFile, _ name: String) {
-        do throws(CardFault) {
+        do throws(CardError) {
             let bytes = try bytes(of: name, limit: file.limit)
             if file.isSecret, CardSecret.isHalfOverwritten(bytes) {
                 return halfOverwritten.append((name, bytes.count))
@@ -86,24 +86,24 @@ struct CardFolder: Sendable {
             )
         } catch {
             problems.append(
-                CardProblem(file: name, line: error.line, error.what, error.remedy)
+                CardFailure(file: name, line: error.line, error.what, error.remedy)
             )
         }
     }
 
-    private func bytes(of name: String, limit: Int) throws(CardFault) -> [UInt8] {
+    private func bytes(of name: String, limit: Int) throws(CardError) -> [UInt8] {
         guard isFile(name) else {
-            throw CardFault("is not a regular file", "write a text file of this name")
+            throw CardError("is not a regular file", "write a text file of this name")
         }
         let file: SmallFile
         do {
             file = try SmallFile.read("\(path)/\(name)", limit: limit)
         } catch {
             let again = "check the card on a computer, then save the file again"
-            throw CardFault("cannot be read: \(error.reason)", again)
+            throw CardError("cannot be read: \(error.reason)", again)
         }
         guard file.bytes.count <= limit else {
-            throw CardFault(
+            throw CardError(
                 "is larger than \(limit / 1024) KiB",
                 "write only what is needed into it"
             )
@@ -111,13 +111,13 @@ struct CardFolder: Sendable {
         return file.bytes
     }
 
-    private static func digest(_ text: String) throws(CardFault) -> String {
+    private static func digest(_ text: String) throws(CardError) -> String {
         do {
             var sum = try SHA256()
             try sum.append(Array(text.utf8))
             return try sum.finish()
         } catch {
-            throw CardFault("cannot be compared: \(error)", "start the device again")
+            throw CardError("cannot be compared: \(error)", "start the device again")
         }
     }
 }

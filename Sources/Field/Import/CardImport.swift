@@ -13,7 +13,7 @@ package struct ImportOutcome: Sendable, Equatable {
     /// Names on the card of the files that came into force.
     package var imported: [String] = []
     /// Problems, as reported on the card and by `status`.
-    package var problems: [CardProblem] = []
+    package var problems: [CardFailure] = []
     /// The card's file system is not mounted; a retry may succeed, as a device may be slow or busy.
     package var isLater = false
 }
@@ -50,29 +50,29 @@ package struct CardImport {
         } catch let error as SystemError {
             let problem = Self.notStored("what it holds", error)
             let card = medium == .card && isThere ? path : nil
-            let told = try report.tell(card: [problem], ended: medium, on: card)
-            return ImportOutcome(problems: told)
+            let reported = try report.record(card: [problem], ended: medium, on: card)
+            return ImportOutcome(problems: reported)
         }
     }
 
     /// Returns the problem of a full or read-only disk of the device.
-    private static func notStored(_ what: String, _ error: SystemError) -> CardProblem {
+    private static func notStored(_ what: String, _ error: SystemError) -> CardFailure {
         let remedy = "make room on the device, or look at its own disk: `waypost doctor`"
-        return CardProblem(file: "", "the device cannot store \(what): \(error)", remedy)
+        return CardFailure(file: "", "the device cannot store \(what): \(error)", remedy)
     }
 
     /// Reports problems in `status` alone, and the end of the import.
-    private func tell(_ report: CardReport, _ problems: [CardProblem]?) throws -> [CardProblem] {
-        try report.tell(card: problems, ended: medium, on: nil)
+    private func record(_ report: CardReport, _ problems: [CardFailure]?) throws -> [CardFailure] {
+        try report.record(card: problems, ended: medium, on: nil)
     }
 
     private func run(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
         try files.makeFolder(paths.folder, mode: 0o755)
         try files.makeFolder(paths.journal, mode: 0o700)
-        return try journal.locked { try take(journal, report) }
+        return try journal.locked { try apply(journal, report) }
     }
 
-    private func take(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
+    private func apply(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
         report.begin(medium, at: clock.now())
         // Importing overwrites secrets on the card; in memory only, a power cut would lose them.
         guard access(paths.notKept, F_OK) != 0 else { return try refuse(report) }
@@ -81,12 +81,12 @@ package struct CardImport {
             guard isThere else { return try missing(report) }
             guard let card = try open() else {
                 // A stick without the folder is not for the gateway: report nothing.
-                let told = try tell(report, medium == .card ? [] : nil)
-                return ImportOutcome(problems: medium == .card ? told : [])
+                let reported = try record(report, medium == .card ? [] : nil)
+                return ImportOutcome(problems: medium == .card ? reported : [])
             }
             return try look(card, journal, report)
-        } catch let problem as CardProblem {
-            return ImportOutcome(problems: try tell(report, [problem]))
+        } catch let problem as CardFailure {
+            return ImportOutcome(problems: try record(report, [problem]))
         }
     }
 
@@ -94,23 +94,23 @@ package struct CardImport {
     private func missing(_ report: CardReport) throws -> ImportOutcome {
         // A part of the system's own disk, already mounted read-only, is not mounted again.
         if medium == .stick, paths.isOwnDisk(path) {
-            return ImportOutcome(problems: try tell(report, nil))
+            return ImportOutcome(problems: try record(report, nil))
         }
         let what = "its file system is not there or cannot be read"
         let remedy = "check it on a computer, or write it again"
-        let problem = CardProblem(file: medium.name, what, remedy)
-        let told = try tell(report, [problem])
-        return ImportOutcome(problems: told, isLater: medium == .card)
+        let problem = CardFailure(file: medium.name, what, remedy)
+        let reported = try record(report, [problem])
+        return ImportOutcome(problems: reported, isLater: medium == .card)
     }
 
     /// Changes nothing, and reports that the device has no storage that survives a power cut.
     private func refuse(_ report: CardReport) throws -> ImportOutcome {
         let what = "the device's data partition on it is missing or damaged: nothing would be kept"
         let remedy = "start the device again; if it stays so, write another card"
-        let problem = CardProblem(file: "", what, remedy)
+        let problem = CardFailure(file: "", what, remedy)
         let card = medium == .card && isThere ? path : nil
-        let told = try report.tell(card: [problem], ended: medium, on: card)
-        return ImportOutcome(problems: told)
+        let reported = try report.record(card: [problem], ended: medium, on: card)
+        return ImportOutcome(problems: reported)
     }
 
     /// True if the medium is mounted, or is not expected to be.
@@ -131,19 +131,19 @@ package struct CardImport {
             return try CardFolder("\(path)/\(folder)")
         } catch let error as SystemError {
             let what = "cannot be read: \(error.reason)"
-            throw CardProblem(file: medium.name, what, "check it on a computer")
+            throw CardFailure(file: medium.name, what, "check it on a computer")
         }
     }
 
     /// Returns the problem that `import.stick` is off or cannot be read.
-    private func notAllowed(_ permission: StickPermission) -> CardProblem {
+    private func notAllowed(_ permission: StickPermission) -> CardFailure {
         let own = paths.configuration
         let why =
             permission.fault.map { "cannot be read: \($0)" } ?? "is false"
         let what = "nothing on it is used: \(StickPermission.key) in \(own) \(why)"
         let remedy =
             "change the configuration on the device itself, or set \(StickPermission.key) = true there"
-        return CardProblem(file: medium.name, what, remedy)
+        return CardFailure(file: medium.name, what, remedy)
     }
 
     private func look(
@@ -151,10 +151,10 @@ package struct CardImport {
         _ journal: ImportJournal,
         _ report: CardReport
     ) throws -> ImportOutcome {
-        var (errors, notes) = (card.problems, [CardProblem]())
+        var (errors, notes) = (card.problems, [CardFailure]())
         var fresh = fresh(card, journal)
         let configuration = check(card, &errors, &notes)
-        if medium == .card, let board = try noteBoard(configuration) { notes.append(board) }
+        if medium == .card, let board = try recordBoard(configuration) { notes.append(board) }
         if let configuration {
             errors += Self.conflicts(configuration, fresh)
             errors += unkept(fresh)
@@ -173,11 +173,11 @@ package struct CardImport {
             outcome.imported = fresh.values.map(\.name).sorted()
         }
         let left = try overwrite(card, fresh, isImported: errors.isEmpty)
-        if medium == .card { errors += try noteLeft(left, of: card, journal) }
-        let told = errors + notes + left
-        let server: [CardProblem]? = outcome.imported.isEmpty ? nil : []
-        outcome.problems = try report.tell(
-            card: told,
+        if medium == .card { errors += try recordLeft(left, of: card, journal) }
+        let reported = errors + notes + left
+        let server: [CardFailure]? = outcome.imported.isEmpty ? nil : []
+        outcome.problems = try report.record(
+            card: reported,
             server: server,
             ended: medium,
             on: card.path
@@ -188,16 +188,16 @@ package struct CardImport {
     /// Stores which secrets are left on the card.
     ///
     /// A failure is one more problem; what was imported stays in force.
-    private func noteLeft(
-        _ left: [CardProblem],
+    private func recordLeft(
+        _ left: [CardFailure],
         of card: CardFolder,
         _ journal: ImportJournal
-    ) throws -> [CardProblem] {
+    ) throws -> [CardFailure] {
         let secrets = card.contents.filter { _, content in
             left.contains { $0.file == content.name }
         }
         do {
-            try journal.noteLeft(secrets)
+            try journal.recordLeft(secrets)
             return []
         } catch let error as SystemError {
             return [Self.notStored("which secrets are left on it", error)]
@@ -205,7 +205,7 @@ package struct CardImport {
     }
 
     /// Checks and stores the board; a failure is reported and does not stop the import.
-    private func noteBoard(_ configuration: Configuration?) throws -> CardProblem? {
+    private func recordBoard(_ configuration: Configuration?) throws -> CardFailure? {
         do {
             return try BoardNote(paths: paths, files: files).check(configuration)
         } catch let error as SystemError {
@@ -232,8 +232,8 @@ package struct CardImport {
     /// nil if the card's is wrong. Errors keep the whole card from being used, notes do not.
     private func check(
         _ card: CardFolder,
-        _ errors: inout [CardProblem],
-        _ notes: inout [CardProblem]
+        _ errors: inout [CardFailure],
+        _ notes: inout [CardFailure]
     ) -> Configuration? {
         guard let text = card.contents[.configuration] else { return paths.inForce }
         do throws(ConfigurationErrors) {
@@ -244,10 +244,10 @@ package struct CardImport {
                 environment: [:],
                 isFromCard: true
             )
-            notes = loaded.warnings.map { CardProblem($0, in: text.name) }
+            notes = loaded.warnings.map { CardFailure($0, in: text.name) }
             return loaded.values
         } catch {
-            errors += error.problems.map { CardProblem($0, in: text.name) }
+            errors += error.problems.map { CardFailure($0, in: text.name) }
             return nil
         }
     }
@@ -256,7 +256,7 @@ package struct CardImport {
     private static func conflicts(
         _ configuration: Configuration,
         _ fresh: [CardFile: CardContent]
-    ) -> [CardProblem] {
+    ) -> [CardFailure] {
         let upload = configuration.upload
         let isBucket = upload.destination == .s3
         let wanted: [CardFile] = isBucket ? [.keys] : [.token, .code]
@@ -267,14 +267,14 @@ package struct CardImport {
             let name = content.name
             if !wanted.contains(file) {
                 let what = "is not for upload.destination = \"\(upload.destination.rawValue)\""
-                return CardProblem(file: name, what, "delete it, or set upload.destination")
+                return CardFailure(file: name, what, "delete it, or set upload.destination")
             }
             if upload.target == nil {
                 let what = "there is no server for it: \(target) is not set"
-                return CardProblem(file: name, what, "write waypost.toml beside it, with that key")
+                return CardFailure(file: name, what, "write waypost.toml beside it, with that key")
             }
             guard set != nil else { return nil }
-            return CardProblem(file: name, "\(key) is set and overrides it", "take \(key) out")
+            return CardFailure(file: name, "\(key) is set and overrides it", "take \(key) out")
         }.sorted { $0.file < $1.file }
     }
 
@@ -283,13 +283,13 @@ package struct CardImport {
     /// Refuses a code on a device that stores in memory.
     ///
     /// A code can be exchanged once, and a power cut would lose the token.
-    private func unkept(_ fresh: [CardFile: CardContent]) -> [CardProblem] {
+    private func unkept(_ fresh: [CardFile: CardContent]) -> [CardFailure] {
         guard let code = fresh[.code], paths.isInMemory else { return [] }
         return [Self.notKept(code.name, "is not used")]
     }
 
-    private static func notKept(_ name: String, _ what: String) -> CardProblem {
-        CardProblem(
+    private static func notKept(_ name: String, _ what: String) -> CardFailure {
+        CardFailure(
             file: name,
             "\(what): the device stores everything in memory, which is lost when the power fails",
             "end its overlay file system (`sudo raspi-config`, Performance Options), then start it again"
@@ -304,7 +304,7 @@ package struct CardImport {
         _ card: CardFolder,
         _ configuration: Configuration,
         _ fresh: inout [CardFile: CardContent]
-    ) -> [CardProblem] {
+    ) -> [CardFailure] {
         guard let text = fresh[.configuration],
             let other = StoredSecret.forAnother(than: configuration, paths)
         else { return [] }
@@ -317,7 +317,7 @@ package struct CardImport {
         _ card: CardFolder,
         _ fresh: [CardFile: CardContent],
         isImported: Bool
-    ) throws -> [CardProblem] {
+    ) throws -> [CardFailure] {
         var secrets = card.halfOverwritten
         for (file, content) in card.contents where file.isSecret {
             if isImported || fresh[file] == nil { secrets.append((content.name, content.size)) }
@@ -331,7 +331,7 @@ package struct CardImport {
                 return nil
             } catch let error as SystemError {
                 let what = "the device has it, but cannot overwrite it here: \(error.reason)"
-                return CardProblem(file: name, what, "delete it on a computer")
+                return CardFailure(file: name, what, "delete it on a computer")
             }
         }
     }

@@ -14,7 +14,7 @@ struct CardReport {
 
     /// Records that an import has begun, so that `status` can report one that was killed or hangs.
     func begin(_ medium: ImportMedium, at now: BootInstant) {
-        var problems = CardProblems.read(in: paths.runtime)
+        var problems = CardFailures.read(in: paths.runtime)
         problems.begun = (problems.begun ?? [:]).merging([medium.rawValue: now.milliseconds]) { $1 }
         // The import continues without the note.
         try? writeForStatus(problems)
@@ -28,13 +28,13 @@ struct CardReport {
     ///
     /// `ended`: the import that ends with this. `card`: the folder for the report on the card, or
     /// nil; a failure to write there is one more problem.
-    func tell(
-        card new: [CardProblem]? = nil,
-        server: [CardProblem]? = nil,
+    func record(
+        card new: [CardFailure]? = nil,
+        server: [CardFailure]? = nil,
         ended: ImportMedium? = nil,
         on card: String?
-    ) throws -> [CardProblem] {
-        var problems = CardProblems.read(in: paths.runtime)
+    ) throws -> [CardFailure] {
+        var problems = CardFailures.read(in: paths.runtime)
         problems.card = new ?? problems.card
         if let server {
             problems.server = server
@@ -53,19 +53,19 @@ struct CardReport {
     }
 
     /// Writes the reported problems and one more, which is over at the next boot at the latest.
-    func add(_ problem: CardProblem, on card: String) throws {
-        let found = CardProblems.read(in: paths.runtime).found + [problem]
+    func add(_ problem: CardFailure, on card: String) throws {
+        let found = CardFailures.read(in: paths.runtime).found + [problem]
         try write(Self.text(found), to: "\(card)/\(Self.name)")
     }
 
-    private static func refusal(_ error: SystemError) -> CardProblem {
+    private static func refusal(_ error: SystemError) -> CardFailure {
         let remedy =
             switch error.code {
             case ENOSPC: "delete other files on the card"
             case EROFS: "slide its lock open, or check the card on a computer"
             default: "check the card on a computer"
             }
-        return CardProblem(file: name, "cannot be written: \(error.reason)", remedy)
+        return CardFailure(file: name, "cannot be written: \(error.reason)", remedy)
     }
 
     private func write(_ text: String, to path: String) throws {
@@ -79,8 +79,8 @@ struct CardReport {
         try files.sync(folder(ofPath: path))
     }
 
-    private func writeForStatus(_ problems: CardProblems) throws {
-        let path = "\(paths.runtime)/\(CardProblems.fileName)"
+    private func writeForStatus(_ problems: CardFailures) throws {
+        let path = "\(paths.runtime)/\(CardFailures.fileName)"
         guard !problems.isEmpty else { return try files.remove(path) }
         paths.makeRuntime(owner)
         // No fsync: the directory is in memory, and the file is rewritten at each boot.
@@ -94,7 +94,7 @@ struct CardReport {
     }
 
     /// Returns the text for the card, with CRLF for any editor; deterministic.
-    private static func text(_ problems: [CardProblem]) -> String {
+    private static func text(_ problems: [CardFailure]) -> String {
         guard !problems.isEmpty else { return "" }
         let lines =
             [
@@ -106,7 +106,7 @@ struct CardReport {
         return lines.map { $0 + "\r\n" }.joined()
     }
 
-    private static func lines(_ problem: CardProblem) -> [String] {
+    private static func lines(_ problem: CardFailure) -> [String] {
         let place = problem.file.isEmpty ? "The card" : problem.file
         let line = problem.line.map { ", line \($0)" } ?? ""
         return [

@@ -6,25 +6,25 @@ enum CardSecret {
     /// Returns the secret in a file's text, as it is stored; nil if there is none (any more).
     ///
     /// Lines that begin with `#` are comments.
-    static func find(in text: String, of file: CardFile) throws(CardFault) -> String? {
+    static func find(in text: String, of file: CardFile) throws(CardError) -> String? {
         let lines = text.split(separator: "\n").map { trimmed($0) }
             .filter { !$0.isEmpty && !$0.hasPrefix("#") }
         guard let first = lines.first else { return nil }
         if file == .keys {
             if let problem = StoreKeys.problem(in: text) {
-                throw CardFault(problem, "write ID:SECRET on one line")
+                throw CardError(problem, "write ID:SECRET on one line")
             }
             return lines.joined(separator: "\n")
         }
         let alone = "write the \(file.noun) alone into the file, on one line"
-        guard lines.count == 1 else { throw CardFault("holds \(lines.count) lines", alone) }
+        guard lines.count == 1 else { throw CardError("holds \(lines.count) lines", alone) }
         // A code is read aloud and typed, so blanks in it are ignored.
         let secret = file == .code ? first.filter { $0 != " " } : first
         guard !"\"'\u{201C}\u{201E}\u{2018}".contains(secret.first ?? " ") else {
-            throw CardFault("is in quotes", alone)
+            throw CardError("is in quotes", alone)
         }
         guard secret.utf8.count <= 4096, secret.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
-            throw CardFault("holds a blank, or a character that no \(file.noun) has", alone)
+            throw CardError("holds a blank, or a character that no \(file.noun) has", alone)
         }
         return secret
     }

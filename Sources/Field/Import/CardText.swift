@@ -1,7 +1,7 @@
 // Decodes text from any editor on any system to UTF-8 with plain line endings.
 
 /// Why a file of a card cannot be used, and the remedy.
-struct CardFault: Error, Equatable {
+struct CardError: Error, Equatable {
     var line: Int?
     var what: String
     var remedy: String
@@ -18,20 +18,20 @@ enum CardText {
     /// Decodes a file: UTF-8 or UTF-16, with or without a byte order mark, or Windows-1252.
     ///
     /// In the result, lines end with a line feed and are numbered as in the editor.
-    static func decode(_ bytes: [UInt8]) throws(CardFault) -> String {
-        guard !bytes.isEmpty else { throw CardFault("is empty", CardFault.halfWritten) }
+    static func decode(_ bytes: [UInt8]) throws(CardError) -> String {
+        guard !bytes.isEmpty else { throw CardError("is empty", CardError.halfWritten) }
         if let kind = document(bytes) {
-            throw CardFault("is \(kind)", "save it as plain text, such as Notepad does")
+            throw CardError("is \(kind)", "save it as plain text, such as Notepad does")
         }
         let text = try characters(bytes)
         if let line = line(of: "\0", in: text) {
             let what = "holds zero bytes: it was not written to its end"
-            throw CardFault(what, CardFault.halfWritten, line: line)
+            throw CardError(what, CardError.halfWritten, line: line)
         }
         if let line = line(of: "\u{FFFD}", in: text) {
-            throw CardFault(
+            throw CardError(
                 "is damaged: holds no characters there",
-                CardFault.halfWritten,
+                CardError.halfWritten,
                 line: line
             )
         }
@@ -48,7 +48,7 @@ enum CardText {
         return nil
     }
 
-    private static func characters(_ bytes: [UInt8]) throws(CardFault) -> String {
+    private static func characters(_ bytes: [UInt8]) throws(CardError) -> String {
         if bytes.starts(with: [0xFF, 0xFE]) { return try wide(bytes.dropFirst(2), low: 0) }
         if bytes.starts(with: [0xFE, 0xFF]) { return try wide(bytes.dropFirst(2), low: 1) }
         if let low = unmarkedWide(bytes) { return try wide(bytes[...], low: low) }
@@ -59,9 +59,9 @@ enum CardText {
     }
 
     /// Decodes UTF-16; `low`: the index of the lower byte in each pair.
-    private static func wide(_ bytes: ArraySlice<UInt8>, low: Int) throws(CardFault) -> String {
+    private static func wide(_ bytes: ArraySlice<UInt8>, low: Int) throws(CardError) -> String {
         guard bytes.count % 2 == 0 else {
-            throw CardFault("ends within a character", CardFault.halfWritten)
+            throw CardError("ends within a character", CardError.halfWritten)
         }
         let pairs = Array(bytes)
         let units = stride(from: 0, to: pairs.count, by: 2).map {

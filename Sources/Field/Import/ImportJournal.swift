@@ -65,7 +65,7 @@ package struct ImportJournal {
     private static let left = "left:"
 
     /// Stores the digests of secrets that could not be overwritten on the card.
-    func noteLeft(_ contents: [CardFile: CardContent]) throws {
+    func recordLeft(_ contents: [CardFile: CardContent]) throws {
         let before = seen
         var seen = before.filter { !$0.key.hasPrefix(Self.left) }
         for (file, content) in contents { seen[Self.left + file.rawValue] = content.digest }
@@ -88,7 +88,7 @@ package struct ImportJournal {
     func finish() throws {
         try clear(done)
         guard access(pending, F_OK) == 0 else { return }
-        paths.noteServiceIsBehind(owner)
+        paths.recordServiceIsBehind(owner)
         for file in CardFile.allCases {
             guard let bytes = try read("\(pending)/\(file.rawValue)") else { continue }
             try put(file, String(decoding: bytes, as: UTF8.self))
@@ -171,7 +171,7 @@ package struct ImportJournal {
     /// Records that the server has verified an import.
     ///
     /// Throws if another card or stick was imported after `mark`, which is not verified yet.
-    func noteVerified(_ mark: Mark) throws {
+    func recordVerified(_ mark: Mark) throws {
         try locked {
             guard unverified == mark else { throw Self.overtaken }
             try files.remove(paths.unverified)

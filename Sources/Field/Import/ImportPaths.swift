@@ -69,14 +69,14 @@ package struct ImportPaths: Sendable {
     package var isServiceBehind: Bool { access(behind, F_OK) == 0 && access(pending, F_OK) != 0 }
 
     /// Called before an import takes effect.
-    func noteServiceIsBehind(_ owner: ServiceOwner) {
+    func recordServiceIsBehind(_ owner: ServiceOwner) {
         makeRuntime(owner)
         // If this fails, the service is still restarted, unless this process is killed first.
         try? SmallFile.replace(behind, [], mode: 0o644, owner: owner.ids, isSynced: false)
     }
 
     /// Called when the service is restarted, or is about to be.
-    package func noteServiceRestarted() { unlink(behind) }
+    package func recordServiceRestarted() { unlink(behind) }
 
     func makeRuntime(_ owner: ServiceOwner) {
         if mkdir(runtime, 0o755) == 0 { owner.own(runtime) }

@@ -43,7 +43,7 @@ package struct StartNote: Sendable {
 
     /// Adds to the file of errors why the gateway did not start.
     private func add(_ failure: String) throws {
-        let problem = CardProblem(
+        let problem = CardFailure(
             file: "The gateway",
             "it does not start: \(failure)",
             "do what it says; if no more is known, log in and run: waypost doctor"

@@ -33,13 +33,13 @@ struct StoredSecret {
     }
 
     /// Returns the problem to report; `name`: the configuration file on the card.
-    func problem(_ name: String) -> CardProblem {
+    func problem(_ name: String) -> CardFailure {
         let files = file == .keys ? "waypost.s3" : "waypost.token or waypost.code"
         let (verb, negation) = file == .keys ? ("are", "do") : ("is", "does")
         let whose =
             server.map { "\(verb) for \($0), and goes to no other server" }
             ?? "\(negation) not say which server that is for, and is sent to none that a card or a stick names"
-        return CardProblem(
+        return CardFailure(
             file: name,
             "it names \(other), but the \(file.noun) of the device \(whose)",
             "write \(files) beside it, as \(other) gave it"

@@ -10,9 +10,9 @@ package enum Compression: String, Sendable, CaseIterable {
     package var contentEncoding: String? { self == .none ? nil : rawValue }
 
     /// Returns a compressor for one pass over a body; nil without compression.
-    func compressor(isSound: Bool) throws -> (any BodyCompressor)? {
+    func compressor(isAudio: Bool) throws -> (any BodyCompressor)? {
         switch self {
-        case .gzip: try GzipStream(isSound: isSound)
+        case .gzip: try GzipStream(isAudio: isAudio)
         case .zstd: try ZstdStream()
         case .none: nil
         }
@@ -22,18 +22,18 @@ package enum Compression: String, Sendable, CaseIterable {
 /// Compresses a body's pieces, or returns them unchanged.
 package struct PieceCompressor {
     package let compression: Compression
-    private let isSound: Bool
+    private let isAudio: Bool
     private var compressor: (any BodyCompressor)?
 
-    /// `isSound`: the body is mostly audio in base64.
-    package init(_ compression: Compression, isSound: Bool = false) {
+    /// `isAudio`: the body is mostly audio in base64.
+    package init(_ compression: Compression, isAudio: Bool = false) {
         self.compression = compression
-        self.isSound = isSound
+        self.isAudio = isAudio
     }
 
     /// Compresses a piece and returns the output, which may be empty; `isLast` ends the stream.
-    package mutating func take(_ piece: [UInt8], isLast: Bool = false) throws -> [UInt8] {
-        compressor = try compressor ?? compression.compressor(isSound: isSound)
+    package mutating func receive(_ piece: [UInt8], isLast: Bool = false) throws -> [UInt8] {
+        compressor = try compressor ?? compression.compressor(isAudio: isAudio)
         guard let compressor else { return piece }
         var output: [UInt8] = []
         try compressor.append(piece, to: &output)

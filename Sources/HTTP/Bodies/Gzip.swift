@@ -8,13 +8,13 @@ package final class GzipStream: BodyCompressor {
 
     /// Starts one body.
     ///
-    /// `isSound`: base64 of encoded audio, in which only silence repeats. Only runs are then
+    /// `isAudio`: base64 of encoded audio, in which only silence repeats. Only runs are then
     /// searched for; Huffman coding alone undoes the growth by base64 (RFC 1951, section 3.2.2).
-    package init(isSound: Bool = false) throws {
+    package init(isAudio: Bool = false) throws {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         // 31 = 15 + 16: the largest window, in a gzip wrapper (zlib.h, deflateInit2).
-        let code = waypost_deflate_start(stream, 6, 31, isSound ? Z_RLE : Z_DEFAULT_STRATEGY)
+        let code = waypost_deflate_start(stream, 6, 31, isAudio ? Z_RLE : Z_DEFAULT_STRATEGY)
         guard code == Z_OK else { throw Self.error(code) }
     }
 

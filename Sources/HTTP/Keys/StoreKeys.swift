@@ -44,24 +44,24 @@ package enum StoreKeys {
         if case .failure(let problem) = keys(in: text) { problem.message } else { nil }
     }
 
-    private static func keys(in text: String) -> Result<String, Mismatch> {
+    private static func keys(in text: String) -> Result<String, MismatchError> {
         let lines = text.split(whereSeparator: \.isNewline).map { trimmed($0) }
             .filter { !$0.isEmpty && !$0.hasPrefix("#") && !$0.hasPrefix(";") }
-        guard let first = lines.first else { return .failure(Mismatch("is empty")) }
+        guard let first = lines.first else { return .failure(MismatchError("is empty")) }
         guard lines.count == 1, !first.hasPrefix("["), !first.hasPrefix("aws_") else {
             return profile(in: lines)
         }
         let parts = first.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else {
             return .failure(
-                Mismatch("holds neither ID:SECRET on one line nor an AWS profile")
+                MismatchError("holds neither ID:SECRET on one line nor an AWS profile")
             )
         }
         return checked(id: String(parts[0]), secret: String(parts[1]))
     }
 
     /// Returns the keys of `[default]` in an AWS credentials file, or of its only profile.
-    private static func profile(in lines: [String]) -> Result<String, Mismatch> {
+    private static func profile(in lines: [String]) -> Result<String, MismatchError> {
         var profiles: [String: [String: String]] = [:]
         var name = "default"
         for line in lines {
@@ -71,18 +71,20 @@ package enum StoreKeys {
             }
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2 else {
-                return .failure(Mismatch("holds a line that is not key = value"))
+                return .failure(MismatchError("holds a line that is not key = value"))
             }
             profiles[name, default: [:]][trimmed(parts[0])] = trimmed(parts[1])
         }
         guard
             let values = profiles["default"] ?? (profiles.count == 1 ? profiles.first?.value : nil)
-        else { return .failure(Mismatch("holds several profiles and none of them is [default]")) }
+        else {
+            return .failure(MismatchError("holds several profiles and none of them is [default]"))
+        }
         guard let id = values["aws_access_key_id"], let secret = values["aws_secret_access_key"]
-        else { return .failure(Mismatch("lacks aws_access_key_id or aws_secret_access_key")) }
+        else { return .failure(MismatchError("lacks aws_access_key_id or aws_secret_access_key")) }
         guard values["aws_session_token"] == nil else {
             return .failure(
-                Mismatch(
+                MismatchError(
                     "holds keys for one session (aws_session_token); a device needs lasting ones"
                 )
             )
@@ -90,14 +92,14 @@ package enum StoreKeys {
         return checked(id: id, secret: secret)
     }
 
-    private static func checked(id: String, secret: String) -> Result<String, Mismatch> {
+    private static func checked(id: String, secret: String) -> Result<String, MismatchError> {
         let bytes = Array(id.utf8) + Array(secret.utf8)
         guard !id.isEmpty, !secret.isEmpty else {
-            return .failure(Mismatch("holds an empty id or secret"))
+            return .failure(MismatchError("holds an empty id or secret"))
         }
         guard bytes.allSatisfy({ $0 > 32 && $0 < 127 }), !id.contains(":"), !id.contains("/") else {
             return .failure(
-                Mismatch(
+                MismatchError(
                     "holds a blank, a control character or one beyond ASCII in a key, or : or / in its id"
                 )
             )

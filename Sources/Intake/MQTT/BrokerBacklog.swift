@@ -11,7 +11,7 @@ struct BrokerBacklog {
     /// Messages of QoS 1 that are not acknowledged.
     private var unacknowledged = 0
     /// The most that were under way at once, so the broker's limit is not below it.
-    private var most = 0
+    private var maximum = 0
     /// Acknowledgements that the broker may not have seen when it answers the ping under way.
     private var unseen = 0
     private var isPingDue: Bool
@@ -23,7 +23,7 @@ struct BrokerBacklog {
 
     mutating func received() {
         unacknowledged += 1
-        most = max(most, unacknowledged)
+        maximum = max(maximum, unacknowledged)
     }
 
     mutating func acknowledged(_ count: Int) {
@@ -37,8 +37,8 @@ struct BrokerBacklog {
     /// The broker has answered all pings.
     mutating func answered() {
         let underWay = unacknowledged + unseen
-        if underWay == 0 || underWay < most { isOpen = false }
-        most = max(most, underWay)
+        if underWay == 0 || underWay < maximum { isOpen = false }
+        maximum = max(maximum, underWay)
     }
 }
 

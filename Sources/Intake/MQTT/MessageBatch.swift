@@ -75,15 +75,15 @@ struct MessageStreams: Sendable {
         of message: MQTTMessage,
         at stamp: Stamp,
         hasWaited: Bool
-    ) throws(IntakeRefusal) -> UserRecord {
+    ) throws(IntakeError) -> UserRecord {
         let place = streams.firstIndex { $0.filters.contains { $0.matches(message.topic) } }
-        guard let place else { throw IntakeRefusal("no stream has a filter for its topic") }
+        guard let place else { throw IntakeError("no stream has a filter for its topic") }
         let stream = streams[place].stream
-        let most =
+        let maximum =
             "stream \(stream.name) takes \(stream.maxRecordBytes) "
             + "(stream.\(stream.name).max_record_bytes)"
         guard message.skipped == 0 else {
-            throw IntakeRefusal("too long: \(message.skipped) bytes, \(most)")
+            throw IntakeError("too long: \(message.skipped) bytes, \(maximum)")
         }
         // Before the payload is parsed, which costs more.
         try admit(place, at: stamp, hasWaited: hasWaited)
@@ -91,7 +91,7 @@ struct MessageStreams: Sendable {
         let size = content.members.count + 2
         // One that waited is not longer for that.
         guard size <= stream.maxRecordBytes + (hasWaited ? MessageMembers.waitedBytes : 0) else {
-            throw IntakeRefusal("too long: \(size) bytes with its topic, \(most)")
+            throw IntakeError("too long: \(size) bytes with its topic, \(maximum)")
         }
         if (try? streams[place].rate.check(content.given, of: stream.name, at: stamp.boot)) == nil {
             // Its sender never hears of a refusal, and the broker would not send it again.
@@ -110,12 +110,12 @@ struct MessageStreams: Sendable {
         _ place: Int,
         at stamp: Stamp,
         hasWaited: Bool
-    ) throws(IntakeRefusal) {
+    ) throws(IntakeError) {
         if hasWaited, streams[place].backlogRate.delay(at: stamp.boot) == nil { return }
         guard let delay = streams[place].rate.delay(at: stamp.boot) else { return }
         let name = streams[place].stream.name
         refusing[name] = (refusing[name]?.since ?? stamp.wall, stamp.boot)
-        throw IntakeRefusal("more than stream.\(name).max_rate", retryAfter: delay)
+        throw IntakeError("more than stream.\(name).max_rate", retryAfter: delay)
     }
 
     /// Returns since when streams have been beyond their `max_rate`; nil if none is.

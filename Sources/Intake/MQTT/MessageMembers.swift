@@ -23,9 +23,9 @@ struct MessageMembers: Sendable, Equatable {
         _ message: MQTTMessage,
         time: String? = "timestamp",
         hasWaited: Bool = false
-    ) throws(IntakeRefusal) {
+    ) throws(IntakeError) {
         guard String(validating: message.payload, as: UTF8.self) != nil else {
-            throw IntakeRefusal("not UTF-8")
+            throw IntakeError("not UTF-8")
         }
         // Programs in C send the NUL behind a text, and others a byte order mark before it.
         var text = message.payload[...]
@@ -61,7 +61,7 @@ struct MessageMembers: Sendable, Equatable {
         time: String?,
         _ message: MQTTMessage,
         _ hasWaited: Bool
-    ) throws(JSONFault) -> Self {
+    ) throws(JSONError) -> Self {
         var cursor = IntakeLine.cursor(payload)
         var (found, given, names) = (IntakeMembers(), WallTime?.none, Set<String>())
         try cursor.openObject("an object")
@@ -127,7 +127,7 @@ struct MessageMembers: Sendable, Equatable {
             first.isDigit || "-tf".utf8.contains(first)
         else { return nil }
         var (cursor, value) = (JSONCursor(payload), [UInt8]())
-        do throws(JSONFault) {
+        do throws(JSONError) {
             try cursor.copyValue(to: &value)
             try cursor.end()
         } catch {

@@ -285,7 +285,7 @@ final class MessageSubscriber {
 
     private func store(_ message: MQTTMessage, at stamp: Stamp) -> UInt16? {
         let hasWaited = backlog.isOpen && message.qos > 0
-        do throws(IntakeRefusal) {
+        do throws(IntakeError) {
             batch.add(message, try streams.record(of: message, at: stamp, hasWaited: hasWaited))
         } catch {
             report.refused(message, error.message)

@@ -17,13 +17,13 @@ struct EffortAccount: Sendable, Equatable {
     /// Between two runs, and within one, where the samples themselves show that none is missing.
     static let jitter: (between: Int64, within: Int64) = (20, 1000)
     /// The most spans in memory; the oldest of more become one unknown span.
-    static let most = 256
+    static let maximum = 256
     static let restarted = "the source was restarted"
     static let ended = "the gateway ended without notice"
     static let suspended = "the machine was suspended"
 
     /// Audio is recorded where segments are stored; other sources record while they listen.
-    let isSound: Bool
+    let isAudio: Bool
     private(set) var spans: [EffortSpan] = []
     /// When it began; nothing is known of the time before.
     private(set) var origin: EffortTime?
@@ -35,18 +35,18 @@ struct EffortAccount: Sendable, Equatable {
     /// The last audio is in another database, which may not be found again.
     private(set) var isElsewhere = false
 
-    init(isSound: Bool) { self.isSound = isSound }
+    init(isAudio: Bool) { self.isAudio = isAudio }
 
     /// Restores an account from what `EffortBook.text` stored.
     init(
-        isSound: Bool,
+        isAudio: Bool,
         spans: [EffortSpan],
         origin: EffortTime?,
         lineage: String,
         day: Int64,
         failuresToday: Int
     ) {
-        self.init(isSound: isSound)
+        self.init(isAudio: isAudio)
         (self.spans, self.origin, self.lineage) = (spans, origin, lineage)
         (self.day, self.failuresToday) = (day, failuresToday)
     }
@@ -57,13 +57,13 @@ struct EffortAccount: Sendable, Equatable {
     ///
     /// Repetitions are ignored, and a start ends nothing but recording: whatever kept the source
     /// from recording lasts until it records.
-    mutating func note(_ effort: SourceEffort, at time: EffortTime, number: Int64?) {
+    mutating func record(_ effort: SourceEffort, at time: EffortTime, number: Int64?) {
         var span = EffortSpan(from: time, state: .failed, number: number)
         switch effort {
         case .starting:
             guard spans.last?.isOn == true else { return }
             span.reason = Self.restarted
-        case .listening: span.state = isSound ? .listening : .recorded
+        case .listening: span.state = isAudio ? .listening : .recorded
         case .failed(let reason): span.reason = reason
         case .scheduledOff(let reason): (span.state, span.reason) = (.scheduledOff, reason)
         case .off(let reason): (span.state, span.reason) = (.off, reason)
@@ -118,8 +118,10 @@ struct EffortAccount: Sendable, Equatable {
         }
         if let last = spans.lastIndex(where: { $0.state == .recorded }), last + 1 < spans.count {
             let recorded = spans[last + 1].from
-            let most = isContinued ? Self.jitter.within : Self.jitter.between
-            if start.milliseconds(since: recorded).map({ $0 < most }) ?? false { start = recorded }
+            let maximum = isContinued ? Self.jitter.within : Self.jitter.between
+            if start.milliseconds(since: recorded).map({ $0 < maximum }) ?? false {
+                start = recorded
+            }
         }
         replace(start, end, where: { _ in true }, by: .recorded, "", number)
         isElsewhere = false
@@ -132,13 +134,13 @@ struct EffortAccount: Sendable, Equatable {
     mutating func lose(from start: EffortTime, to end: EffortTime, _ cause: String, number: Int64) {
         // Where it ended in that millisecond, it had lost records before.
         let isLost: (EffortSpan) -> Bool =
-            isSound ? { $0.state == .listening } : { $0.isOn || $0.from == start }
+            isAudio ? { $0.state == .listening } : { $0.isOn || $0.from == start }
         replace(start, end.advanced(by: 1), where: isLost, by: .failed, cause, number)
     }
 
     /// Notes that the machine was suspended between two times; what is stored stays recorded.
     mutating func sleep(from start: EffortTime, to end: EffortTime, number: Int64?) {
-        let isLost: (EffortSpan) -> Bool = isSound ? { $0.state == .listening } : { $0.isOn }
+        let isLost: (EffortSpan) -> Bool = isAudio ? { $0.state == .listening } : { $0.isOn }
         replace(start, end, where: isLost, by: .off, Self.suspended, number)
     }
 
@@ -213,8 +215,8 @@ struct EffortAccount: Sendable, Equatable {
         for span in spans where span.isCut || span.state != result.last?.state {
             result.append(span)
         }
-        if result.count > Self.most {
-            let rest = Array(result.suffix(Self.most / 2))
+        if result.count > Self.maximum {
+            let rest = Array(result.suffix(Self.maximum / 2))
             var lost = result[0]
             (lost.state, lost.reason) = (.unknown, "more changes than memory holds")
             result = [lost] + rest.drop { $0.state == .unknown }
@@ -233,7 +235,7 @@ struct EffortAccount: Sendable, Equatable {
         number: Int64?,
         wall: (EffortTime) -> Int64?
     ) -> [SealedSpan] {
-        if isSound { settleListening() }
+        if isAudio { settleListening() }
         joinFailures(at: now)
         cutAtMidnights(now, number, wall)
         let patience = wall(now) == nil ? 600_000 : Self.settling
@@ -253,7 +255,7 @@ struct EffortAccount: Sendable, Equatable {
         // A loss counts to the end of its millisecond.
         while let last = spans.last, !end.isAfter(last.from) { spans.removeLast() }
         spans.append(EffortSpan(from: end, state: .unknown, isCut: true))
-        if isSound { settleListening() }
+        if isAudio { settleListening() }
         cutAtMidnights(end, nil, wall)
         var sealed: [SealedSpan] = []
         while spans.count > 1 { sealed.append(takeFirst()) }

@@ -24,15 +24,15 @@ struct EffortBook: Sendable, Equatable {
 
     // MARK: Events
 
-    mutating func note(
+    mutating func record(
         _ effort: SourceEffort,
         of source: Stream,
         at time: EffortTime,
         number: Int64?
     ) {
         guard Self.sources.contains(source) else { return }
-        var account = accounts[source] ?? EffortAccount(isSound: source == .audio)
-        account.note(effort.limited(to: Self.longest), at: time, number: number)
+        var account = accounts[source] ?? EffortAccount(isAudio: source == .audio)
+        account.record(effort.limited(to: Self.longest), at: time, number: number)
         (accounts[source], isChanged) = (account, true)
     }
 
@@ -94,7 +94,7 @@ struct EffortBook: Sendable, Equatable {
         guard !isForgotten else { return }
         isChanged = true
         for (source, account) in Self.accounts(before.text) {
-            let own = accounts[source] ?? EffortAccount(isSound: source == .audio)
+            let own = accounts[source] ?? EffortAccount(isAudio: source == .audio)
             accounts[source] = own.following(account, before)
         }
     }
@@ -110,7 +110,7 @@ struct EffortBook: Sendable, Equatable {
         guard !isForgotten else { return [] }
         var sealed: [(source: Stream, interval: SealedSpan)] = []
         for (source, account) in Self.accounts(before.text) {
-            var past = EffortAccount(isSound: account.isSound).following(account, before)
+            var past = EffortAccount(isAudio: account.isAudio).following(account, before)
             past.move()
             if let own = accounts[source], !own.spans.isEmpty {
                 guard let origin = own.origin, account.lineage != own.lineage else { continue }
@@ -196,7 +196,7 @@ struct EffortBook: Sendable, Equatable {
         return found.filter { !$0.spans.isEmpty }.map { source, words, spans in
             let counts = words.dropFirst(4).map { Int64($0) ?? 0 }
             let account = EffortAccount(
-                isSound: source == .audio,
+                isAudio: source == .audio,
                 spans: spans,
                 origin: time(words.dropFirst()),
                 lineage: words.count > 6 ? String(words[6]) : "",
@@ -218,9 +218,9 @@ extension EffortAccount {
 
     fileprivate func following(_ before: Self, _ its: InheritedEffort) -> Self {
         var account = self
-        let isRecording = isSound && before.spans.last?.isOn == true
+        let isRecording = isAudio && before.spans.last?.isOn == true
         // It listened in the millisecond of its newest record.
-        account.follow(before, end: isRecording ? its.endOfSound : its.end?.advanced(by: 1))
+        account.follow(before, end: isRecording ? its.endOfAudio : its.end?.advanced(by: 1))
         return account
     }
 }

@@ -80,7 +80,7 @@ struct EffortNotes: Sendable {
     /// The accounts of a quarantined database.
     var inherited: [InheritedEffort] = []
 
-    mutating func note(_ loss: Loss) {
+    mutating func record(_ loss: Loss) {
         // Removed records were recorded first; their own events report them.
         guard !loss.kind.isOfRemoval, EffortBook.sources.contains(loss.stream) else { return }
         losses.append(loss)
@@ -92,7 +92,7 @@ struct InheritedEffort: Sendable {
     var text: String
     /// When anything was last stored, and where its audio ends; nil if that cannot be read.
     var end: EffortTime?
-    var endOfSound: EffortTime?
+    var endOfAudio: EffortTime?
 }
 
 extension LossKind {

@@ -52,7 +52,7 @@ extension Writer {
         return InheritedEffort(
             text: text,
             end: latest(end.map { ($0.row, $0.time) }),
-            endOfSound: try newestSound(connection, names)
+            endOfAudio: try newestAudio(connection, names)
         )
     }
 }
@@ -70,11 +70,11 @@ extension Reader {
         let end = try tables.compactMap { table in
             try patience.read { try newestTime(in: table, connection, names) } ?? nil
         }
-        let sound = try patience.read { try newestSound(connection, names) } ?? nil
+        let sound = try patience.read { try newestAudio(connection, names) } ?? nil
         return InheritedEffort(
             text: text,
             end: latest(end.map { ($0.row, $0.time) }),
-            endOfSound: sound
+            endOfAudio: sound
         )
     }
 }
@@ -107,7 +107,7 @@ private func latest(_ times: [(row: Int64, time: EffortTime)]) -> EffortTime? {
 }
 
 /// Returns when the newest segment ends.
-private func newestSound(
+private func newestAudio(
     _ connection: borrowing Connection,
     _ boots: [Int64: String]
 ) throws -> EffortTime? {

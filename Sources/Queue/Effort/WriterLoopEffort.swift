@@ -8,14 +8,14 @@ extension Queue {
     /// anyway.
     ///
     /// After the records that the calling thread gave before, and never waits.
-    package func note(_ effort: SourceEffort, of source: Stream, at stamp: Stamp? = nil) {
+    package func record(_ effort: SourceEffort, of source: Stream, at stamp: Stamp? = nil) {
         let stamp = stamp ?? settings.clock.stamp()
-        command { $0.note(effort, of: source, at: stamp) }
+        command { $0.record(effort, of: source, at: stamp) }
     }
 
     /// Notes in all effort accounts that the machine was suspended.
-    package func noteSleep(from start: Stamp, to end: Stamp) {
-        command { $0.noteSleep(from: start, to: end) }
+    package func recordSleep(from start: Stamp, to end: Stamp) {
+        command { $0.recordSleep(from: start, to: end) }
     }
 
     /// Ends the effort accounts: none are kept in this process.
@@ -23,13 +23,13 @@ extension Queue {
 }
 
 extension WriterLoop {
-    func note(_ effort: SourceEffort, of source: Stream, at stamp: Stamp) {
+    func record(_ effort: SourceEffort, of source: Stream, at stamp: Stamp) {
         let number = retryAt == nil ? writer?.next(of: source) : nil
         let time = EffortTime(boot: settings.bootID, stamp: stamp)
-        self.effort.note(effort, of: source, at: time, number: number)
+        self.effort.record(effort, of: source, at: time, number: number)
     }
 
-    func noteSleep(from start: Stamp, to end: Stamp) {
+    func recordSleep(from start: Stamp, to end: Stamp) {
         func time(_ stamp: Stamp) -> EffortTime { EffortTime(boot: settings.bootID, stamp: stamp) }
         effort.sleep(from: time(start), to: time(end)) { source in
             retryAt == nil ? writer?.next(of: source) : nil

@@ -11,12 +11,12 @@ final class LiveDatabase {
 
     init(_ settings: QueueSettings) throws { connection = try settings.connect(nil, .readOnly) }
 
-    /// Reads with `body`; throws `LiveDatabaseDamaged` for damage.
+    /// Reads with `body`; throws `DatabaseDamagedError` for damage.
     func read<Value>(_ body: (borrowing Connection) throws -> Value) throws -> Value {
         do {
             return try body(connection)
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
-            throw LiveDatabaseDamaged(why: "\(error)")
+            throw DatabaseDamagedError(why: "\(error)")
         }
     }
 }
@@ -180,7 +180,7 @@ package final class Reader {
 
     /// Calls `body` with each plain record of a range, in order.
     ///
-    /// Throws `RecordMissing` if one is missing.
+    /// Throws `RecordMissingError` if one is missing.
     package func rows(
         _ kind: StreamKind,
         _ range: ClosedRange<Int64>,
@@ -217,7 +217,7 @@ package final class Reader {
     ) throws {
         try each(.beacons, sightings, range) { row in
             guard let identity = try identity(row.required(1)) else {
-                throw RecordMissing(
+                throw RecordMissingError(
                     stream: .beacons,
                     sequence: row.required(0),
                     why: "its beacon is not there"
@@ -274,7 +274,7 @@ package final class Reader {
         }
         guard ends, let tail else { return }
         guard tail.record.segments > 0 else {
-            throw RecordMissing(stream: .audio, sequence: tail.sequence, why: "it is damaged")
+            throw RecordMissingError(stream: .audio, sequence: tail.sequence, why: "it is damaged")
         }
         try body(tail)
     }
@@ -282,11 +282,15 @@ package final class Reader {
     private func chunk(_ row: borrowing Statement) throws -> Stored<Chunk> {
         let sequence = row.required(0)
         guard let codec = AudioCodec(rawValue: Int(row.required(9))) else {
-            throw RecordMissing(stream: .audio, sequence: sequence, why: "its codec is not known")
+            throw RecordMissingError(
+                stream: .audio,
+                sequence: sequence,
+                why: "its codec is not known"
+            )
         }
         guard ([5, 6, 7, 10, 12] as [Int32]).allSatisfy({ row.required($0).isPlausible }),
             row.required(5) > 0, Int64(clamping: row.required(4).magnitude).isPlausible
-        else { throw RecordMissing(stream: .audio, sequence: sequence, why: "it is damaged") }
+        else { throw RecordMissingError(stream: .audio, sequence: sequence, why: "it is damaged") }
         var chunk = Chunk(
             codec: codec,
             rate: Int(row.required(10)),
@@ -317,7 +321,7 @@ package final class Reader {
         guard try found.step(), found.required(0) == Int64(chunk.segments),
             found.required(1) == Int64(chunk.frames)
         else {
-            throw RecordMissing(stream: .audio, sequence: sequence, why: "its audio has a gap")
+            throw RecordMissingError(stream: .audio, sequence: sequence, why: "its audio has a gap")
         }
     }
 
@@ -350,13 +354,13 @@ package final class Reader {
             guard statement.required(0) == expected else { break }
             // The boot or beacon is never 0 unless the page was zeroed.
             guard statement.required(1) != 0 else {
-                throw RecordMissing(stream: stream, sequence: expected, why: "it is damaged")
+                throw RecordMissingError(stream: stream, sequence: expected, why: "it is damaged")
             }
             expected += 1
             try body(statement)
         }
         guard expected > range.upperBound else {
-            throw RecordMissing(stream: stream, sequence: expected, why: "it is not there")
+            throw RecordMissingError(stream: stream, sequence: expected, why: "it is not there")
         }
     }
 }

@@ -142,7 +142,7 @@ extension Reader {
     }
 
     /// Returns a partition's next number by the commit mark; nil without a mark.
-    func toldNext(_ partition: Partition) -> Int64? {
+    func reportedNext(_ partition: Partition) -> Int64? {
         guard let mark, partition.isLive else { return nil }
         // The tail existed, whether it can be read or not.
         let isTail = partition == Partition(.audio) && !mark.tail.isEmpty

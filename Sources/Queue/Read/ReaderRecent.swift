@@ -36,7 +36,7 @@ extension Reader {
     }
 
     /// Returns when the newest audio segment ended, if it is of this boot.
-    func endOfSound(ofBoot boot: String) throws -> Stamp? {
+    func endOfAudio(ofBoot boot: String) throws -> Stamp? {
         let row = try query(
             """
             SELECT s.boottime, s.wall, s.frames, r.rate FROM segments s JOIN runs r ON r.id=s.run
@@ -66,11 +66,11 @@ extension Queue {
     }
 
     /// Returns when the last audio ended, if that was in this boot.
-    package func endOfSound() -> Stamp? {
+    package func endOfAudio() -> Stamp? {
         if let end = sound.withLock({ $0.stamp }) { return end }
         let boot = settings.bootID
-        let stored = try? flushed(within: Self.sourceLimit).reader().endOfSound(ofBoot: boot)
-        let told = SoundEnd.stamp(remembered(SoundEnd.memo), boot: boot)
-        return [stored ?? nil, told].compactMap { $0 }.latest
+        let stored = try? flushed(within: Self.sourceLimit).reader().endOfAudio(ofBoot: boot)
+        let reported = AudioEnd.stamp(remembered(AudioEnd.memo), boot: boot)
+        return [stored ?? nil, reported].compactMap { $0 }.latest
     }
 }

@@ -15,7 +15,7 @@ enum DatabaseFile {
 
     /// Opens the database; quarantines a damaged one and creates a new one.
     ///
-    /// Throws `SchemaTooNew` for a database of a newer Waypost, `DatabaseOfOthers` for one of another
+    /// Throws `SchemaTooNewError` for a database of a newer Waypost, `ForeignDatabaseError` for one of another
     /// program, and does not touch it.
     ///
     /// `numbers` holds the numbers of user streams, used if the database is new. `isAside` is
@@ -43,7 +43,7 @@ enum DatabaseFile {
             try moveAside(settings, isAside)
             let opened = try openAsItIs(settings, streams, numbers)
             if error.message.hasPrefix(SchemaCheck.difference), let path = setAside(settings).last {
-                try opened.writer.note(memos: [SetAside.tablesMemo(path): "other"])
+                try opened.writer.record(memos: [SetAside.tablesMemo(path): "other"])
                 try opened.writer.commit()
             }
             return opened

@@ -31,10 +31,10 @@ package enum DatabaseProbe: Sendable, Equatable {
             // The two checks without which `run` does not open it.
             do {
                 try Schema.check(connection)
-            } catch let error as SchemaTooNew {
+            } catch let error as SchemaTooNewError {
                 self = .tooNew("\(error)")
                 return
-            } catch let error as DatabaseOfOthers {
+            } catch let error as ForeignDatabaseError {
                 self = .foreign("\(error)")
                 return
             } catch let error as SQLiteError where error.isDamage {

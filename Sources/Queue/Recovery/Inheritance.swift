@@ -110,11 +110,11 @@ struct Inheritance: Sendable {
         _ patience: Patience,
         atMost rows: Int64
     ) throws {
-        let judged = try patience.read { try file.settledRanges(partition) }
-        line.settled = judged ?? []
+        let evaluated = try patience.read { try file.settledRanges(partition) }
+        line.settled = evaluated ?? []
         line.batches = try patience.read { try file.openBatches(partition) } ?? []
-        if judged == nil { isComplete = false }
-        if let told = file.toldNext(partition) { return line.end(at: told) }
+        if evaluated == nil { isComplete = false }
+        if let reported = file.reportedNext(partition) { return line.end(at: reported) }
         let newest =
             partition.isLive ? try patience.read { try file.newest(partition.stream) } ?? nil : nil
         let stored = try patience.read { try file.storedNext(partition) } ?? nil
@@ -140,11 +140,11 @@ struct Inheritance: Sendable {
 }
 
 extension OlderDatabase {
-    /// Loads a database by number; throws if it is unknown, or `LiveDatabaseDamaged`.
+    /// Loads a database by number; throws if it is unknown, or `DatabaseDamagedError`.
     init(_ id: Int64, _ settings: QueueSettings) throws {
         let (name, state) = try LiveDatabase(settings).read { live in
             let row = try live.prepare("SELECT name, state FROM databases WHERE id=?", id)
-            guard try row.step() else { throw QueueClosed() }
+            guard try row.step() else { throw QueueClosedError() }
             return (row.text(0), row.required(1))
         }
         self.init(id: id, name: name, state: state, settings)

@@ -5,16 +5,16 @@ import SQLite
 
 /// A row of another database's ledger; boots are rows there.
 struct InheritedLoss: Sendable {
-    /// The whole loss; `told` is the part that events have reported.
+    /// The whole loss; `reported` is the part that events have reported.
     var loss: Loss
-    var told: Int64
+    var reported: Int64
     var firstBoot: Int64
     var lastBoot: Int64
 
     func limited(to records: Int64) -> Self {
         var copy = self
         copy.loss.records = min(loss.records, records)
-        copy.told = min(told, copy.loss.records)
+        copy.reported = min(reported, copy.loss.records)
         return copy
     }
 }
@@ -29,14 +29,14 @@ extension Reader {
             """
         )
         return try rows.compactMap { row in
-            let (number, records, told) = (row.required(0), row.required(2), row.required(3))
+            let (number, records, reported) = (row.required(0), row.required(2), row.required(3))
             guard let kind = LossKind(rawValue: row.text(1)), records.isPlausible, records > 0,
                 let stream = streams.first(where: { Int64($0.number) == number })
             else { return nil }
             let (first, last) = (row.stamp(boottime: 5), row.stamp(boottime: 8))
             return InheritedLoss(
                 loss: Loss(kind, stream, records: records, from: first, to: last),
-                told: max(0, min(told, records)),
+                reported: max(0, min(reported, records)),
                 firstBoot: row.required(4),
                 lastBoot: row.required(7)
             )
@@ -49,14 +49,14 @@ extension Writer {
     func adopt(losses: [InheritedLoss], boots: [Int64: Int64]) throws {
         for entry in losses {
             guard let stream = try claim(entry.loss.stream) else { continue }
-            var told = entry.loss
-            told.stream = stream
-            var untold = told
-            told.records = entry.told
-            untold.records -= entry.told
+            var reported = entry.loss
+            reported.stream = stream
+            var unreported = reported
+            reported.records = entry.reported
+            unreported.records -= entry.reported
             let (first, last) = (boots[entry.firstBoot] ?? boot, boots[entry.lastBoot] ?? boot)
-            try noteTold(told, fromBoot: first, toBoot: last)
-            try note(untold, fromBoot: first, toBoot: last)
+            try recordReported(reported, fromBoot: first, toBoot: last)
+            try record(unreported, fromBoot: first, toBoot: last)
         }
     }
 }

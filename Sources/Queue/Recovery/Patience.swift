@@ -14,7 +14,7 @@ enum Patience: Sendable {
             return try body()
         } catch let error as SQLiteError where error.isRefusal && self == .waits {
             throw error
-        } catch let damage as LiveDatabaseDamaged {
+        } catch let damage as DatabaseDamagedError {
             throw damage
         } catch {
             return nil

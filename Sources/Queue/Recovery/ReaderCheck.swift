@@ -57,7 +57,7 @@ extension Reader {
             let counts = ["run", "first_segment", "segments", "frames", "overlap_frames", "bytes"]
             let foreign = Self.isOfAnotherTable(counts.map { ($0, "'integer'") })
             try refuse(kind.table, [foreign], range, stream)
-            try chunks(range) { try checkSound($0) }
+            try chunks(range) { try checkAudio($0) }
         }
     }
 
@@ -69,7 +69,7 @@ extension Reader {
         let table = kind(of: stream).table
         let before = try query("SELECT 1 FROM \(table) WHERE id=\(sequence - 1) AND boot<>0")
         guard try !before.step(), try !isGone(stream, sequence - 1) else { return }
-        throw RecordMissing(stream: stream, sequence: sequence, why: "part of it is not there")
+        throw RecordMissingError(stream: stream, sequence: sequence, why: "part of it is not there")
     }
 
     private func mayEndInZeros(_ stream: Stream, _ sequence: Int64) throws -> Bool {
@@ -104,13 +104,13 @@ extension Reader {
         return try found.step() && found.required(0) != 0
     }
 
-    private func checkSound(_ stored: Stored<Chunk>) throws {
+    private func checkAudio(_ stored: Stored<Chunk>) throws {
         let first = stored.record.firstSegment
         let segments = first...(first + Int64(stored.record.segments) - 1)
         // An Opus chunk's file begins with part of the previous segment, if there is one.
         if stored.record.codec == .opus { _ = try segment(first - 1) }
         for id in segments where try segment(id) == nil {
-            throw RecordMissing(
+            throw RecordMissingError(
                 stream: .audio,
                 sequence: stored.sequence,
                 why: "its audio has a gap"
@@ -148,7 +148,7 @@ extension Reader {
             """
         )
         guard try found.step() else { return }
-        throw RecordMissing(
+        throw RecordMissingError(
             stream: stream,
             sequence: sequence ?? found.required(0),
             why: "part of it is not there"

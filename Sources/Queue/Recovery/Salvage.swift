@@ -49,7 +49,7 @@ struct Salvage: Sendable {
         } catch let error as Refusal {
             refusals += 1
             throw error
-        } catch let damage as LiveDatabaseDamaged {
+        } catch let damage as DatabaseDamagedError {
             queue.reportDamage(damage.why, generation: generation)
             throw damage
         }
@@ -89,7 +89,7 @@ struct Salvage: Sendable {
         let (queue, generation) = (queue, generation)
         return try queue.perform { writer in
             guard queue.generation == generation else {
-                throw QueueClosed()
+                throw QueueClosedError()
             }
             return try body(writer)
         }

@@ -23,7 +23,7 @@ extension Writer {
         }
         let boots = try inheritance.boots.mapValues { try row(ofBoot: $0) }
         try adopt(losses: inheritance.losses, boots: boots)
-        for day in inheritance.traffic { try note(day) }
+        for day in inheritance.traffic { try record(day) }
         try adopt(finished: inheritance.finished)
         var ids: [String: Int64] = [:]
         var isComplete = inheritance.isComplete
@@ -47,13 +47,13 @@ extension Writer {
             try adopt(its, Partition(stream, of: older))
         }
         for file in inheritance.reported where ids[file] != nil {
-            try note(memos: [Self.salvageMemo(file): "reported"])
+            try record(memos: [Self.salvageMemo(file): "reported"])
         }
         try adoptSurvey(inheritance, boots, before: id)
         if !isComplete || !inheritance.isReadable {
             try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
         }
-        if !inheritance.isReadable { try tellSalvage(id, isReadable: false, isKnown: false) }
+        if !inheritance.isReadable { try reportSalvage(id, isReadable: false, isKnown: false) }
     }
 
     /// Inserts the boots of a quarantined database before all others.
@@ -208,7 +208,7 @@ extension Writer {
 
     private func enterAsLost(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         let (now, count) = (clock.stamp(), Int64(range.count))
-        try note(Loss(.corrupt, partition.stream, records: count, from: now, to: now))
+        try record(Loss(.corrupt, partition.stream, records: count, from: now, to: now))
         memory[partition].evicted += count
         try forgetOverlap(after: range.upperBound, in: partition)
         try remove(partition, range)
@@ -226,7 +226,7 @@ extension Writer {
             try lose(partition, 1...(counters.next - 1))
         }
         if older.state == .adopted {
-            try tellSalvage(database, isReadable: false, isKnown: true)
+            try reportSalvage(database, isReadable: false, isKnown: true)
         } else {
             try close(database)
         }
@@ -238,10 +238,10 @@ extension Writer {
         try begin()
         let isKnown =
             try connection.integer("SELECT is_known FROM databases WHERE id=?", database) ?? 1
-        try tellSalvage(database, isReadable: true, isKnown: isKnown == 1)
+        try reportSalvage(database, isReadable: true, isKnown: isKnown == 1)
     }
 
-    private func tellSalvage(_ database: Int64, isReadable: Bool, isKnown: Bool) throws {
+    private func reportSalvage(_ database: Int64, isReadable: Bool, isKnown: Bool) throws {
         let lines = memory.older.filter { $0.key.database == database }
         let waiting = memory.left(in: database)
         let lost = lines.values.reduce(0) { $0 + $1.evicted }

@@ -15,7 +15,7 @@ extension Writer {
                 let oldest = try oldestUploaded(kind.stream, sparing: survey?.first, purges: true),
                 try isOlder(oldest, than: retention)
             else { continue }
-            try noteDeleted(kind.stream, boot: oldest.boot, boottime: oldest.boottime)
+            try recordDeleted(kind.stream, boot: oldest.boot, boottime: oldest.boottime)
             try removeFront(of: oldest, through: min(oldest.last, oldest.first + limit - 1))
             return true
         }
@@ -28,7 +28,7 @@ extension Writer {
         guard let oldest = try oldestUploaded(sparing: survey?.first) ?? oldestUploaded() else {
             return false
         }
-        try noteDeleted(oldest.stream, boot: oldest.boot, boottime: oldest.boottime)
+        try recordDeleted(oldest.stream, boot: oldest.boot, boottime: oldest.boottime)
         try removeFront(of: oldest, through: try step(oldest.partition, oldest.range))
         return true
     }
@@ -110,23 +110,23 @@ extension Writer {
 
     /// Records a range as lost; returns when its first and last records were captured.
     ///
-    /// `isTold` means that a separate event reports them.
+    /// `isReported` means that a separate event reports them.
     @discardableResult
     func countGone(
         _ partition: Partition,
         _ range: ClosedRange<Int64>,
         _ kind: LossKind,
-        isTold: Bool = false
+        isReported: Bool = false
     ) throws -> (first: Moment, last: Moment) {
         try begin()
         let count = range.upperBound - range.lowerBound + 1
         let first = try capture(of: range.lowerBound, in: partition) ?? (boot, clock.stamp())
         let last = try capture(of: range.upperBound, in: partition) ?? first
         let loss = Loss(kind, partition.stream, records: count, from: first.stamp, to: last.stamp)
-        if isTold {
-            try noteTold(loss, fromBoot: first.boot, toBoot: last.boot)
+        if isReported {
+            try recordReported(loss, fromBoot: first.boot, toBoot: last.boot)
         } else {
-            try note(loss, fromBoot: first.boot, toBoot: last.boot)
+            try record(loss, fromBoot: first.boot, toBoot: last.boot)
         }
         memory[partition].evicted += count
         try forgetOverlap(after: range.upperBound, in: partition)
@@ -274,13 +274,13 @@ extension Writer {
     }
 
     /// Skip at most this many sightings in quarantine per removal.
-    private static let mostHeld: Int64 = 16_384
+    private static let maxHeld: Int64 = 16_384
 
     /// Returns the first sighting not in quarantine, where sightings may stay for months.
     private func firstSighting() throws -> Int64? {
         let next = "SELECT id FROM sightings WHERE id>? ORDER BY id LIMIT 1"
         var first = try connection.integer(next, 0)
-        guard (1...Self.mostHeld).contains(memory[Partition(.beacons)].quarantined) else {
+        guard (1...Self.maxHeld).contains(memory[Partition(.beacons)].quarantined) else {
             return first
         }
         let held = try connection.prepare(

@@ -67,12 +67,12 @@ struct Backlog {
     /// Excludes `put` records: the sender gets an error.
     var losses: [Loss] {
         var tally = LossTally()
-        var sound = HeldSound(openRun)
+        var sound = HeldAudio(openRun)
         for record in held {
             switch record {
             case .begin(let run):
                 if let loss = sound.loss { tally.add(loss) }
-                sound = HeldSound(OpenRun(run: run, next: 0))
+                sound = HeldAudio(OpenRun(run: run, next: 0))
             case .segment(let segment): sound.hear(until: segment.index + 1, at: segment.start)
             case .end(_, let count, let end): sound.hear(until: count, at: end)
             default: tally.add(record.losses())
@@ -93,7 +93,7 @@ struct Backlog {
 }
 
 /// Counts held segments of one run, including gaps for which there was no room.
-private struct HeldSound {
+private struct HeldAudio {
     private let run: AudioRun?
     private var next: Int64
     private var count: Int64 = 0

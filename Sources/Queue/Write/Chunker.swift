@@ -18,7 +18,7 @@ struct SegmentNote: Equatable {
 }
 
 /// A chunk: consecutive segments of one run, by reference.
-struct ChunkNote: Equatable {
+struct ChunkReceipt: Equatable {
     var segments: [SegmentNote]
     /// Frames shared with the previous chunk.
     var overlapFrames: Int64
@@ -93,7 +93,7 @@ struct Chunker {
         end = segment.start.advanced(by: .milliseconds(length))
     }
 
-    mutating func append(_ note: SegmentNote) -> ChunkNote? {
+    mutating func append(_ note: SegmentNote) -> ChunkReceipt? {
         notes.append(note)
         guard let run, notes.count >= run.chunkSegments else { return nil }
         let chunk = take()
@@ -104,13 +104,13 @@ struct Chunker {
     }
 
     /// Ends the run; the remaining segments become a short chunk.
-    mutating func finish() -> ChunkNote? {
+    mutating func finish() -> ChunkReceipt? {
         defer { self = Chunker() }
         return notes.count > shared ? take() : nil
     }
 
-    private func take() -> ChunkNote {
-        ChunkNote(
+    private func take() -> ChunkReceipt {
+        ChunkReceipt(
             segments: notes,
             overlapFrames: neighbourIsKept ? notes.prefix(shared).reduce(0) { $0 + $1.frames } : 0
         )

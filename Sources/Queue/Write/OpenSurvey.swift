@@ -23,7 +23,7 @@ package struct OpenSurvey: Sendable, Equatable {
 }
 
 /// The reason why a survey cannot be started or stopped.
-package enum SurveyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+package enum SurveyError: Error, Sendable, Equatable, CustomStringConvertible {
     case isOpen(String)
     case noneIsOpen
 

@@ -49,7 +49,7 @@ final class PlainTables {
     /// Inserts a record under a number; its stamp is of `boot`.
     func insert(_ row: PlainRow, _ sequence: Int64, boot: Int64) throws {
         guard let box = tables[row.stream] else {
-            throw UnknownStream(name: row.stream.name)
+            throw UnknownStreamError(name: row.stream.name)
         }
         try box.table.insert.bind(
             [sequence, boot, row.stamp.boot.milliseconds, row.stamp.wall.milliseconds],
@@ -111,7 +111,7 @@ extension Column {
 }
 
 /// A record names a stream that is not declared.
-package struct UnknownStream: Error, Sendable, Equatable, CustomStringConvertible {
+package struct UnknownStreamError: Error, Sendable, Equatable, CustomStringConvertible {
     package var name: String
 
     package var description: String { "no stream \"\(name)\" is declared" }

@@ -26,11 +26,11 @@ struct WriterMemory: Sendable {
     /// Lost records in the ledger, by `CommitMark.name` of stream and kind.
     var entered: [String: Int64] = [:]
     /// The ledger holds losses that no event has reported.
-    var untold = false
+    var unreported = false
     /// When losses of a stream and kind were last recorded that no event has reported.
     var lostAt: [String: Stamp] = [:]
     /// When an event last reported losses.
-    var toldAt: BootInstant?
+    var reportedAt: BootInstant?
     /// The changes of the effort accounts in the open transaction.
     var effort = EffortNotes()
 
@@ -153,14 +153,14 @@ package final class Writer {
         memory.files = Dictionary(known.map { ($0.name, $0.id) }) { first, _ in first }
         try declare(user: user, numbers: try numbersBefore(numbers))
         memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
-        memory.untold =
+        memory.unreported =
             try connection.integer("SELECT 1 FROM losses WHERE told<records LIMIT 1") != nil
         for row in try Ledger.rows(connection, streams, clockMap) {
             memory.entered[CommitMark.name(row.stream, row.kind)] = row.records
         }
         memory.survey = try loadSurvey()
         committed = memory
-        try recoverSound()
+        try recoverAudio()
         try commit()
     }
 
@@ -227,18 +227,18 @@ package final class Writer {
     // MARK: Records
 
     /// Adds to the byte count of the open transaction.
-    func noteBytes(_ count: Int) { openBytes += count }
+    func recordBytes(_ count: Int) { openBytes += count }
 
     /// Assigns the next number of a live stream to a record of `bytes` stored bytes.
     func nextSequence(_ stream: Stream, bytes: Int) throws -> Int64 {
         // A single lookup in the common case: every sighting calls this.
-        if let next = memory.live[stream]?.takeSeeded(bytes) {
+        if let next = memory.live[stream]?.allocateSeeded(bytes) {
             openBytes += bytes
             return next
         }
         try storeSeed(stream)
         openBytes += bytes
-        return memory.live[stream, default: StreamCounters()].take(bytes)
+        return memory.live[stream, default: StreamCounters()].allocate(bytes)
     }
 
     func insert(_ record: QueuedRecord) throws {
@@ -247,7 +247,7 @@ package final class Writer {
         case .row(let row): try insert(row)
         case .put(let rows, let memos, _):
             for row in rows { try insert(row) }
-            try note(memos: memos)
+            try self.record(memos: memos)
         case .place(let fix): try insert(place: fix)
         case .begin(let run): try begin(run)
         case .segment(let segment): try insert(segment)
@@ -260,7 +260,7 @@ package final class Writer {
         try begin()
         let sequence = try nextSequence(row.stream, bytes: row.storedBytes)
         try plainTables.insert(row, sequence, boot: boot ?? self.boot)
-        if let loss = row.loss { try noteTold(loss) }
+        if let loss = row.loss { try recordReported(loss) }
     }
 
     func insert(_ event: Event) throws { try insert(PlainRow(event)) }
@@ -298,10 +298,12 @@ package final class Writer {
 
 extension StreamCounters {
     /// Returns nil until the stream has a seed.
-    fileprivate mutating func takeSeeded(_ size: Int) -> Int64? { hasSeed ? take(size) : nil }
+    fileprivate mutating func allocateSeeded(_ size: Int) -> Int64? {
+        hasSeed ? allocate(size) : nil
+    }
 
     /// Assigns the next number to a record of `size` bytes.
-    fileprivate mutating func take(_ size: Int) -> Int64 {
+    fileprivate mutating func allocate(_ size: Int) -> Int64 {
         next += 1
         pendingBytes += Int64(size)
         return next - 1

@@ -130,7 +130,7 @@ extension Writer {
     }
 
     /// Writes one event for the quarantined batches of a stream, with the server's last message.
-    package func noteQuarantined(_ batches: [Batch], message: String) throws {
+    package func recordQuarantined(_ batches: [Batch], message: String) throws {
         guard let first = batches.first else { return }
         try insert(
             Event(

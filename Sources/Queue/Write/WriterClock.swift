@@ -8,7 +8,7 @@ extension Writer {
     ///
     /// The first synced entry of a boot dates all records before it. An entry that adds nothing
     /// replaces the previous one, so months take only a few rows.
-    package func noteClock(
+    package func recordClock(
         _ stamp: Stamp,
         synced: Bool,
         by source: ClockSource = .kernel

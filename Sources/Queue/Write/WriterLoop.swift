@@ -133,7 +133,7 @@ final class WriterLoop {
         if let retryAt, settings.clock.now() >= retryAt { retry() }
         // Posted before the disk was full.
         if quota.isFull, case .put(let rows, _, let done) = record, !rows.isEmpty {
-            return done(queue.fullRefusal ?? QueueFull())
+            return done(queue.fullRefusal ?? QueueFullError())
         }
         var isHeld = backlog.hold(record)
         if !isHeld, retryAt == nil {
@@ -144,7 +144,7 @@ final class WriterLoop {
         guard isHeld else {
             queue.unrecorded.withLock { $0.add(record.losses()) }
             if let loss = record.loss() { queue.inFlightCount.settled(loss) }
-            if case .put(_, _, let done) = record { done(QueueFull()) }
+            if case .put(_, _, let done) = record { done(QueueFullError()) }
             return
         }
         write(record)
@@ -168,7 +168,7 @@ final class WriterLoop {
     /// By then a retry is scheduled or another database is open.
     @discardableResult func attempt(_ body: (Writer) throws -> Void) -> Bool {
         guard let writer else {
-            refused(QueueClosed())
+            refused(QueueClosedError())
             return false
         }
         do {
@@ -186,7 +186,7 @@ final class WriterLoop {
     func check() {
         // Skipped while the disk fails: each further error would postpone the next retry.
         guard retryAt == nil, !replaceMovedFile() else { return }
-        attempt { try $0.tellLosses(atOnce: false) }
+        attempt { try $0.reportLosses(atOnce: false) }
         keep(force: true)
     }
 
@@ -211,7 +211,7 @@ final class WriterLoop {
     private func perform(_ work: any Work) {
         // Commit everything else first, because the work may be rolled back. Try twice: a failed
         // attempt may leave records that must be written to another database.
-        guard commitNow() || commitNow(), let writer else { return work.finish(QueueClosed()) }
+        guard commitNow() || commitNow(), let writer else { return work.finish(QueueClosedError()) }
         var failure: (any Error)?
         do {
             do { try work.run(writer) } catch {
@@ -246,7 +246,7 @@ final class WriterLoop {
     @discardableResult private func commit() -> Bool {
         let (losses, turn) = queue.unrecorded.withLock { ($0.take(), $0.turn) }
         let isDone = attempt { writer in
-            for loss in losses { try writer.note(loss) }
+            for loss in losses { try writer.record(loss) }
             if !losses.isEmpty {
                 queue.memos.set(LossTransactionID.memo, queue.lossTransaction(turn).text)
             }
@@ -266,12 +266,12 @@ final class WriterLoop {
     /// Commits with the pending memos; at shutdown they get a commit even if nothing else is open.
     private func commitOpen(_ writer: Writer) throws {
         if let end = writer.memory.soundEnd, end != writer.committed.soundEnd {
-            queue.memos.set(SoundEnd.memo, SoundEnd.text(end, boot: settings.bootID))
+            queue.memos.set(AudioEnd.memo, AudioEnd.text(end, boot: settings.bootID))
         }
         let isWriting = writer.isOpen || !isRunning
         let effort = isWriting ? try writeEffort(writer) : effort
         let memos = isWriting ? queue.memos.unwritten : [:]
-        try writer.note(memos: memos)
+        try writer.record(memos: memos)
         try writer.commit()
         queue.memos.written(memos)
         self.effort = effort
@@ -288,10 +288,10 @@ final class WriterLoop {
         let delay = writer?.commitDelay(interval: commitInterval) ?? nil
         let isDue = delay.map { $0 <= .zero || force } ?? false
         let hasLosses = queue.unrecorded.withLock { !$0.isEmpty }
-        let isTelling = force && writer?.memory.untold ?? false
+        let isTelling = force && writer?.memory.unreported ?? false
         let isEnd = !isRunning && (effort.isChanged || !queue.memos.unwritten.isEmpty)
         if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty || isEnd {
-            guard attempt({ try $0.tellLosses(atOnce: force) }), commit() else { return }
+            guard attempt({ try $0.reportLosses(atOnce: force) }), commit() else { return }
             succeeded()
         }
         purge(since: now)

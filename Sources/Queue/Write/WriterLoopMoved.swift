@@ -29,7 +29,7 @@ extension WriterLoop {
                 throw SystemError("stat", on: settings.folder, code: 2)
             }
             try setStrangerAside(isThere: there != .none)
-            if !copyAside(writer) { noteAllLost(writer) }
+            if !copyAside(writer) { recordAllLost(writer) }
             self.writer = nil
             files = (nil, nil)
             begin(try openDatabase())
@@ -83,7 +83,7 @@ extension WriterLoop {
     private func copyOnce(_ writer: Writer) -> Bool {
         let path = DatabaseFile.nameAside(settings)
         do {
-            try noteAside(path)
+            try recordAside(path)
             queue.life.enters("VACUUM INTO", for: Self.copyLimit)
             try writer.connection.copy(to: path)
             try settings.disk.writeAgain(path)
@@ -96,7 +96,7 @@ extension WriterLoop {
     }
 
     /// Adds everything that only the deleted file had to the next database's ledger as lost.
-    private func noteAllLost(_ writer: Writer) {
+    private func recordAllLost(_ writer: Writer) {
         let now = settings.clock.stamp()
         let losses = writer.streams.streams.map { stream in
             let counters = writer.committed[Partition(stream)]

@@ -64,7 +64,7 @@ extension WriterLoop {
             userStreams,
             numbers: queue.counters.content.userNumbers
         ) {
-            try noteAside($0)
+            try recordAside($0)
         }
     }
 
@@ -72,7 +72,7 @@ extension WriterLoop {
     ///
     /// Records in memory go into the next database, so the quarantined one counts up to its last
     /// commit. Throws disk errors: no database is quarantined without its mark.
-    func noteAside(_ path: String) throws {
+    func recordAside(_ path: String) throws {
         guard queue.generation > 0 else { return }
         let (disk, mark) = (settings.disk, Array(CommitMark(queue.counters.memory).text.utf8))
         // The marked one is moved already: the mark does not describe this one, never open.
@@ -134,7 +134,7 @@ extension WriterLoop {
         do {
             writer?.connection.keepJournal()
             if settings.disk.exists(settings.path) {
-                try DatabaseFile.moveAside(settings) { try noteAside($0) }
+                try DatabaseFile.moveAside(settings) { try recordAside($0) }
             }
             writer = nil
             begin(try openDatabase())
@@ -167,12 +167,12 @@ extension WriterLoop {
         }
         for job in jobs {
             switch job {
-            case .work(let work): work.finish(QueueClosed())
-            case .record(.put(_, _, let done)): done(QueueClosed())
+            case .work(let work): work.finish(QueueClosedError())
+            case .record(.put(_, _, let done)): done(QueueClosedError())
             case .record, .command: break
             }
         }
-        for done in waiting { done(QueueClosed()) }
+        for done in waiting { done(QueueClosedError()) }
         waiting.removeAll()
         jobs.removeAll()
     }

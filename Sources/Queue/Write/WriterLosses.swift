@@ -8,13 +8,13 @@ extension Writer {
     static let lossEventPause = Duration.seconds(300)
 
     /// Records a loss that happened in this boot.
-    func note(_ loss: Loss) throws {
-        memory.effort.note(loss)
-        try note(loss, fromBoot: boot, toBoot: boot)
+    func record(_ loss: Loss) throws {
+        memory.effort.record(loss)
+        try record(loss, fromBoot: boot, toBoot: boot)
     }
 
     /// Records a loss that may start or end in other boots.
-    func note(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
+    func record(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
         guard loss.records > 0 else { return }
         try begin()
         try connection.run(
@@ -42,25 +42,27 @@ extension Writer {
         let name = CommitMark.name(loss.stream, loss.kind)
         memory.entered[name, default: 0] += loss.records
         memory.lostAt[name] = clock.stamp()
-        memory.untold = true
+        memory.unreported = true
     }
 
     /// Writes events for unreported losses, one per stream and kind.
     ///
     /// Does so at most once per `lossEventPause`, which `atOnce` ignores. An event is dated when the
     /// last of its losses was recorded.
-    func tellLosses(atOnce: Bool) throws {
-        guard memory.untold else { return }
+    func reportLosses(atOnce: Bool) throws {
+        guard memory.unreported else { return }
         let now = clock.now()
-        if let told = memory.toldAt, now - told < Self.lossEventPause, !atOnce { return }
-        for row in try Ledger.rows(connection, streams, clockMap) where row.records > row.told {
+        if let reported = memory.reportedAt, now - reported < Self.lossEventPause, !atOnce {
+            return
+        }
+        for row in try Ledger.rows(connection, streams, clockMap) where row.records > row.reported {
             let name = CommitMark.name(row.stream, row.kind)
             let stamp = memory.lostAt[name] ?? clock.stamp()
             var detail: [(key: String, value: EventValue)] = [
                 ("stream", .text("\(row.stream)")), ("kind", .text(row.kind.rawValue)),
-                ("records", .integer(row.records - row.told)),
-                ("from", told(row.open, boot: row.openBoot, at: stamp)),
-                ("to", told(row.last, boot: row.lastBoot, at: stamp)),
+                ("records", .integer(row.records - row.reported)),
+                ("from", reported(row.open, boot: row.openBoot, at: stamp)),
+                ("to", reported(row.last, boot: row.lastBoot, at: stamp)),
             ]
             // Records are evicted only for lack of space.
             if row.kind == .evicted {
@@ -70,29 +72,29 @@ extension Writer {
             let update = "UPDATE losses SET told=records WHERE stream=? AND kind=?"
             try connection.run(update, row.stream.number, row.kind.rawValue)
         }
-        (memory.untold, memory.toldAt, memory.lostAt) = (false, now, [:])
+        (memory.unreported, memory.reportedAt, memory.lostAt) = (false, now, [:])
     }
 
     /// Returns a time for an event with stamp `now`.
     ///
     /// The wall clock of `now` may still be wrong, so a time of this boot is shifted to match it.
-    func told(_ time: WallTime, boot: Int64, at now: Stamp) -> EventValue {
+    func reported(_ time: WallTime, boot: Int64, at now: Stamp) -> EventValue {
         guard boot == self.boot else { return .known(time) }
         let ahead = now.wall.milliseconds &- clockMap.resolve(now, boot: boot).wall.milliseconds
         return .seen(WallTime(milliseconds: time.milliseconds &+ ahead))
     }
 
     /// Records a loss that its source has already reported in an event.
-    func noteTold(_ loss: Loss) throws {
-        memory.effort.note(loss)
-        try noteTold(loss, fromBoot: boot, toBoot: boot)
+    func recordReported(_ loss: Loss) throws {
+        memory.effort.record(loss)
+        try recordReported(loss, fromBoot: boot, toBoot: boot)
     }
 
-    func noteTold(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
-        let wasUntold = memory.untold
-        try note(loss, fromBoot: fromBoot, toBoot: toBoot)
+    func recordReported(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
+        let wasUnreported = memory.unreported
+        try record(loss, fromBoot: fromBoot, toBoot: toBoot)
         let update = "UPDATE losses SET told=told+? WHERE stream=? AND kind=?"
         try connection.run(update, loss.records, loss.stream.number, loss.kind.rawValue)
-        memory.untold = wasUntold
+        memory.unreported = wasUnreported
     }
 }

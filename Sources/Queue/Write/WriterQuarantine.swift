@@ -91,13 +91,13 @@ extension Writer {
         _ kind: LossKind,
         detail: (_ from: EventValue, _ to: EventValue) -> [(key: String, value: EventValue)]
     ) throws {
-        let (first, last) = try countGone(partition, range, kind, isTold: true)
+        let (first, last) = try countGone(partition, range, kind, isReported: true)
         let from = clockMap.resolve(first.stamp, boot: first.boot).wall
         let to = clockMap.resolve(last.stamp, boot: last.boot).wall
         let now = clock.stamp()
         let detail = detail(
-            told(from, boot: first.boot, at: now),
-            told(to, boot: last.boot, at: now)
+            reported(from, boot: first.boot, at: now),
+            reported(to, boot: last.boot, at: now)
         )
         try insert(Event(kind.event, source: "storage", detail: detail, stamp: now))
     }

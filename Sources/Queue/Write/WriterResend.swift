@@ -62,14 +62,14 @@ extension Writer {
     }
 
     /// Stores when the newest deleted records of a stream were uploaded; unknown without a right clock.
-    func noteDeleted(_ stream: Stream, boot: Int64, boottime: Int64) throws {
+    func recordDeleted(_ stream: Stream, boot: Int64, boottime: Int64) throws {
         let done = Stamp(
             boot: BootInstant(nanoseconds: boottime &* 1_000_000),
             wall: WallTime(milliseconds: 0)
         )
         let (wall, quality) = clockMap.resolve(done, boot: boot)
         let text = quality == .unsynced ? "" : "\(wall.milliseconds)"
-        try note(memos: [Self.deletedMemo(stream): text])
+        try record(memos: [Self.deletedMemo(stream): text])
     }
 
     private static func deletedMemo(_ stream: Stream) -> String { "deleted of \(stream.number)" }

@@ -6,9 +6,9 @@ import SQLite
 extension Writer {
     /// Begins a survey: it includes every sighting accepted from now on.
     ///
-    /// Throws `SurveyRefusal` while another one is in progress.
+    /// Throws `SurveyError` while another one is in progress.
     package func startSurvey(_ name: String) throws {
-        if let survey { throw SurveyRefusal.isOpen(survey.name) }
+        if let survey { throw SurveyError.isOpen(survey.name) }
         try begin()
         let survey = OpenSurvey(
             name: name,
@@ -23,9 +23,9 @@ extension Writer {
 
     /// Ends the survey; its sightings stay until `finishSurvey` has its report.
     ///
-    /// Throws `SurveyRefusal` if none is in progress. Returns an already ended survey unchanged.
+    /// Throws `SurveyError` if none is in progress. Returns an already ended survey unchanged.
     package func endSurvey() throws -> OpenSurvey {
-        guard var survey else { throw SurveyRefusal.noneIsOpen }
+        guard var survey else { throw SurveyError.noneIsOpen }
         guard survey.isOpen else { return survey }
         try begin()
         let end = OpenSurvey.End(
@@ -70,7 +70,7 @@ extension Writer {
     func insert(place fix: Fix) throws {
         guard let survey, survey.isOpen else { return }
         try begin()
-        if memory.places >= mostPlaces { try thinTrack(since: survey.start) }
+        if memory.places >= maxPlaces { try thinTrack(since: survey.start) }
         memory.places += 1
         try connection.run(
             "INSERT OR REPLACE INTO survey_track VALUES (?,?,?,?)",
@@ -82,7 +82,7 @@ extension Writer {
     }
 
     /// The maximum track length: about 18 hours at one fix per second; less in a small database.
-    private var mostPlaces: Int64 { min(65_536, settings.limits.file / 256) }
+    private var maxPlaces: Int64 { min(65_536, settings.limits.file / 256) }
 
     /// Thins the track to every second, fourth, … second until half of the fixes are left.
     ///
@@ -97,7 +97,7 @@ extension Writer {
                 step
             )
             memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
-        } while memory.places > mostPlaces / 2 && step < 1 << 24
+        } while memory.places > maxPlaces / 2 && step < 1 << 24
     }
 
     func loadSurvey() throws -> OpenSurvey? {

@@ -16,7 +16,7 @@ extension Writer {
     private static let trafficRows: Int64 = 32
 
     /// Adds bytes to a day; negative values subtract.
-    func note(_ day: DayTraffic) throws {
+    func record(_ day: DayTraffic) throws {
         try begin()
         try connection.run(
             """
@@ -30,11 +30,11 @@ extension Writer {
     }
 
     /// Adds bytes to today; negative values subtract.
-    package func note(_ traffic: Traffic) throws {
+    package func record(_ traffic: Traffic) throws {
         guard traffic != Traffic() else { return }
         // Uses the same time as records: the system clock may be wrong although the time is known.
         let today = rightTime.utcDay
-        try note(DayTraffic(day: today, traffic: traffic))
+        try record(DayTraffic(day: today, traffic: traffic))
         // An unsynced time may name any day, so it does not delete any.
         if memory.bootIsSynced {
             try connection.run(

@@ -24,12 +24,12 @@ extension FleetPage {
             }
         }
         guard let answer else {
-            throw HTTPRefusal(status: 503, reason: "too many requests at once", retryAfter: 1)
+            throw HTTPError(status: 503, reason: "too many requests at once", retryAfter: 1)
         }
         return answer
     }
 
-    /// Throws an HTTPRefusal without a good token or session.
+    /// Throws an HTTPError without a good token or session.
     ///
     /// Wrong tokens count with those of the login.
     private func authorize(_ head: RequestHead) throws {
@@ -41,13 +41,13 @@ extension FleetPage {
         guard !viewers.isToken(GivenSecret(text: trimmed(field.dropFirst(7)))) else { return }
         if let seconds = attempts.withLock({ $0.refused(head.address, at: .now) }) {
             let reason = "too many wrong viewer's tokens from \(head.address)"
-            throw HTTPRefusal(status: 429, reason: reason, retryAfter: seconds)
+            throw HTTPError(status: 429, reason: reason, retryAfter: seconds)
         }
         throw Self.refusal("this viewer's token is not known")
     }
 
-    private static func refusal(_ reason: String) -> HTTPRefusal {
-        HTTPRefusal(
+    private static func refusal(_ reason: String) -> HTTPError {
+        HTTPError(
             status: 401,
             reason: "\(reason); waypost-receiver viewers add NAME makes one",
             authenticate: "Bearer"

@@ -27,14 +27,14 @@ struct APIQuery {
     /// True if the answer is CSV.
     let isCSV: Bool
 
-    /// Throws an HTTPRefusal for parameters that the resource does not have.
+    /// Throws an HTTPError for parameters that the resource does not have.
     init(_ head: RequestHead, of resource: APIResource) throws {
         (values, path) = (head.query, head.path)
         let names = resource.parameters.map(\.rawValue)
         if let wrong = head.query.keys.sorted().first(where: { !names.contains($0) }) {
             let reason =
                 "no parameter \(Self.shown(wrong)) here; there are: \(names.joined(separator: ", "))"
-            throw HTTPRefusal(status: 400, reason: reason)
+            throw HTTPError(status: 400, reason: reason)
         }
         let accept = head.fields[.accept]?.lowercased() ?? ""
         isCSV =
@@ -50,14 +50,14 @@ struct APIQuery {
         "\"\(text.prefix(60))\(text.count > 60 ? "…" : "")\""
     }
 
-    static func wrong(_ name: APIParameter, _ value: String, _ wanted: String) -> HTTPRefusal {
-        HTTPRefusal(status: 400, reason: "\(name.rawValue)=\(shown(value)): expected \(wanted)")
+    static func wrong(_ name: APIParameter, _ value: String, _ wanted: String) -> HTTPError {
+        HTTPError(status: 400, reason: "\(name.rawValue)=\(shown(value)): expected \(wanted)")
     }
 
     /// Nil if it is absent.
     func text(_ name: APIParameter) -> String? { values[name.rawValue] }
 
-    /// Nil if it is absent; throws an HTTPRefusal if it is not the name of a stream.
+    /// Nil if it is absent; throws an HTTPError if it is not the name of a stream.
     func stream() throws -> String? {
         guard let stream = text(.stream) else { return nil }
         guard isName(stream) else { throw Self.wrong(.stream, stream, "the name of a stream") }
@@ -75,13 +75,13 @@ struct APIQuery {
     }
 
     func limit() throws -> Int64 {
-        try integer(.limit, usual: APIParameter.usualRows, in: 1...APIParameter.mostRows)
+        try integer(.limit, usual: APIParameter.usualRows, in: 1...APIParameter.maxRows)
     }
 
     func span() throws -> TimeSpan {
         let span = TimeSpan(from: try time(.from), to: try time(.to))
         if let from = span.from, let to = span.to, from >= to {
-            throw HTTPRefusal(status: 400, reason: "from has to be before to")
+            throw HTTPError(status: 400, reason: "from has to be before to")
         }
         return span
     }
@@ -112,8 +112,8 @@ struct APIQuery {
         return parts
     }
 
-    static var badCursor: HTTPRefusal {
-        HTTPRefusal(
+    static var badCursor: HTTPError {
+        HTTPError(
             status: 400,
             reason: "cursor is not the next of a page of this resource; start without it"
         )

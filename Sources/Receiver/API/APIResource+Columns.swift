@@ -5,9 +5,9 @@
 enum APIParameter: String {
     case from, to, stream, beacon, key, kind, source, state, points, limit, cursor, format
 
-    static let mostRows: Int64 = 10_000
+    static let maxRows: Int64 = 10_000
     static let usualRows: Int64 = 1000
-    static let mostPoints: Int64 = 2000
+    static let maxPoints: Int64 = 2000
     static let usualPoints: Int64 = 500
 
     var words: StaticString {

@@ -18,7 +18,7 @@ struct APITable {
     }
 
     /// Bytes; a page ends when it has become larger.
-    private static let mostBytes = 4 << 20
+    private static let maxBytes = 4 << 20
 
     let resource: APIResource
     let isCSV: Bool
@@ -36,7 +36,7 @@ struct APITable {
     }
 
     var isFull: Bool {
-        count >= limit || csv.count + parts.reduce(0) { $0 + $1.bytes.count } >= Self.mostBytes
+        count >= limit || csv.count + parts.reduce(0) { $0 + $1.bytes.count } >= Self.maxBytes
     }
 
     /// Adds a row; `cells` are in the order of the resource's columns.

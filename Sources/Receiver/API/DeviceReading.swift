@@ -104,7 +104,7 @@ extension ReadAPI {
     }
 
     /// The maximum number of events that are read for one page.
-    private static let mostEvents = 50_000
+    private static let maxEvents = 50_000
 
     /// Adds a page of events; the cursor has the time and the id of the last.
     func events(
@@ -130,7 +130,7 @@ extension ReadAPI {
         let (kind, source) = (query.text(.kind), query.text(.source))
         var (read, last) = (0, [""])
         while try row.step() {
-            guard !table.isFull, read < Self.mostEvents else { return APIQuery.cursor(last) }
+            guard !table.isFull, read < Self.maxEvents else { return APIQuery.cursor(last) }
             read += 1
             last = ["\(row.required(0))", row.text(1)]
             guard kind.map({ $0 == row.text(2) }) ?? true,

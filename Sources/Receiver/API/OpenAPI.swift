@@ -119,9 +119,9 @@ extension APIParameter {
         case .state:
             #"{"enum":[\#(DeviceLevel.allCases.map { "\"\($0.name)\"" }.joined(separator: ","))]}"#
         case .points:
-            #"{"type":"integer","minimum":2,"maximum":\#(Self.mostPoints),"default":\#(Self.usualPoints)}"#
+            #"{"type":"integer","minimum":2,"maximum":\#(Self.maxPoints),"default":\#(Self.usualPoints)}"#
         case .limit:
-            #"{"type":"integer","minimum":1,"maximum":\#(Self.mostRows),"default":\#(Self.usualRows)}"#
+            #"{"type":"integer","minimum":1,"maximum":\#(Self.maxRows),"default":\#(Self.usualRows)}"#
         case .format: #"{"enum":["json","csv"]}"#
         }
     }

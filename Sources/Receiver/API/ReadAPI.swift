@@ -11,7 +11,7 @@ struct ReadAPI {
     func answer(_ route: ReadRoute, _ head: RequestHead) throws -> HTTPAnswer {
         if let device = route.device {
             guard isName(device), try exists(device) else {
-                throw HTTPRefusal(
+                throw HTTPError(
                     status: 404,
                     reason: "no such device; see \(Route.readAPI)devices"
                 )
@@ -20,7 +20,7 @@ struct ReadAPI {
         let device = route.device ?? ""
         switch route.target {
         case .table(let resource): return try answer(resource, device, head)
-        case .file(let stream, let day, let name) where SoundChunk.isFile(name):
+        case .file(let stream, let day, let name) where AudioChunk.isFile(name):
             return try looks.sound(stream, name, of: device, on: day, head, at: now)
         case .file, .description, nil: throw Self.nothing
         }
@@ -41,8 +41,8 @@ struct ReadAPI {
         }
     }
 
-    static var nothing: HTTPRefusal {
-        HTTPRefusal(status: 404, reason: "no such resource; see \(OpenAPI.path)")
+    static var nothing: HTTPError {
+        HTTPError(status: 404, reason: "no such resource; see \(OpenAPI.path)")
     }
 
     private func exists(_ device: String) throws -> Bool {
@@ -50,11 +50,11 @@ struct ReadAPI {
         return try looks.enrolments.devices()[device] != nil
     }
 
-    /// Opens the index; throws an HTTPRefusal if there is none yet.
+    /// Opens the index; throws an HTTPError if there is none yet.
     func open() throws -> (reader: FleetReader, note: String?) {
         guard case (let reader?, let note) = looks.fleet.openIndex() else {
             let reason = "there is no index yet, or it cannot be read; try again in a minute"
-            throw HTTPRefusal(status: 503, reason: reason, retryAfter: 60)
+            throw HTTPError(status: 503, reason: reason, retryAfter: 60)
         }
         return (reader, note)
     }

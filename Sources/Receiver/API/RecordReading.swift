@@ -53,7 +53,7 @@ extension ReadAPI {
         _ device: String
     ) throws -> String? {
         try scan(&table, query, reader, device, { $0 == .audio }) { line, stream in
-            guard let chunk = SoundDay.chunk(line) else { return [] }
+            guard let chunk = AudioDay.chunk(line) else { return [] }
             let date = WallTime(milliseconds: chunk.start).rfc3339.prefix(10)
             let path = "\(Route.readAPI)devices/\(device)/audio/\(stream)/\(date)/\(chunk.file)"
             return [

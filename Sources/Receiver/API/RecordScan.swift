@@ -17,7 +17,7 @@ struct ScanPlace {
         (date, stream, self.offset, self.row) = (file.date, file.stream, offset, row)
     }
 
-    /// Nil if there is no cursor; throws an HTTPRefusal if it is not valid.
+    /// Nil if there is no cursor; throws an HTTPError if it is not valid.
     init?(_ query: APIQuery) throws {
         guard let parts = try query.cursor(4) else { return nil }
         guard Day(parts[0]) != nil, isName(parts[1]), let offset = Int64(parts[2]), offset >= 0,
@@ -40,10 +40,10 @@ struct RecordScan {
     /// Bytes that are read for one page.
     private static let budget = 16 << 20
     /// The maximum number of files for one page.
-    private static let mostFiles = 1000
+    private static let maxFiles = 1000
 
     /// The place of the first row that the page has no room for.
-    private struct PageIsFull: Error {
+    private struct PageFullError: Error {
         var offset: Int64
         var row: Int
     }
@@ -68,11 +68,11 @@ struct RecordScan {
             span,
             streams,
             from: (place?.date ?? "", place?.stream ?? ""),
-            most: Self.mostFiles + 1
+            maximum: Self.maxFiles + 1
         )
         var budget = Self.budget
         for (index, file) in files.enumerated() {
-            guard budget > 0, index < Self.mostFiles else { return ScanPlace(file) }
+            guard budget > 0, index < Self.maxFiles else { return ScanPlace(file) }
             let isFirst = file.date == place?.date && file.stream == place?.stream
             let known = isFirst ? place : nil
             if let next = try read(file, from: known, &budget, &table, rows) { return next }
@@ -103,14 +103,14 @@ struct RecordScan {
                 let known = $1.lowerBound == place?.offset ? place?.row ?? 0 : 0
                 for (row, cells) in rows(line, file.stream).enumerated() where row >= known {
                     guard !table.isFull else {
-                        throw PageIsFull(offset: $1.lowerBound, row: row)
+                        throw PageFullError(offset: $1.lowerBound, row: row)
                     }
                     table.add(cells)
                 }
             }
             budget -= Int(stop - start)
             return stop < end ? ScanPlace(file, offset: stop) : nil
-        } catch let full as PageIsFull {
+        } catch let full as PageFullError {
             return ScanPlace(file, offset: full.offset, row: full.row)
         }
     }
@@ -131,7 +131,7 @@ extension FleetReader {
         _ span: TimeSpan,
         _ streams: Set<String>,
         from place: (date: String, stream: String) = ("", ""),
-        most: Int
+        maximum: Int
     ) throws -> [IndexedFile] {
         let (first, last) = span.dates
         let row = try database.prepare(
@@ -146,7 +146,7 @@ extension FleetReader {
             place.stream
         )
         var files: [IndexedFile] = []
-        while files.count < most, try row.step() {
+        while files.count < maximum, try row.step() {
             guard streams.contains(row.text(1)) else { continue }
             files.append(
                 IndexedFile(

@@ -13,11 +13,11 @@ struct SeriesName: Hashable {
 /// Collects the series of a device in a span.
 struct SeriesCollection {
     /// The maximum number of series in an answer.
-    private static let most = 100
+    private static let maximum = 100
     /// Bytes of records that are read for intervals shorter than the index has.
     private static let budget: Int64 = 24 << 20
     /// The maximum number of files; a year has 366 of each stream.
-    private static let mostFiles = 40_000
+    private static let maxFiles = 40_000
 
     let from: Int64
     let to: Int64
@@ -69,7 +69,7 @@ struct SeriesCollection {
         throws
     {
         let span = TimeSpan(from: from, to: to)
-        let files = try reader.files(of: device, span, streams, most: Self.mostFiles)
+        let files = try reader.files(of: device, span, streams, maximum: Self.maxFiles)
         if step < IndexedPart.slot {
             let extents = try files.map { try reader.extent(of: $0, in: span) }
             if extents.reduce(0, { $0 + Int64($1?.count ?? 0) }) <= Self.budget {
@@ -142,7 +142,7 @@ struct SeriesCollection {
         guard beacon == nil || beacon == name.quantity.beacon,
             key == nil || key == name.quantity.key
         else { return nil }
-        guard places.count < Self.most else {
+        guard places.count < Self.maximum else {
             isCut = true
             return nil
         }

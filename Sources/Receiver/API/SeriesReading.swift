@@ -12,9 +12,9 @@ extension ReadAPI {
         let to = span.to ?? max(now, (span.from ?? now) + 1)
         let from = span.from ?? to - Day.milliseconds
         guard to - from <= Self.longestSpan else {
-            throw HTTPRefusal(status: 400, reason: "from and to are more than 366 days apart")
+            throw HTTPError(status: 400, reason: "from and to are more than 366 days apart")
         }
-        let (usual, range) = (APIParameter.usualPoints, 2...APIParameter.mostPoints)
+        let (usual, range) = (APIParameter.usualPoints, 2...APIParameter.maxPoints)
         var collection = SeriesCollection(
             from,
             to,

@@ -8,7 +8,7 @@ struct AttemptLimit {
     private static let burst = 10.0
     private static let perSecond = 1.0 / 6
     /// The number of addresses that are remembered.
-    private static let most = 1024
+    private static let maximum = 1024
 
     private struct Attempts {
         var count: Double
@@ -34,7 +34,7 @@ struct AttemptLimit {
 
     mutating func failed(_ address: String, at now: ContinuousClock.Instant) {
         let count = count(address, at: now) + 1
-        if attempts[address] == nil, attempts.count >= Self.most { forget(at: now) }
+        if attempts[address] == nil, attempts.count >= Self.maximum { forget(at: now) }
         attempts[address] = Attempts(count: count, at: now)
     }
 

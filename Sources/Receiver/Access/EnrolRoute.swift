@@ -12,7 +12,7 @@ final class EnrolRoute: Sendable {
         (self.enrolments, self.log) = (enrolments, log)
     }
 
-    /// Exchanges the code in `body` for a token; throws an HTTPRefusal.
+    /// Exchanges the code in `body` for a token; throws an HTTPError.
     ///
     /// `isListed` returns whether a device has a token in the token list.
     func answer(
@@ -24,7 +24,7 @@ final class EnrolRoute: Sendable {
         guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
             isName(device)
         else {
-            throw HTTPRefusal(
+            throw HTTPError(
                 status: 400,
                 reason: "code or device_id is missing or not a plain name"
             )
@@ -48,8 +48,8 @@ final class EnrolRoute: Sendable {
             // A good code that is refused for another reason is not a guess.
             guard error == .badCode,
                 let seconds = attempts.withLock({ $0.refused(address, at: .now) })
-            else { throw HTTPRefusal(status: 403, reason: error.reason) }
-            throw HTTPRefusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
+            else { throw HTTPError(status: 403, reason: error.reason) }
+            throw HTTPError(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
     }
 
@@ -57,7 +57,7 @@ final class EnrolRoute: Sendable {
     private static func wanted(_ member: Any?) throws -> GivenSecret? {
         guard let member else { return nil }
         guard let text = member as? String, let token = GivenSecret(wanted: text) else {
-            throw HTTPRefusal(
+            throw HTTPError(
                 status: 400,
                 reason: "token is not 32 to 128 letters, digits, - and _"
             )

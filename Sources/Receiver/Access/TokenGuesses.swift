@@ -20,13 +20,13 @@ final class TokenGuesses: Sendable {
     /// Characters from which on a token cannot be guessed; those made here have 43.
     private static let unguessable = 32
     /// The number of good tokens remembered; above it, all are forgotten.
-    private static let most = 4096
+    private static let maximum = 4096
 
     private let state = Mutex(State())
 
     /// Returns the device that `find` returns for the request's token.
     ///
-    /// Throws an HTTPRefusal for a wrong token (nil), and after too many of them.
+    /// Throws an HTTPError for a wrong token (nil), and after too many of them.
     func check(
         _ head: RequestHead,
         _ find: (_ token: GivenSecret) throws -> String?
@@ -42,19 +42,19 @@ final class TokenGuesses: Sendable {
         }
         if let seconds {
             let reason = "too many wrong device tokens from \(head.address)"
-            throw HTTPRefusal(status: 429, reason: reason, retryAfter: seconds)
+            throw HTTPError(status: 429, reason: reason, retryAfter: seconds)
         }
         state.withLock {
             if device == nil {
                 if !token.text.isEmpty { $0.wrong.failed(head.address, at: now) }
                 $0.good.remove(use)
             } else {
-                if $0.good.count >= Self.most { $0.good = [] }
+                if $0.good.count >= Self.maximum { $0.good = [] }
                 $0.good.insert(use)
             }
         }
         guard let device else {
-            throw HTTPRefusal(status: 401, reason: "X-Device-Token is missing or not known")
+            throw HTTPError(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return device
     }

@@ -34,7 +34,7 @@ package struct TokenList: Sendable {
         do {
             (lines, note) = try Self.read(file, head, copy)
         } catch {
-            throw StartFailure("--tokens \(file) cannot be read", error)
+            throw StartError("--tokens \(file) cannot be read", error)
         }
         known = Self.parse(lines)
         guard note == nil, let copy, let folder else { return }

@@ -32,7 +32,7 @@ package final class Viewers: Sendable {
     /// After so many days a browser has to log in again.
     static let sessionDays = 30
     /// The number of sessions per viewer; the oldest is deleted.
-    private static let mostSessions = 20
+    private static let maxSessions = 20
     /// Seconds that a login link is valid.
     private static let linkSeconds: Int64 = 3600
 
@@ -168,7 +168,7 @@ package final class Viewers: Sendable {
         try database.run(
             """
             DELETE FROM sessions WHERE viewer=?1 AND id NOT IN
-            (SELECT id FROM sessions WHERE viewer=?1 ORDER BY id DESC LIMIT \(mostSessions))
+            (SELECT id FROM sessions WHERE viewer=?1 ORDER BY id DESC LIMIT \(maxSessions))
             """,
             viewer
         )

@@ -55,7 +55,7 @@ final class AlertBook {
     /// Stores state changes and new alerts; they are on the disk when this returns.
     ///
     /// `changed`: nil to forget a device; `alerts`: the new alerts of each channel.
-    func note(_ changed: [String: AlertMarks?], _ alerts: [(channel: String, alerts: [Alert])])
+    func record(_ changed: [String: AlertMarks?], _ alerts: [(channel: String, alerts: [Alert])])
         throws
     {
         guard !changed.isEmpty || alerts.contains(where: { !$0.alerts.isEmpty }) else { return }

@@ -6,7 +6,7 @@ import SQLite
 struct AlertChannel: Sendable {
     let name: String
     /// Sends an alert and its JSON; throws if it may not have arrived, or was stopped.
-    let tell: @Sendable (Alert, String, StopSignal) throws -> Void
+    let deliver: @Sendable (Alert, String, StopSignal) throws -> Void
 }
 
 /// Checks the devices and sends alerts through each channel; used by one thread.
@@ -21,7 +21,7 @@ final class AlertController {
         /// The duration of the last try.
         var took = Duration.zero
         /// Alerts up to this number are sent but not yet deleted from the book.
-        var told: Int64 = 0
+        var reported: Int64 = 0
         /// Alerts to send that are not in the book.
         var unwritten: [Alert] = []
 
@@ -71,7 +71,7 @@ final class AlertController {
         var isMore = false
         // Fast channels first, so that none waits for the same slow one twice.
         for outbox in outboxes.sorted(by: { $0.took < $1.took }) where !stop.isRaised {
-            isMore = try tellAll(by: outbox, until: stop) || isMore
+            isMore = try reportAll(by: outbox, until: stop) || isMore
         }
         return isMore ? .zero : max(.zero, (nextLook ?? now) - clock.now())
     }
@@ -95,7 +95,7 @@ final class AlertController {
                 let isWhole = seen.isWhole && device.isWhole
                 // Wait until all is known, so that old troubles are not reported as changes.
                 new = old ?? (isWhole ? AlertMarks(firstSight: device, at: now) : nil)
-                alerts += new?.take(device, isWhole: isWhole, at: now) ?? []
+                alerts += new?.receive(device, isWhole: isWhole, at: now) ?? []
             }
             if new != old { changed.updateValue(new, forKey: device.id) }
         }
@@ -103,7 +103,7 @@ final class AlertController {
         for outbox in outboxes { outbox.unwritten += alerts }
         guard !unwritten.isEmpty else { return }
         try write {
-            try book.note(unwritten, outboxes.map { ($0.channel.name, $0.unwritten) })
+            try book.record(unwritten, outboxes.map { ($0.channel.name, $0.unwritten) })
             unwritten = [:]
             for outbox in outboxes { outbox.unwritten = [] }
         }
@@ -123,22 +123,22 @@ final class AlertController {
     }
 
     /// Sends all alerts of a fast channel, one of a slow one; returns whether more may be due now.
-    private func tellAll(by outbox: Outbox, until stop: StopSignal) throws -> Bool {
-        while try tell(by: outbox, until: stop) {
+    private func reportAll(by outbox: Outbox, until stop: StopSignal) throws -> Bool {
+        while try deliver(by: outbox, until: stop) {
             guard !stop.isRaised, outbox.took < Self.quick else { return true }
         }
         return false
     }
 
     /// Sends the channel's next alert if due; returns whether more may be due now.
-    private func tell(by outbox: Outbox, until stop: StopSignal) throws -> Bool {
+    private func deliver(by outbox: Outbox, until stop: StopSignal) throws -> Bool {
         guard outbox.next.map({ clock.now() >= $0 }) ?? true else { return false }
-        if outbox.told > 0 { try removeTold(of: outbox) }
+        if outbox.reported > 0 { try removeReported(of: outbox) }
         guard let (number, json) = try next(of: outbox) else { return false }
         let begun = clock.now()
         do {
             defer { outbox.took = clock.now() - begun }
-            try outbox.channel.tell(try Alert(json: json), json, stop)
+            try outbox.channel.deliver(try Alert(json: json), json, stop)
         } catch {
             guard !stop.isRaised else { return false }
             let wait = min(Self.longestWait, Self.firstWait << min(outbox.failures, 10))
@@ -149,8 +149,8 @@ final class AlertController {
         }
         (outbox.failures, outbox.next) = (0, nil)
         if let number {
-            outbox.told = number
-            try removeTold(of: outbox)
+            outbox.reported = number
+            try removeReported(of: outbox)
         } else {
             outbox.unwritten.removeFirst()
         }
@@ -159,16 +159,16 @@ final class AlertController {
 
     /// Returns a channel's next alert, with its number if it is in the book.
     private func next(of outbox: Outbox) throws -> (number: Int64?, json: String)? {
-        if let (number, json) = try book.first(for: outbox.channel.name, after: outbox.told) {
+        if let (number, json) = try book.first(for: outbox.channel.name, after: outbox.reported) {
             return (number, json)
         }
         return outbox.unwritten.first.map { (nil, $0.json) }
     }
 
-    private func removeTold(of outbox: Outbox) throws {
+    private func removeReported(of outbox: Outbox) throws {
         try write {
-            try book.remove(upTo: outbox.told, of: outbox.channel.name)
-            outbox.told = 0
+            try book.remove(upTo: outbox.reported, of: outbox.channel.name)
+            outbox.reported = 0
         }
     }
 }

@@ -24,14 +24,14 @@ struct AlertMarks: Sendable, Equatable {
 
     /// The state of a device at first sight: existing troubles are not reported as changes.
     init(firstSight state: DeviceState, at now: Int64) {
-        _ = take(state, isWhole: true, at: now)
+        _ = receive(state, isWhole: true, at: now)
     }
 
     /// Updates the state and returns the alerts that are due.
     ///
     /// `isWhole`: the events about losses and sources are known; otherwise only silence is checked.
-    mutating func take(_ state: DeviceState, isWhole: Bool, at now: Int64) -> [Alert] {
-        var alerts = takeSilence(state, at: now)
+    mutating func receive(_ state: DeviceState, isWhole: Bool, at now: Int64) -> [Alert] {
+        var alerts = evaluateSilence(state, at: now)
         guard isWhole else { return alerts }
         if Self.begins(&losing, state.lost > 0, at: now) {
             let reason = "\(state.lost) lost in the last day"
@@ -45,12 +45,12 @@ struct AlertMarks: Sendable, Equatable {
     }
 
     /// Reports late once; reports back after two syncs, or an hour after the first.
-    private mutating func takeSilence(_ state: DeviceState, at now: Int64) -> [Alert] {
+    private mutating func evaluateSilence(_ state: DeviceState, at now: Int64) -> [Alert] {
         guard state.late.isEmpty else {
-            let isTold = late != nil
+            let isReported = late != nil
             late = Mark(since: state.lastSeen)
             let reason = state.late.joined(separator: ", ")
-            return isTold ? [] : [Alert(.late, state, because: reason, at: now)]
+            return isReported ? [] : [Alert(.late, state, because: reason, at: now)]
         }
         guard let mark = late, state.lastSeen != mark.since else { return [] }
         let came = min(mark.calm ?? state.lastSeen, state.lastSeen)

@@ -19,7 +19,7 @@ package final class Archive: @unchecked Sendable {
     /// Held for the lifetime of the archive.
     private let place: DirectoryLock
     /// Receives the files that have grown and their committed lengths; must not block.
-    private let noteStored: @Sendable ([String: Int64]) -> Void
+    private let reportStored: @Sendable ([String: Int64]) -> Void
     private let limits: DeviceLimits
     private let isClockSynced: @Sendable () -> Bool
     private let workLimit: @Sendable () -> WorkLimit
@@ -31,7 +31,7 @@ package final class Archive: @unchecked Sendable {
     ///
     /// `bytesPerDay`: the limit of each device; `isClockSynced`: whether the server's clock is good
     /// enough to check the dates of records; `workLimit`: the limit on the work of storing a batch;
-    /// `tell`: receives messages about the recovery.
+    /// `warn`: receives messages about the recovery.
     init(
         directory: String,
         bytesPerDay: Int64,
@@ -39,11 +39,11 @@ package final class Archive: @unchecked Sendable {
             ClockEvidence.kernelVouches() ?? false
         },
         workLimit: @escaping @Sendable () -> WorkLimit = { .storing },
-        tell: (String) -> Void,
-        noteStored: @escaping @Sendable ([String: Int64]) -> Void
+        warn: (String) -> Void,
+        reportStored: @escaping @Sendable ([String: Int64]) -> Void
     ) throws {
         self.directory = directory
-        self.noteStored = noteStored
+        self.reportStored = reportStored
         self.isClockSynced = isClockSynced
         self.workLimit = workLimit
         limits = DeviceLimits(bytesPerDay: bytesPerDay)
@@ -68,7 +68,7 @@ package final class Archive: @unchecked Sendable {
             throw Failure("\(directory) is on a full disk: make room and start again")
         }
         total = Mutex(try ArchiveFiles.totals(index))
-        try Recovery.run(index, directory, tell: tell)
+        try Recovery.run(index, directory, warn: warn)
         reserve.make()
     }
 
@@ -142,23 +142,23 @@ package final class Archive: @unchecked Sendable {
                     if known == nil {
                         try limits.admit(one.batch, newFiles: newFiles, at: now, index)
                     }
-                } catch let refusal as HTTPRefusal {
+                } catch let refusal as HTTPError {
                     // Nothing of it was written; the others are still stored.
                     one.result = .failure(refusal)
                     continue
                 }
                 let receipt = try known ?? append(one, files, newFiles: newFiles, at: now)
                 let added = known == nil ? receipt.accepted : nil
-                try Sequences.note(one.batch, at: now, index)
-                try Contacts.note(one.batch, added: added, at: now, index)
+                try Sequences.record(one.batch, at: now, index)
+                try Contacts.record(one.batch, added: added, at: now, index)
                 stored.append((one, receipt))
                 guard known == nil else { continue }
-                try RecentBatches.note(receipt, of: one, index)
+                try RecentBatches.record(receipt, of: one, index)
                 new.records += Int64(receipt.accepted)
                 new.batches += 1
             }
             try files.finish()
-            for (file, length) in files.lengths { try note(length, of: file) }
+            for (file, length) in files.lengths { try record(length, of: file) }
         } catch {
             if !index.isAutocommit { try index.execute("ROLLBACK") }
             files.undo()
@@ -170,7 +170,7 @@ package final class Archive: @unchecked Sendable {
             $0.records += new.records
             $0.batches += new.batches
         }
-        noteStored(files.lengths)
+        reportStored(files.lengths)
         reserve.make()
     }
 
@@ -219,7 +219,7 @@ package final class Archive: @unchecked Sendable {
             let file = ArchiveFile.path(in: folder)
             let committed = try ArchiveFiles.length(file, index) ?? 0
             let length = min(committed, fileSize("\(directory)/\(file)") ?? 0)
-            if length < committed { try note(length, of: file) }
+            if length < committed { try record(length, of: file) }
             lengths[folder] = length
         }
         return lengths
@@ -227,7 +227,7 @@ package final class Archive: @unchecked Sendable {
 
     /// Appends the records that are new and counts the rest as duplicates.
     ///
-    /// If it throws, even an HTTPRefusal, part of the batch may already be written.
+    /// If it throws, even an HTTPError, part of the batch may already be written.
     private func append(
         _ one: WaitingBatch,
         _ files: BatchFiles,
@@ -263,7 +263,7 @@ package final class Archive: @unchecked Sendable {
         return receipt
     }
 
-    private func note(_ length: Int64, of file: String) throws {
+    private func record(_ length: Int64, of file: String) throws {
         try index.run("INSERT OR REPLACE INTO files VALUES (?,?)", file, length)
     }
 }

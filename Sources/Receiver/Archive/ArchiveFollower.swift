@@ -10,7 +10,7 @@ import Synchronization
 /// this thread, and its failures never refuse a batch.
 final class ArchiveFollower: Sendable {
     /// The maximum number of files that are noted; if more have grown, all files are listed.
-    private static let most = 10_000
+    private static let maximum = 10_000
 
     private struct State {
         /// The files that have grown, and their committed lengths.
@@ -20,7 +20,7 @@ final class ArchiveFollower: Sendable {
         /// True until all that was listed is read.
         var isBehind = true
         var isReading = true
-        /// Unreadable files and their lengths; more than `most` are retried at the next start.
+        /// Unreadable files and their lengths; more than `maximum` are retried at the next start.
         var unread: [String: Int64] = [:]
         var changes = 0
         /// When the oldest unread part was noted; nil if everything was read.
@@ -71,7 +71,7 @@ final class ArchiveFollower: Sendable {
                 do {
                     try body()
                 } catch {
-                    noteMissed()
+                    recordMissed()
                     failed(error)
                 }
             }
@@ -86,10 +86,10 @@ final class ArchiveFollower: Sendable {
     }
 
     /// Adds committed lengths by path; never blocks.
-    func note(_ lengths: [String: Int64]) {
+    func record(_ lengths: [String: Int64]) {
         guard !lengths.isEmpty else { return }
         state.withLock {
-            if $0.lengths.count > Self.most {
+            if $0.lengths.count > Self.maximum {
                 $0.lengths = [:]
                 $0.isIncomplete = true
             }
@@ -118,7 +118,7 @@ final class ArchiveFollower: Sendable {
     // MARK: The thread
 
     /// Makes `follow` list all files.
-    func noteMissed() {
+    func recordMissed() {
         state.withLock {
             ($0.isIncomplete, $0.isBehind) = (true, true)
             $0.behindSince = $0.behindSince ?? .now
@@ -126,10 +126,10 @@ final class ArchiveFollower: Sendable {
     }
 
     /// Records the result of reading a file; logs an unreadable one once.
-    func note(_ file: ArchiveFile, _ trouble: (any Error)?) {
+    func record(_ file: ArchiveFile, _ trouble: (any Error)?) {
         let isNew = state.withLock { state in
             let isKnown = state.unread[file.path] != nil
-            guard trouble != nil, isKnown || state.unread.count < Self.most else {
+            guard trouble != nil, isKnown || state.unread.count < Self.maximum else {
                 state.unread[file.path] = nil
                 return false
             }

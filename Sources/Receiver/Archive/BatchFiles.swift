@@ -51,7 +51,7 @@ final class BatchFiles {
     ) throws {
         let date = record.time.date
         if let audio = record.audio, let name = record.soundName {
-            try writeSound(audio, to: name, batch.audioFolder(date), body)
+            try writeAudio(audio, to: name, batch.audioFolder(date), body)
         }
         let folder = batch.folder(date)
         try record.writeLine(of: body, for: .archive, isAhead: isAhead) { try add($0, folder) }
@@ -115,7 +115,7 @@ final class BatchFiles {
         return try LineFile.open(path)?.read(1, at: end - 1) != [10]
     }
 
-    private func writeSound(
+    private func writeAudio(
         _ audio: IncomingRecord.Audio,
         to name: String,
         _ folder: String,

@@ -40,7 +40,7 @@ package enum Contacts {
         """
 
     /// Records the arrival of a batch; `added`: its new records, nil if it was already stored.
-    static func note(
+    static func record(
         _ batch: IncomingBatch,
         added: Int?,
         at now: WallTime,

@@ -30,7 +30,7 @@ struct DeviceLimits {
     /// The limit per device and day (UTC).
     let bytesPerDay: Int64
 
-    /// Records the names of a batch that is about to be stored; throws an HTTPRefusal before any
+    /// Records the names of a batch that is about to be stored; throws an HTTPError before any
     /// change.
     ///
     /// `newFiles`: record files that do not exist yet.
@@ -42,7 +42,7 @@ struct DeviceLimits {
     ) throws {
         try checkDay(batch, newFiles, now, index)
         try checkStream(batch, index)
-        try noteStates(batch, index)
+        try recordStates(batch, index)
     }
 
     /// Counts a batch that was stored; `sounds`: the number of its audio files.
@@ -85,7 +85,7 @@ struct DeviceLimits {
         let stream = (bytes: row.required(2), files: row.required(3))
         func refuse(_ what: String, of one: String?) throws -> Never {
             let name = one.map { "stream \($0) of \(batch.device)" } ?? batch.device
-            throw HTTPRefusal(
+            throw HTTPError(
                 status: 429,
                 reason: "\(name) has \(what)",
                 retryAfter: 3600,
@@ -101,10 +101,10 @@ struct DeviceLimits {
             try refuse(what, of: batch.stream)
         }
         guard newFiles > 0 else { return }
-        for (files, most, one) in [
+        for (files, maximum, one) in [
             (device.files, Self.allFiles, nil), (stream.files, Self.files, batch.stream),
-        ] where files + newFiles > most {
-            try refuse("begun \(files) files today; \(most) are the limit", of: one)
+        ] where files + newFiles > maximum {
+            try refuse("begun \(files) files today; \(maximum) are the limit", of: one)
         }
     }
 
@@ -116,10 +116,10 @@ struct DeviceLimits {
         guard try row.step(), row.required(0) >= Self.streams else { return }
         let reason =
             "\(batch.device) has \(Self.streams) streams already; \(batch.stream) is too many"
-        throw HTTPRefusal(status: 422, reason: reason)
+        throw HTTPError(status: 422, reason: reason)
     }
 
-    private func noteStates(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
+    private func recordStates(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
         guard !batch.states.isEmpty else { return }
         var new: [String] = []
         for state in batch.states.map({ "\(batch.stream) \($0)" }) {
@@ -134,7 +134,7 @@ struct DeviceLimits {
         )
         guard try row.step(), row.required(0) + Int64(new.count) <= Self.states else {
             let reason = "\(batch.device) has events of more than \(Self.states) sources"
-            throw HTTPRefusal(status: 422, reason: reason)
+            throw HTTPError(status: 422, reason: reason)
         }
         for state in new {
             try index.run("INSERT INTO device_states VALUES (?,?)", batch.device, state)

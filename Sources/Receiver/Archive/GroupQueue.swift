@@ -26,7 +26,7 @@ final class WaitingBatch {
 /// the leader.
 final class GroupQueue: Sendable {
     /// The maximum number of batches in a group.
-    private static let most = 32
+    private static let maximum = 32
 
     private let state = Condition((waiting: [WaitingBatch](), hasLeader: false))
 
@@ -37,7 +37,7 @@ final class GroupQueue: Sendable {
             let group = state.wait(until: { !$0.hasLeader || mine.result != nil }) { state in
                 guard mine.result == nil else { return [WaitingBatch]() }
                 state.hasLeader = true
-                let group = Array(state.waiting.prefix(Self.most))
+                let group = Array(state.waiting.prefix(Self.maximum))
                 state.waiting.removeFirst(group.count)
                 return group
             }

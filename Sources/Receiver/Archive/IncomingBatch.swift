@@ -26,20 +26,20 @@ package struct IncomingBatch: Sendable {
     private(set) var states: Set<String> = []
 
     /// The maximum number of files for one batch; the gateway halves a refused batch.
-    static let mostDates = 100
+    static let maxDates = 100
 
     /// A record takes 250 bytes here, and one batch per worker waits.
     private static let maxKept = 512
 
-    /// Checks a whole body; throws an HTTPRefusal with the reason, and then nothing may be stored.
+    /// Checks a whole body; throws an HTTPError with the reason, and then nothing may be stored.
     ///
     /// `limit`: the processor time that the check may use.
     package init(checking body: ByteView, limit: WorkLimit = .checking) throws {
         do {
             var text = BodyJSON(body, limit: limit)
-            try text.object { try takeMember(&$0, $1) }
+            try text.object { try readMember(&$0, $1) }
             try text.end()
-        } catch let fault as BodyFault {
+        } catch let fault as BodyError {
             throw Self.refusal("the body is not a JSON object: see byte \(fault.place)")
         }
         guard isName(stream) else {
@@ -53,27 +53,27 @@ package struct IncomingBatch: Sendable {
             throw Self.refusal("total_records is \(total ?? -1), data has \(count)")
         }
         if let fault { throw Self.refusal(fault) }
-        guard dates.count <= Self.mostDates else {
+        guard dates.count <= Self.maxDates else {
             throw Self.refusal(
-                "records of more than \(Self.mostDates) days in one batch of \(device)"
+                "records of more than \(Self.maxDates) days in one batch of \(device)"
             )
         }
     }
 
-    private static func refusal(_ reason: String) -> HTTPRefusal {
-        HTTPRefusal(status: 422, reason: reason)
+    private static func refusal(_ reason: String) -> HTTPError {
+        HTTPError(status: 422, reason: reason)
     }
 
-    /// Passes each record of a checked body in order; throws an HTTPRefusal if that takes too long.
+    /// Passes each record of a checked body in order; throws an HTTPError if that takes too long.
     func forEachRecord(
         of body: ByteView,
         limit: WorkLimit = .storing,
-        _ take: (IncomingRecord) throws -> Void
+        _ receive: (IncomingRecord) throws -> Void
     ) throws {
         guard let data else { return }
-        if records.count == count { return try records.forEach(take) }
+        if records.count == count { return try records.forEach(receive) }
         var text = BodyJSON(body, at: data.lowerBound, limit: limit)
-        try text.array { text in try take(try IncomingRecord(&text)) }
+        try text.array { text in try receive(try IncomingRecord(&text)) }
     }
 
     /// Returns the folder for records of a day, relative to the archive's directory.
@@ -90,12 +90,12 @@ package struct IncomingBatch: Sendable {
     // MARK: Checking
 
     /// Reads a member of the body; of members with the same name the last counts.
-    private mutating func takeMember(_ text: inout BodyJSON, _ name: Range<Int>) throws {
+    private mutating func readMember(_ text: inout BodyJSON, _ name: Range<Int>) throws {
         switch JSONString.read(text.bytes, name) {
         case "stream_name": stream = try string(&text) ?? ""
         case "device_id": device = try string(&text) ?? ""
-        case "data": try takeData(&text)
-        case "batch_metadata": try takeMetadata(&text)
+        case "data": try readData(&text)
+        case "batch_metadata": try readMetadata(&text)
         default: try text.value()
         }
     }
@@ -106,7 +106,7 @@ package struct IncomingBatch: Sendable {
         return isString ? JSONString.read(text.bytes, value) : nil
     }
 
-    private mutating func takeMetadata(_ text: inout BodyJSON) throws {
+    private mutating func readMetadata(_ text: inout BodyJSON) throws {
         (total, version, clock, sequence) = (nil, "", "", nil)
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
@@ -122,7 +122,7 @@ package struct IncomingBatch: Sendable {
         )
     }
 
-    private mutating func takeData(_ text: inout BodyJSON) throws {
+    private mutating func readData(_ text: inout BodyJSON) throws {
         (count, dates, states, data, fault) = (0, [], [], nil, nil)
         records = []
         guard text.next() == UInt8(ascii: "[") else {
@@ -130,12 +130,12 @@ package struct IncomingBatch: Sendable {
             return
         }
         let start = text.position
-        try text.array { try takeRecord(&$0) }
+        try text.array { try readRecord(&$0) }
         data = start..<text.position
     }
 
     /// Checks a record; after a bad one, the others only have to be valid JSON.
-    private mutating func takeRecord(_ text: inout BodyJSON) throws {
+    private mutating func readRecord(_ text: inout BodyJSON) throws {
         defer { count += 1 }
         guard fault == nil else {
             try text.value()
@@ -145,7 +145,7 @@ package struct IncomingBatch: Sendable {
         let start = text.position
         do {
             let record = try text.record { try IncomingRecord(&$0) }
-            if dates.count <= Self.mostDates { dates.insert(record.time.date) }
+            if dates.count <= Self.maxDates { dates.insert(record.time.date) }
             if let state = record.state, states.count <= DeviceLimits.states {
                 states.insert(state)
             }

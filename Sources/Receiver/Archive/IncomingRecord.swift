@@ -18,7 +18,7 @@ struct IncomingRecord: Sendable {
     /// The kind and source of an event about a source's state.
     private(set) var state: String?
 
-    /// Reads the next record; throws `RecordError`, or `BodyFault` if it is not valid JSON.
+    /// Reads the next record; throws `RecordError`, or `BodyError` if it is not valid JSON.
     init(_ text: inout BodyJSON) throws {
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()

@@ -6,7 +6,7 @@ import SQLite
 /// A gateway repeats a batch only until it is answered, so older keys do not come again. If one
 /// does, its records are still known by their ids; only the counts in the answer differ.
 enum RecentBatches {
-    private static let most = 4
+    private static let maximum = 4
 
     /// Returns the answer to the batch with this key; nil if it is unknown.
     static func receipt(of one: WaitingBatch, _ index: borrowing Connection) throws -> Receipt? {
@@ -16,13 +16,14 @@ enum RecentBatches {
     }
 
     /// Adds a batch; the row of its stream must exist.
-    static func note(_ receipt: Receipt, of one: WaitingBatch, _ index: borrowing Connection) throws
+    static func record(_ receipt: Receipt, of one: WaitingBatch, _ index: borrowing Connection)
+        throws
     {
         let others = try entries(of: one.batch, index).filter { !$0.hasPrefix("\(one.key):") }
         let entry = "\(one.key):\(receipt.accepted):\(receipt.duplicates)"
         try index.run(
             "UPDATE streams SET recent=? WHERE device=? AND stream=?",
-            (others + [entry]).suffix(most).joined(separator: " "),
+            (others + [entry]).suffix(maximum).joined(separator: " "),
             one.batch.device,
             one.batch.stream
         )

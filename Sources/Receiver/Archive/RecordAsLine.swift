@@ -21,9 +21,9 @@ extension IncomingRecord {
         of body: ByteView,
         for destination: LineDestination,
         isAhead: Bool = false,
-        _ take: (UnsafeRawBufferPointer) throws -> Void
+        _ receive: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        guard soundName != nil || isAhead else { return try Self.write(extent, of: body, take) }
+        guard soundName != nil || isAhead else { return try Self.write(extent, of: body, receive) }
         var text = BodyJSON(body, at: extent.lowerBound)
         let line = try RecordLine(&text)
         let names = line.members.map { $0.name?.lowercased() }
@@ -33,44 +33,44 @@ extension IncomingRecord {
         for (member, name) in zip(line.members, names) {
             // Query engines do not distinguish the case of names.
             if isAhead, name == "clock" { continue }
-            try Self.write(separator, take)
+            try Self.write(separator, receive)
             separator = ","
             if let soundName, member.name == "audio_data" {
-                try Array("\"audio_file\":\"\(soundName)\"".utf8).withUnsafeBytes(take)
+                try Array("\"audio_file\":\"\(soundName)\"".utf8).withUnsafeBytes(receive)
             } else {
                 if renames, name == "device" {
-                    try Self.write(#""capture_device""#, take)
+                    try Self.write(#""capture_device""#, receive)
                 } else {
-                    try Self.write(member.key, of: body, take)
+                    try Self.write(member.key, of: body, receive)
                 }
-                try Self.write(":", take)
-                try Self.write(member.value, of: body, take)
+                try Self.write(":", receive)
+                try Self.write(member.value, of: body, receive)
             }
         }
-        try Self.write(isAhead ? #","clock":"future"}"# : "}", take)
+        try Self.write(isAhead ? #","clock":"future"}"# : "}", receive)
     }
 
     private static func write(
         _ text: StaticString,
-        _ take: (UnsafeRawBufferPointer) throws -> Void
+        _ receive: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        try take(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        try receive(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     /// In valid JSON, line ends occur only between values, so they can be dropped.
     private static func write(
         _ range: Range<Int>,
         of body: ByteView,
-        _ take: (UnsafeRawBufferPointer) throws -> Void
+        _ receive: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
         var start = range.lowerBound
         while start < range.upperBound {
             let end = min(range.upperBound, start + (64 << 10))
             if body.hasLineEnd(start..<end) {
                 let kept = body[start..<end].filter { $0 != 10 && $0 != 13 }
-                try kept.withUnsafeBytes(take)
+                try kept.withUnsafeBytes(receive)
             } else {
-                try take(body[start..<end])
+                try receive(body[start..<end])
             }
             body.release(start..<end)
             start = end

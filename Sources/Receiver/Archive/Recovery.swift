@@ -12,10 +12,10 @@ enum Recovery {
     static func run(
         _ index: borrowing Connection,
         _ directory: String,
-        tell: (String) -> Void
+        warn: (String) -> Void
     ) throws {
         var tails: [TruncatedFiles.Tail] = []
-        try dropForeignRows(index, tell: tell)
+        try dropForeignRows(index, warn: warn)
         let row = try index.prepare("SELECT path, length FROM files")
         while try row.step() { try look(row.text(0), row.required(1), directory, &tails) }
         // Files of a first batch that was never committed.
@@ -27,7 +27,7 @@ enum Recovery {
             known.reset()
             return true
         }
-        if !tails.isEmpty { tell(TruncatedFiles.keep(tails, in: directory)) }
+        if !tails.isEmpty { warn(TruncatedFiles.keep(tails, in: directory)) }
         for tail in tails {
             let path = "\(directory)/\(tail.file)"
             guard truncate(path, Int(tail.start)) == 0 else {
@@ -39,7 +39,7 @@ enum Recovery {
 
     /// Deletes rows of paths that no archive has, as a hostile backup may bring them: they would lead
     /// to files outside of the directory.
-    private static func dropForeignRows(_ index: borrowing Connection, tell: (String) -> Void)
+    private static func dropForeignRows(_ index: borrowing Connection, warn: (String) -> Void)
         throws
     {
         let foreign = try index.rows("SELECT path FROM files") {
@@ -47,7 +47,7 @@ enum Recovery {
         }
         for path in foreign { try index.run("DELETE FROM files WHERE path=?", path) }
         guard let first = foreign.first else { return }
-        tell(
+        warn(
             "\(counted(foreign.count, "row")) of the index named files that no archive has, such as "
                 + "\(printable(first)), and were deleted from it"
         )

@@ -8,7 +8,7 @@
 /// was stored here after the backup that the server was restored from.
 struct SequenceHoles: Equatable {
     /// The number of holes remembered, largest first.
-    private static let most = 50
+    private static let maximum = 50
     /// A higher number is ignored as invalid.
     private static let highest: Int64 = 1 << 50
 
@@ -26,7 +26,7 @@ struct SequenceHoles: Equatable {
     init(next: Int64, holes: [ClosedRange<Int64>] = []) { (self.next, self.holes) = (next, holes) }
 
     /// Records that these numbers have arrived.
-    mutating func note(_ range: ClosedRange<Int64>) {
+    mutating func record(_ range: ClosedRange<Int64>) {
         holes = holes.flatMap { hole -> [ClosedRange<Int64>] in
             guard hole.overlaps(range) else { return [hole] }
             var rest: [ClosedRange<Int64>] = []
@@ -40,7 +40,7 @@ struct SequenceHoles: Equatable {
         }
         if next < range.lowerBound { holes.append(next...range.lowerBound - 1) }
         next = max(next, range.upperBound + 1)
-        guard holes.count > Self.most, let least = holes.min(by: { $0.count < $1.count }) else {
+        guard holes.count > Self.maximum, let least = holes.min(by: { $0.count < $1.count }) else {
             return
         }
         holes.removeAll { $0 == least }

@@ -22,7 +22,8 @@ enum Sequences {
 
     /// Records the numbers of a batch; called before `Contacts.note`, which overwrites the time of
     /// the batch before.
-    static func note(_ batch: IncomingBatch, at now: WallTime, _ index: borrowing Connection) throws
+    static func record(_ batch: IncomingBatch, at now: WallTime, _ index: borrowing Connection)
+        throws
     {
         guard let range = batch.sequence else { return }
         let row = try index.prepare(
@@ -38,11 +39,11 @@ enum Sequences {
         if try row.step() {
             let before = SequenceHoles(next: row.required(0), text: row.text(1))
             holes = before
-            holes.note(range)
+            holes.record(range)
             since = before.holes.isEmpty ? row.required(4) : row.required(2)
             changed = holes.holes == before.holes ? row.required(3) : now.milliseconds
         } else {
-            holes.note(range)
+            holes.record(range)
         }
         row.reset()
         try index.run(

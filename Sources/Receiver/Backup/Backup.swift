@@ -111,7 +111,7 @@ package final class Backup {
             let size = try copy.size(path)
             if size == nil { missing += 1 }
             return size
-        } catch is LinkedPath {
+        } catch is LinkedPathError {
             linked += 1
             return nil
         }

@@ -28,7 +28,7 @@ struct BackupFolder {
         do {
             let inUse = "another backup is being written there"
             lock = try DirectoryLock(path, option: "", inUse: inUse)
-        } catch let error as StartFailure {
+        } catch let error as StartError {
             throw Failure("\(error); give it to the user that owns \(data)")
         }
         // An early time is safe: devices are asked to send more than is missing.

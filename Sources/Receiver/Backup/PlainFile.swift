@@ -4,7 +4,7 @@ import Glibc
 import Host
 
 /// An error: a path that is not followed.
-struct LinkedPath: Error, CustomStringConvertible {
+struct LinkedPathError: Error, CustomStringConvertible {
     var path: String
 
     var description: String {
@@ -38,7 +38,7 @@ struct PlainFile: ~Copyable {
 
     /// Opens a path relative to a folder; nil if there is none, or it is not a regular file.
     ///
-    /// Throws LinkedPath if a part of the path is a symbolic link.
+    /// Throws LinkedPathError if a part of the path is a symbolic link.
     static func open(
         _ path: String,
         in folder: borrowing Descriptor,
@@ -76,7 +76,7 @@ struct PlainFile: ~Copyable {
                 if next >= 0 { close(next) }
                 if error == ENOENT || error == ENOTDIR { return nil }
                 guard error != ELOOP else {
-                    throw LinkedPath(path: path)
+                    throw LinkedPathError(path: path)
                 }
                 errno = error
                 throw SystemError.last("open", on: path)
@@ -104,7 +104,7 @@ struct PlainFile: ~Copyable {
 
     /// Copies bytes of another file to the same place in this one, cuts off what is behind them,
     /// and takes over the time of the change.
-    func take(_ range: Range<Int64>, of other: borrowing PlainFile) throws {
+    func copy(_ range: Range<Int64>, of other: borrowing PlainFile) throws {
         var place = range.lowerBound
         while place < range.upperBound {
             let count = Int(min(Int64(Self.block), range.upperBound - place))

@@ -11,7 +11,7 @@ import SQLite
 /// database last: if the restore is interrupted, the server refuses to start until it was run again.
 package final class Restore {
     /// The number of files that an error names.
-    private static let mostNamed = 10
+    private static let maxNamed = 10
     private static let inUse =
         "a server is running on it; stop it first, such as with: systemctl stop waypost-receiver"
 
@@ -91,10 +91,10 @@ package final class Restore {
             newer.append(".receiver.sqlite (\(here) records, \(there) in the backup)")
         }
         guard !newer.isEmpty else { return }
-        let more = newer.count - Self.mostNamed
+        let more = newer.count - Self.maxNamed
         throw Failure(
             "\(data) is newer than the backup of \(time), nothing was changed. Newer: "
-                + newer.prefix(Self.mostNamed).joined(separator: ", ")
+                + newer.prefix(Self.maxNamed).joined(separator: ", ")
                 + (more > 0 ? " and \(more) more" : "")
                 + ". To go back to the backup, move \(data) away, keep it, and restore into an empty folder"
         )

@@ -66,7 +66,7 @@ final class TreeCopy {
         guard let copy = try PlainFile.open(name, in: to, flags, mode: file.mode) else {
             throw Failure("\(target)/\(name) is not a regular file; move it away")
         }
-        try copy.take(range, of: file)
+        try copy.copy(range, of: file)
         written.insert(folder(ofPath: "\(target)/\(name)"))
         files += 1
         bytes += range.upperBound - range.lowerBound
@@ -176,7 +176,7 @@ final class TreeCopy {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: root).sorted()
         } catch {
-            throw StartFailure("\(root) cannot be read", error)
+            throw StartError("\(root) cannot be read", error)
         }
     }
 }

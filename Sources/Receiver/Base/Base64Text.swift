@@ -16,20 +16,20 @@ struct Base64Text {
     }
 
     /// Passes the decoded bytes on in blocks; throws `RecordError` for invalid base64.
-    func decode(_ take: ([UInt8]) throws -> Void) throws {
+    func decode(_ receive: ([UInt8]) throws -> Void) throws {
         var text = self
         text.output.reserveCapacity(Self.block + 3)
         try JSONString.unescape(bytes, string) { piece in
             for character in piece {
                 try text.add(character)
                 guard text.output.count >= Self.block else { continue }
-                try take(text.output)
+                try receive(text.output)
                 text.output.removeAll(keepingCapacity: true)
             }
         }
         guard (text.digits + text.padding) % 4 == 0 else { throw Self.fault }
         bytes.release(string)
-        if !text.output.isEmpty { try take(text.output) }
+        if !text.output.isEmpty { try receive(text.output) }
     }
 
     private static var fault: RecordError { .init(reason: "audio_data is not base64") }

@@ -2,7 +2,7 @@
 import JSON
 
 /// The place where bytes are not valid JSON.
-struct BodyFault: Error {
+struct BodyError: Error {
     /// The offset of the byte, from 0.
     var place: Int
 }
@@ -38,7 +38,7 @@ struct BodyJSON {
         released = position
     }
 
-    private var fault: BodyFault { BodyFault(place: position) }
+    private var fault: BodyError { BodyError(place: position) }
 
     private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
@@ -50,11 +50,11 @@ struct BodyJSON {
         try beginLevel(depth + 1)
         depth += 1
         defer { depth -= 1 }
-        guard !take("}") else { return }
+        guard !consume("}") else { return }
         repeat {
             let name = try name(inside: 0)
             try member(&self, name)
-        } while take(",")
+        } while consume(",")
         try expect("}")
     }
 
@@ -64,8 +64,8 @@ struct BodyJSON {
         try beginLevel(depth + 1)
         depth += 1
         defer { depth -= 1 }
-        guard !take("]") else { return }
-        repeat { try element(&self) } while take(",")
+        guard !consume("]") else { return }
+        repeat { try element(&self) } while consume(",")
         try expect("]")
     }
 
@@ -122,11 +122,11 @@ struct BodyJSON {
         case UInt8(ascii: "{"):
             position += 1
             try beginLevel(depth + count + 1)
-            return take("}") ? nil : UInt8(ascii: "}")
+            return consume("}") ? nil : UInt8(ascii: "}")
         case UInt8(ascii: "["):
             position += 1
             try beginLevel(depth + count + 1)
-            return take("]") ? nil : UInt8(ascii: "]")
+            return consume("]") ? nil : UInt8(ascii: "]")
         case UInt8(ascii: "\""): try string()
         case UInt8(ascii: "t"): try word("true")
         case UInt8(ascii: "f"): try word("false")
@@ -192,7 +192,7 @@ struct BodyJSON {
             release()
             if case .end = step { return }
             guard case .more = step, stop < bytes.count else {
-                throw BodyFault(place: token.start)
+                throw BodyError(place: token.start)
             }
         }
     }
@@ -217,7 +217,7 @@ struct BodyJSON {
         release()
     }
 
-    private mutating func take(_ character: Unicode.Scalar) -> Bool {
+    private mutating func consume(_ character: Unicode.Scalar) -> Bool {
         skipBlanks()
         guard peek == UInt8(ascii: character) else { return false }
         position += 1
@@ -225,7 +225,7 @@ struct BodyJSON {
     }
 
     private mutating func expect(_ character: Unicode.Scalar) throws {
-        guard take(character) else { throw fault }
+        guard consume(character) else { throw fault }
     }
 
     private mutating func release() {

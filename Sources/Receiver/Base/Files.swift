@@ -38,7 +38,7 @@ struct WrittenFile: ~Copyable {
 /// Creates the archive's folders; used by one thread at a time.
 final class DurableFolders {
     /// The number of folders remembered; the others are only checked once more.
-    private static let most = 10_000
+    private static let maximum = 10_000
 
     let directory: String
     private var known: Set<String> = []
@@ -65,7 +65,7 @@ final class DurableFolders {
             if isNew || !known.contains(part) { changed.insert(parent) }
             known.insert(part)
         }
-        if known.count >= Self.most { known = [] }
+        if known.count >= Self.maximum { known = [] }
         known.insert(folder)
     }
 
@@ -134,11 +134,11 @@ final class DirectoryLock: Sendable {
                 withIntermediateDirectories: true
             )
         } catch {
-            throw StartFailure("\(option)\(directory) cannot be created", error)
+            throw StartError("\(option)\(directory) cannot be created", error)
         }
         guard access(directory, W_OK | X_OK) == 0 else {
             let cause = SystemError.last("access", on: directory)
-            throw StartFailure("\(option)\(directory) cannot be written", cause)
+            throw StartError("\(option)\(directory) cannot be written", cause)
         }
         let path = "\(directory)/.receiver.lock"
         file = try Descriptor(opening: path, O_RDWR | O_CREAT, mode: 0o640)

@@ -2,7 +2,7 @@
 
 /// The members of a JSON object in order; nested objects are flattened one level: `detail.reason`.
 struct FlatRecord {
-    private static let mostMembers = 200
+    private static let maxMembers = 200
 
     private(set) var members: [(name: String, value: RecordLine.Value)] = []
 
@@ -24,7 +24,7 @@ struct FlatRecord {
                 ("\(name).\($0.name ?? "")", inner.value($0.value))
             }
         }
-        members = Array(members.prefix(Self.mostMembers))
+        members = Array(members.prefix(Self.maxMembers))
     }
 
     func number(_ name: String) -> Double? { self[name]?.number }

@@ -21,10 +21,10 @@ enum JSONString {
     static func unescape(
         _ bytes: ByteView,
         _ range: Range<Int>,
-        _ take: (UnsafeRawBufferPointer) throws -> Void
+        _ receive: (UnsafeRawBufferPointer) throws -> Void
     ) rethrows {
         var token = JSONStringToken()
         var at = range.lowerBound + 1
-        _ = try token.pass(bytes.all, &at, to: range.upperBound, take)
+        _ = try token.pass(bytes.all, &at, to: range.upperBound, receive)
     }
 }

@@ -52,9 +52,9 @@ struct LineFile: ~Copyable {
         from start: Int64,
         to end: Int64,
         budget: Int = .max,
-        _ take: (RecordLine?) throws -> Void
+        _ receive: (RecordLine?) throws -> Void
     ) throws -> Int64 {
-        try forEachLine(from: start, to: end, budget: budget) { line, _ in try take(line) }
+        try forEachLine(from: start, to: end, budget: budget) { line, _ in try receive(line) }
     }
 
     /// Like the other, and passes on the bytes of the file that each line takes, with its end.
@@ -62,7 +62,7 @@ struct LineFile: ~Copyable {
         from start: Int64,
         to end: Int64,
         budget: Int = .max,
-        _ take: (RecordLine?, Range<Int64>) throws -> Void
+        _ receive: (RecordLine?, Range<Int64>) throws -> Void
     ) throws -> Int64 {
         var position = start
         var bytes: [UInt8] = []
@@ -72,7 +72,7 @@ struct LineFile: ~Copyable {
             let block = try read(min(Self.block, max(budget, 4096), Int(end - next)), at: next)
             guard !block.isEmpty else { throw Failure("\(path) has become shorter") }
             bytes += block
-            let used = try giveLines(of: bytes, at: position, &isPassing, take)
+            let used = try giveLines(of: bytes, at: position, &isPassing, receive)
             bytes.removeFirst(used)
             position += Int64(used)
             if bytes.count > Self.longest {
@@ -82,7 +82,7 @@ struct LineFile: ~Copyable {
             }
             // Committed data ends with a newline, unless an editor removed the last one.
             if position + Int64(bytes.count) >= end, !bytes.isEmpty || isPassing {
-                try take(nil, position..<end)
+                try receive(nil, position..<end)
                 return end
             }
         }
@@ -94,7 +94,7 @@ struct LineFile: ~Copyable {
         of bytes: [UInt8],
         at position: Int64,
         _ isPassing: inout Bool,
-        _ take: (RecordLine?, Range<Int64>) throws -> Void
+        _ receive: (RecordLine?, Range<Int64>) throws -> Void
     ) throws -> Int {
         try bytes.withUnsafeBytes { raw in
             let view = ByteView(raw, isMapped: false)
@@ -105,9 +105,9 @@ struct LineFile: ~Copyable {
                 let extent = position + Int64(start)..<position + Int64(end + 1)
                 if isPassing {
                     isPassing = false
-                    try take(nil, extent)
+                    try receive(nil, extent)
                 } else {
-                    try take(RecordLine(ByteView(view[start..<end], isMapped: false)), extent)
+                    try receive(RecordLine(ByteView(view[start..<end], isMapped: false)), extent)
                 }
                 start = end + 1
             }

@@ -7,7 +7,7 @@ import Host
 /// `{"o":{"v":1,"V":2}}` as a struct with a duplicate name, and then refuses the whole stream.
 struct MemberNames {
     /// The maximum number of members of one object.
-    static let most = 4096
+    static let maximum = 4096
 
     private var levels: [Set<UInt64>] = []
 
@@ -19,8 +19,8 @@ struct MemberNames {
 
     /// Throws `RecordError` if the object at this depth already has the name.
     mutating func add(_ name: Range<Int>, of bytes: ByteView, at depth: Int) throws {
-        guard levels[depth].count < Self.most else {
-            throw RecordError(reason: "an object has more than \(Self.most) members")
+        guard levels[depth].count < Self.maximum else {
+            throw RecordError(reason: "an object has more than \(Self.maximum) members")
         }
         guard levels[depth].insert(Self.hash(bytes, name)).inserted else {
             let text = printable(JSONString.read(bytes, name) ?? "a long name", limit: 60)

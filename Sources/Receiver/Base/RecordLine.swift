@@ -53,7 +53,7 @@ struct RecordLine {
     let extent: Range<Int>
     let members: [Member]
 
-    /// Reads the next object; throws `BodyFault` if it is not valid JSON.
+    /// Reads the next object; throws `BodyError` if it is not valid JSON.
     ///
     /// Reads no more members than a record may have, so its memory is bounded.
     init(_ text: inout BodyJSON) throws {
@@ -64,7 +64,7 @@ struct RecordLine {
         try text.object { text, key in
             let value = try text.value()
             // One more, for the mark that the archive appends.
-            guard members.count <= MemberNames.most else { return }
+            guard members.count <= MemberNames.maximum else { return }
             members.append(Member(name: JSONString.read(text.bytes, key), key: key, value: value))
         }
         (bytes, extent, self.members) = (text.bytes, start..<text.position, members)

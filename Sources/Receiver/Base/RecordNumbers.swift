@@ -17,14 +17,15 @@ enum RecordNumbers {
     private static let position: Set<String> = ["latitude", "longitude"]
 
     /// Passes on each number: signal strength and telemetry of a sighting, else the record's members.
-    static func each(in line: RecordLine, _ take: (QuantityName, Double) throws -> Void) rethrows {
+    static func each(in line: RecordLine, _ receive: (QuantityName, Double) throws -> Void) rethrows
+    {
         guard let beacon = beacon(of: line), let rssi = line[QuantityName.strength],
             let strength = number(rssi, of: line)
-        else { return try numbers(of: line, "", without: position, take) }
+        else { return try numbers(of: line, "", without: position, receive) }
         guard beacon.utf8.count <= longestName else { return }
-        try take(QuantityName(beacon: beacon, key: QuantityName.strength), strength)
+        try receive(QuantityName(beacon: beacon, key: QuantityName.strength), strength)
         guard let telemetry = line["telemetry"].flatMap(line.object) else { return }
-        try numbers(of: telemetry, beacon, without: [QuantityName.strength], take)
+        try numbers(of: telemetry, beacon, without: [QuantityName.strength], receive)
     }
 
     /// The beacon of a sighting; nil if the record is none.
@@ -36,13 +37,13 @@ enum RecordNumbers {
         of line: RecordLine,
         _ beacon: String,
         without others: Set<String>,
-        _ take: (QuantityName, Double) throws -> Void
+        _ receive: (QuantityName, Double) throws -> Void
     ) rethrows {
         for member in line.members {
             guard let key = member.name, key.utf8.count <= longestName, !others.contains(key),
                 let value = number(member.value, of: line)
             else { continue }
-            try take(QuantityName(beacon: beacon, key: key), value)
+            try receive(QuantityName(beacon: beacon, key: key), value)
         }
     }
 

@@ -24,11 +24,11 @@ package struct WorkLimit: Sendable {
         end = Self.used() + Int64(seconds) * 1_000_000_000
     }
 
-    /// Throws an HTTPRefusal once the time is used up.
+    /// Throws an HTTPError once the time is used up.
     func check() throws {
         guard Self.used() >= end else { return }
         let reason = "the batch takes more than \(seconds) s of processor time: send less at once"
-        throw HTTPRefusal(status: 413, reason: reason)
+        throw HTTPError(status: 413, reason: reason)
     }
 
     /// The processor time of this thread in nanoseconds.

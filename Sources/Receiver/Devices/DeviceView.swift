@@ -23,7 +23,7 @@ struct ListeningTime: Sendable {
     /// The clock and the running time of the machine at the last check, in milliseconds.
     private var last: (wall: Int64, running: Int64)?
 
-    private static let mostGaps = 16
+    private static let maxGaps = 16
     /// Milliseconds; a clock that is slewed to the right time differs by less between two checks.
     private static let step: Int64 = 60_000
     /// Milliseconds; a gateway retries after this time at the latest (waypost-protocol(7)).
@@ -38,7 +38,7 @@ struct ListeningTime: Sendable {
         guard let last else { return }
         let expected = last.wall + running - last.running
         guard abs(wall - expected) > Self.step else { return }
-        if gaps.count >= Self.mostGaps { gaps.removeFirst() }
+        if gaps.count >= Self.maxGaps { gaps.removeFirst() }
         // After a clock set back, gaps in the future are cut, because that time comes again.
         gaps = gaps.map { (min($0.from, wall), min($0.to, wall)) }
         gaps.append((min(expected, wall), wall))
@@ -88,7 +88,7 @@ struct DeviceView {
     /// Seconds; the assumed interval until a device has shown its own (`upload.interval`).
     private static let usualInterval: Int64 = 300
     /// The maximum number of lost sources named; the rest are counted.
-    private static let mostSources = 10
+    private static let maxSources = 10
     /// Missing records are listed for a week after the last change, and are a problem after an hour
     /// without one.
     private static let missingHolds: Int64 = 7 * Day.milliseconds
@@ -113,7 +113,7 @@ struct DeviceView {
         health = facts.health.flatMap {
             listening.silence(since: $0.time, at: now) <= fresh ? $0 : nil
         }
-        judge(at: now)
+        evaluate(at: now)
     }
 
     /// The usual seconds between its syncs: the third quartile of recent pauses, at least a minute.
@@ -125,17 +125,17 @@ struct DeviceView {
 
     var lastSeen: Int64? { contact?.lastSeen.milliseconds }
 
-    private mutating func judge(at now: Int64) {
-        judgeSilence(at: now)
-        judgeHealth()
-        judgeStorage(at: now)
-        judgeSources()
-        if lost > 0 { note(.degraded, "\(Words.count(lost)) lost in the last day") }
-        if vitals.supply?.isLow == true { note(.degraded, "supply is low") }
-        judgeMissing(at: now)
-        if health == nil, contact?.clock == "unsynced" { note(.degraded, "its clock is not set") }
+    private mutating func evaluate(at now: Int64) {
+        evaluateSilence(at: now)
+        evaluateHealth()
+        evaluateStorage(at: now)
+        evaluateSources()
+        if lost > 0 { record(.degraded, "\(Words.count(lost)) lost in the last day") }
+        if vitals.supply?.isLow == true { record(.degraded, "supply is low") }
+        evaluateMissing(at: now)
+        if health == nil, contact?.clock == "unsynced" { record(.degraded, "its clock is not set") }
         if facts.isUnreadable {
-            note(
+            record(
                 .degraded,
                 "the index of this device is unreadable; run waypost-receiver index rebuild"
             )
@@ -147,7 +147,7 @@ struct DeviceView {
     }
 
     /// Adds a finding; a worse one goes first.
-    private mutating func note(_ level: DeviceLevel, _ reason: String) {
+    private mutating func record(_ level: DeviceLevel, _ reason: String) {
         findings.append((level, reason))
         if level > self.level {
             self.level = level
@@ -158,45 +158,48 @@ struct DeviceView {
     }
 
     /// Late after three of its own intervals.
-    private mutating func judgeSilence(at now: Int64) {
+    private mutating func evaluateSilence(at now: Int64) {
         guard let last = lastSeen else {
             // Either known since before contacts were recorded, or enrolled but not seen yet.
             guard contact == nil, let enrolled = token?.enrolled else { return }
             let isOverdue = now / 1000 - enrolled > 3 * Self.usualInterval
             return isOverdue
-                ? note(.degraded, "enrolled but never heard from")
-                : note(.waiting, "waiting for its first data")
+                ? record(.degraded, "enrolled but never heard from")
+                : record(.waiting, "waiting for its first data")
         }
         guard listening.isLate(since: last, interval: interval, at: now) else { return }
-        note(.late, "silent for \(Words.span(seconds: max(silence, now - last) / 1000))")
+        record(.late, "silent for \(Words.span(seconds: max(silence, now - last) / 1000))")
         let stopped = facts.state("stopped")
         if let stopped, facts.states.allSatisfy({ $0.time <= stopped.time }) {
-            note(.late, "it was shut down cleanly")
+            record(.late, "it was shut down cleanly")
         }
     }
 
     /// Adds the device's own verdict; events that are newer than it are judged, too.
-    private mutating func judgeHealth() {
+    private mutating func evaluateHealth() {
         guard let health, health.level > .healthy else { return }
-        for reason in health.reasons { note(health.level, reason) }
+        for reason in health.reasons { record(health.level, reason) }
         guard health.reasons.isEmpty else { return }
-        note(health.level, "it reports that it is \(health.level.name)")
+        record(health.level, "it reports that it is \(health.level.name)")
     }
 
-    private mutating func judgeStorage(at now: Int64) {
+    private mutating func evaluateStorage(at now: Int64) {
         guard let low = facts.state("storage_low"), low.time > health?.time ?? .min,
             (lastSeen ?? now) - low.time < Self.warningHolds
         else { return }
         let detail = FlatRecord(low.detail)
         let isCritical = detail.text("level").map { $0 != "low" } ?? false
-        note(isCritical ? .critical : .degraded, isCritical ? "no storage left" : "storage is low")
+        record(
+            isCritical ? .critical : .degraded,
+            isCritical ? "no storage left" : "storage is low"
+        )
     }
 
     /// Reports sources that are lost, and neither recovered nor restarted with the gateway since.
     ///
     /// The newest health record decides of what came before it. A device calls itself degraded
     /// without a source, so what came after is no more than that.
-    private mutating func judgeSources() {
+    private mutating func evaluateSources() {
         let started = facts.state("started")?.time ?? .min
         var recovered: [String: Int64] = [:]
         for event in facts.states where event.kind == "source_recovered" {
@@ -207,18 +210,18 @@ struct DeviceView {
                 && $0.time > health?.time ?? .min
         }.sorted { $0.source < $1.source }
         let level: DeviceLevel = health == nil ? .critical : .degraded
-        for event in lost.prefix(Self.mostSources) {
-            note(level, "\(event.source) has been lost since \(Words.minute(event.time))")
+        for event in lost.prefix(Self.maxSources) {
+            record(level, "\(event.source) has been lost since \(Words.minute(event.time))")
         }
-        guard lost.count > Self.mostSources else { return }
-        note(level, "\(lost.count - Self.mostSources) more sources are lost")
+        guard lost.count > Self.maxSources else { return }
+        record(level, "\(lost.count - Self.maxSources) more sources are lost")
     }
 
     /// Reports gaps in its sequence numbers until the device has deleted what it had sent.
     ///
     /// A gap shows at once without changing the state, because a backlog may fill it. After an hour
     /// without change it makes the device degraded.
-    private mutating func judgeMissing(at now: Int64) {
+    private mutating func evaluateMissing(at now: Int64) {
         let missing =
             contact?.missing.filter {
                 now - $0.changed.milliseconds < Self.missingHolds
@@ -229,10 +232,10 @@ struct DeviceView {
             return
         }
         let isStill = now - last > Self.missingStands
-        let streams = missing.prefix(Self.mostSources).map {
+        let streams = missing.prefix(Self.maxSources).map {
             "\(Words.count($0.records)) of \($0.stream) (\($0.numbers.lowerBound) to \($0.numbers.upperBound))"
         }
-        note(
+        record(
             isStill ? .degraded : .healthy,
             "records are missing: \(streams.joined(separator: ", ")); if this server was restored, run on the device: "
                 + "waypost resend --since \(WallTime(milliseconds: first).rfc3339)"

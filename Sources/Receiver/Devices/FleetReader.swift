@@ -41,8 +41,8 @@ final class FleetReader {
     private static let losing = "('evicted', 'gap', 'quarantined')"
 
     /// Limits, newest first: archives of earlier versions may have any number.
-    private static let mostStreams = 100
-    private static let mostStates = 500
+    private static let maxStreams = 100
+    private static let maxStates = 500
 
     let database: Connection
 
@@ -84,7 +84,7 @@ final class FleetReader {
     func latest(of device: String) throws -> [String: (time: Int64, line: String)] {
         let row = try database.prepare(
             """
-            SELECT stream, time, line FROM latest WHERE device=?1 ORDER BY time DESC LIMIT \(Self.mostStreams)
+            SELECT stream, time, line FROM latest WHERE device=?1 ORDER BY time DESC LIMIT \(Self.maxStreams)
             """,
             device
         )
@@ -110,7 +110,7 @@ final class FleetReader {
         try database.rows(
             """
             SELECT device, time, id, kind, source, detail FROM states WHERE device=?1
-            ORDER BY time DESC LIMIT \(Self.mostStates)
+            ORDER BY time DESC LIMIT \(Self.maxStates)
             """,
             device,
             read: Self.event
@@ -131,7 +131,7 @@ final class FleetReader {
     func events(
         of device: String,
         before place: (time: Int64, id: String),
-        most: Int
+        maximum: Int
     ) throws -> [EventRow] {
         try database.rows(
             """
@@ -141,7 +141,7 @@ final class FleetReader {
             device,
             place.time,
             place.id,
-            Int64(most),
+            Int64(maximum),
             read: Self.event
         )
     }

@@ -33,7 +33,7 @@ package final class Names: Sendable {
     /// The longest texts in characters (Unicode scalars).
     static let (longestLabel, longestGroup, longestNote) = (80, 40, 500)
     private static let longestBeacon = 200
-    private static let mostBeacons = 10_000
+    private static let maxBeacons = 10_000
 
     private static let tables = """
         CREATE TABLE IF NOT EXISTS devices(device TEXT PRIMARY KEY, label TEXT NOT NULL, "group" TEXT NOT NULL,
@@ -72,9 +72,11 @@ package final class Names: Sendable {
 
     /// Sets a device's names; empty ones are removed.
     ///
-    /// Throws `UnfitName`.
+    /// Throws `InvalidNameError`.
     package func set(_ names: DeviceNames, of device: String) throws {
-        guard isName(device) else { throw UnfitName("\(printable(device)) is not a device id") }
+        guard isName(device) else {
+            throw InvalidNameError("\(printable(device)) is not a device id")
+        }
         var fit = DeviceNames()
         fit.label = try Self.fit("label", names.label, Self.longestLabel)
         fit.group = try Self.fit("group", names.group, Self.longestGroup)
@@ -89,39 +91,41 @@ package final class Names: Sendable {
 
     /// Sets a beacon's label; an empty one is removed.
     ///
-    /// Throws `UnfitName`.
+    /// Throws `InvalidNameError`.
     package func set(_ label: String, ofBeacon beacon: String) throws {
         let beacon = try Self.fit("beacon's id", beacon, Self.longestBeacon)
-        guard !beacon.isEmpty else { throw UnfitName("the beacon's id is missing") }
+        guard !beacon.isEmpty else { throw InvalidNameError("the beacon's id is missing") }
         let label = try Self.fit("label", label, Self.longestLabel)
         try database.change { database in
             try database.run("DELETE FROM beacons WHERE beacon=?", beacon)
             guard !label.isEmpty else { return }
             let count = try database.integer("SELECT count(*) FROM beacons") ?? 0
-            guard count < Self.mostBeacons else {
-                throw UnfitName("\(count) beacons have a label already; remove some first")
+            guard count < Self.maxBeacons else {
+                throw InvalidNameError("\(count) beacons have a label already; remove some first")
             }
             try database.run("INSERT INTO beacons VALUES (?,?)", beacon, label)
         }
     }
 
-    /// Returns the text without blanks around it; throws `UnfitName` if it is too long or has
+    /// Returns the text without blanks around it; throws `InvalidNameError` if it is too long or has
     /// characters that would change how the text around it looks.
     private static func fit(_ what: String, _ text: String, _ longest: Int) throws -> String {
         let text = trimmed(text)
         let count = text.unicodeScalars.count
         guard count <= longest else {
-            throw UnfitName("the \(what) has \(count) characters; use at most \(longest)")
+            throw InvalidNameError("the \(what) has \(count) characters; use at most \(longest)")
         }
         guard !text.unicodeScalars.contains(where: \.isInvisible) else {
-            throw UnfitName("the \(what) has a line end or another control character; remove it")
+            throw InvalidNameError(
+                "the \(what) has a line end or another control character; remove it"
+            )
         }
         return text
     }
 }
 
 /// A name that cannot be stored, and why.
-package struct UnfitName: Error, CustomStringConvertible {
+package struct InvalidNameError: Error, CustomStringConvertible {
     package let description: String
 
     init(_ description: String) { self.description = description }

@@ -11,10 +11,10 @@ struct ReportedHealth: Sendable {
         "healthy": .healthy, "degraded": .degraded, "critical": .critical,
     ]
     /// The maximum number of reasons that are shown; the rest are counted.
-    private static let mostReasons = 10
+    private static let maxReasons = 10
     private static let longestReason = 300
     /// A larger count, or a larger sum of counts, is shown as this.
-    private static let mostRecords: Int64 = 1_000_000_000_000_000
+    private static let maxRecords: Int64 = 1_000_000_000_000_000
 
     let stream: String
     /// Milliseconds since 1970.
@@ -52,8 +52,8 @@ struct ReportedHealth: Sendable {
         guard let level = line.text("state").flatMap({ Self.levels[$0] }) else { return nil }
         (self.stream, self.time, self.level) = (stream, time, level)
         let all = line.texts("reasons").map { printable($0, limit: Self.longestReason) }
-        let more = all.count - Self.mostReasons
-        reasons = all.prefix(Self.mostReasons) + (more > 0 ? ["\(more) more reasons"] : [])
+        let more = all.count - Self.maxReasons
+        reasons = all.prefix(Self.maxReasons) + (more > 0 ? ["\(more) more reasons"] : [])
         pending = Self.total(line, "pending")
         oldestPending = line.time("oldest_pending_at")
         lost = Self.total(line, "lost_24h")
@@ -67,7 +67,7 @@ struct ReportedHealth: Sendable {
         return counts.members.reduce(0) { sum, member in
             let count = counts.value(member.value).number ?? 0
             guard count > 0 else { return sum }
-            return min(mostRecords, sum + Int64(min(count, Double(mostRecords))))
+            return min(maxRecords, sum + Int64(min(count, Double(maxRecords))))
         }
     }
 

@@ -13,9 +13,9 @@ struct Track {
     }
 
     /// Bytes of a file that are read; a day of one fix per second has fewer.
-    private static let mostBytes = 32 << 20
+    private static let maxBytes = 32 << 20
     /// Fixes more than this many median steps apart, and more than two minutes, are not joined.
-    private static let mostSteps: Int64 = 5
+    private static let maxSteps: Int64 = 5
 
     private(set) var parts: [[Fix]] = []
     /// True if the file was only read in part.
@@ -30,7 +30,7 @@ struct Track {
         guard let file = try LineFile.open(path) else { return }
         let size = try file.size()
         var fixes: [Fix] = []
-        let end = try file.forEachLine(from: 0, to: size, budget: Self.mostBytes) {
+        let end = try file.forEachLine(from: 0, to: size, budget: Self.maxBytes) {
             if let fix = $0.flatMap(Self.fix) { fixes.append(fix) }
         }
         isCut = end < size
@@ -50,7 +50,7 @@ struct Track {
     private static func split(_ fixes: [Fix]) -> [[Fix]] {
         let steps = zip(fixes, fixes.dropFirst()).map { $1.time - $0.time }.sorted()
         let usual = steps.isEmpty ? 0 : steps[steps.count / 2]
-        let limit = max(120_000, mostSteps * usual)
+        let limit = max(120_000, maxSteps * usual)
         var parts: [[Fix]] = []
         for fix in fixes {
             if let last = parts.last?.last, fix.time - last.time <= limit {

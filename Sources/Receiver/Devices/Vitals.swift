@@ -22,11 +22,11 @@ struct Vitals {
         // Newest last: if two streams report the same value, the newer counts.
         for (_, record) in latest.sorted(by: { ($0.value.time, $0.key) < ($1.value.time, $1.key) })
         {
-            take(FlatRecord(record.line), at: record.time)
+            receive(FlatRecord(record.line), at: record.time)
         }
     }
 
-    private mutating func take(_ record: FlatRecord, at time: Int64) {
+    private mutating func receive(_ record: FlatRecord, at time: Int64) {
         if let latitude = record.number("latitude"), let longitude = record.number("longitude"),
             abs(latitude) <= 90, abs(longitude) <= 180
         {

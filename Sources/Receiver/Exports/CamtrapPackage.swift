@@ -41,7 +41,7 @@ package final class CamtrapPackage {
     private let names: KnownNames
     private let skipped = SkippedRecords()
     private let progress: (String) -> Void
-    private var copy: SoundCopy
+    private var copy: AudioCopy
     private var media: ScienceTable
     private var observations: ScienceTable
     private var failures: ScienceTable
@@ -68,7 +68,7 @@ package final class CamtrapPackage {
         names = try Names(directory: directory).current()
         folder = try ExportFolder(output, data: directory)
         if !request.tablesOnly { try folder.makeFolder(Self.mediaFolder) }
-        copy = SoundCopy(directory, folder, prefix: "\(Self.mediaFolder)/", scope.names)
+        copy = AudioCopy(directory, folder, prefix: "\(Self.mediaFolder)/", scope.names)
         media = try ScienceTable("media", CamtrapColumns.media, in: folder)
         observations = try ScienceTable("observations", CamtrapColumns.observations, in: folder)
         failures = try ScienceTable("failures", CamtrapColumns.failures, in: folder)
@@ -88,7 +88,7 @@ package final class CamtrapPackage {
                 let deployments = try DeploymentFinder.deployments(of: records, effort, scope)
                 guard !deployments.isEmpty else { continue }
                 devices.append(Device(records: records, effort: effort, deployments: deployments))
-            } catch let error as DeploymentFinder.UnknownPlace {
+            } catch let error as DeploymentFinder.UnknownPlaceError {
                 unplaced.append(error.device)
             }
         }
@@ -112,7 +112,7 @@ package final class CamtrapPackage {
             try table.add(deployment.row(label: names.label(deployment.device)))
         }
         for device in devices {
-            var sounds: [ArchivedSound] = []
+            var sounds: [ArchivedAudio] = []
             for date in device.records.dates where scope.mayInclude(date: date) {
                 // A recording that begins before midnight may have detections behind it.
                 let start = Day(date)?.start ?? 0
@@ -140,11 +140,11 @@ package final class CamtrapPackage {
     // MARK: A day
 
     /// Returns the recordings of the date that the package has.
-    private func writeMedia(of device: Device, _ date: String) throws -> [ArchivedSound] {
+    private func writeMedia(of device: Device, _ date: String) throws -> [ArchivedAudio] {
         let sounds = try device.records.sounds(on: date, scope)
         if !sounds.isEmpty { progress("\(device.records.device) \(date): \(sounds.count) files") }
         var places = try DevicePlaces(device.records, date, scope)
-        var written: [ArchivedSound] = []
+        var written: [ArchivedAudio] = []
         copy.beginDay()
         for sound in sounds {
             guard let deployment = device.deployment(at: sound.chunk.start) else { continue }
@@ -164,13 +164,13 @@ package final class CamtrapPackage {
         return written
     }
 
-    private func addMedia(_ sound: ArchivedSound, _ deployment: Deployment, _ path: String) throws {
+    private func addMedia(_ sound: ArchivedAudio, _ deployment: Deployment, _ path: String) throws {
         try media.add([
             "mediaID": "\(deployment.device)/\(sound.id)", "deploymentID": deployment.id,
             "captureMethod": "timeLapse", "timestamp": CamtrapTime.text(sound.chunk.start),
             "filePath": path, "filePublic": "false",
             "fileName": String(path.dropFirst(Self.mediaFolder.utf8.count + 1)),
-            "fileMediatype": SoundChunk.type(sound.type) ?? "audio/ogg",
+            "fileMediatype": AudioChunk.type(sound.type) ?? "audio/ogg",
         ])
     }
 
@@ -178,7 +178,7 @@ package final class CamtrapPackage {
     private func writeObservations(
         of device: Device,
         _ date: String,
-        _ sounds: [ArchivedSound]
+        _ sounds: [ArchivedAudio]
     ) throws {
         var ids: Set<String> = []
         try device.records.forEach(.detections, on: { $0 == date }) { record, _ in
@@ -201,11 +201,11 @@ package final class CamtrapPackage {
             row["classificationProbability"] = record.number("confidence")
                 .flatMap { (0...1).contains($0) ? Words.decimal($0, 4) : nil }
             try observations.add(row)
-            if species.count < Self.mostSpecies { species.insert(name) }
+            if species.count < Self.maxSpecies { species.insert(name) }
         }
     }
 
-    private static let mostSpecies = 10_000
+    private static let maxSpecies = 10_000
 
     /// Returns a detection's length in milliseconds, 0 if it has none.
     private static func length(of record: RecordLine) -> Int64 {

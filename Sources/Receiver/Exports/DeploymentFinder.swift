@@ -19,7 +19,7 @@ struct DeploymentFinder {
 
     /// Returns the deployments in order; none if the device has no audio in the range.
     ///
-    /// Throws `UnknownPlace` if nothing says where it was.
+    /// Throws `UnknownPlaceError` if nothing says where it was.
     static func deployments(
         of records: DeviceRecords,
         _ effort: [EffortInterval],
@@ -43,7 +43,7 @@ struct DeploymentFinder {
     }
 
     /// An error: no position of a device is known.
-    struct UnknownPlace: Error {
+    struct UnknownPlaceError: Error {
         var device: String
     }
 
@@ -74,7 +74,7 @@ struct DeploymentFinder {
         }
     }
 
-    private mutating func add(_ sound: ArchivedSound) {
+    private mutating func add(_ sound: ArchivedAudio) {
         if sound.clock == "unsynced" { unsynced.append(sound.chunk.start) }
         guard countsUndated || sound.isDated else { return }
         extend(sound.chunk.start, sound.chunk.end)
@@ -96,7 +96,9 @@ struct DeploymentFinder {
     private func deployments() throws -> [Deployment] {
         guard let first, let last else { return [] }
         let given = scope.positions[records.device]
-        guard given != nil || !hours.isEmpty else { throw UnknownPlace(device: records.device) }
+        guard given != nil || !hours.isEmpty else {
+            throw UnknownPlaceError(device: records.device)
+        }
         let starts = Set(
             [first]
                 + (moves() + schedules + settings.dropFirst().map(\.time)).filter {

@@ -86,7 +86,7 @@ struct DeviceRecords {
             }
             guard !isRead else { return found }
             // `forEach` does not come here if no file of the stream shows what it contains.
-            if scope.mayInclude(date: file.date) { skipped.note(count, of: file) }
+            if scope.mayInclude(date: file.date) { skipped.record(count, of: file) }
         }
         return nil
     }
@@ -117,7 +117,7 @@ struct DeviceRecords {
 
     private func forEach(in file: ArchiveFile, _ body: (RecordLine) throws -> Void) throws {
         var count = SkippedRecords.Count()
-        defer { skipped.note(count, of: file) }
+        defer { skipped.record(count, of: file) }
         var failure: (any Error)?
         do {
             guard let lines = try LineFile.open("\(directory)/\(file.path)") else { return }

@@ -13,7 +13,7 @@ final class SkippedRecords {
     private var counts: [String: Count] = [:]
 
     /// Records what a pass over a file left out; an export reads some files more than once.
-    func note(_ count: Count, of file: ArchiveFile) {
+    func record(_ count: Count, of file: ArchiveFile) {
         guard count.unreadable + count.ahead > 0 else { return }
         let old = counts[file.path] ?? Count()
         counts[file.path] = Count(

@@ -14,7 +14,7 @@ struct BucketPut {
     let deadline: BootInstant
     let stop: StopSignal
 
-    /// Puts an object; returns once the store has confirmed it, throws an HTTPRefusal otherwise.
+    /// Puts an object; returns once the store has confirmed it, throws an HTTPError otherwise.
     func callAsFunction(_ object: BucketObject) throws {
         let left = deadline - SystemClock().now()
         guard left > .zero else {
@@ -30,46 +30,46 @@ struct BucketPut {
         switch transport.send(request, until: stop) {
         case .stopped: throw Self.unavailable("the server is being stopped", after: 1)
         case .failed(let failure): throw Self.unavailable("the bucket: \(failure.message)")
-        case .answered(let answer): try Self.judge(answer)
+        case .answered(let answer): try Self.evaluate(answer)
         }
     }
 
     /// Only a size is the gateway's fault: wrong keys, address or clock make it retry.
-    private static func judge(_ answer: Answer) throws {
+    private static func evaluate(_ answer: Answer) throws {
         let words = S3ErrorMessages(answer)
         switch words.meaning {
         case .stored: return
-        case .size: throw HTTPRefusal(status: 413, reason: "the bucket: \(words.text)")
+        case .size: throw HTTPError(status: 413, reason: "the bucket: \(words.text)")
         case .clock, .address, .keys, .full, .stranger, .other:
             let seconds = answer.retryAfter > 0 ? min(answer.retryAfter, 3600) : pause
             throw unavailable("the bucket: " + words.advice(BucketPlace.names), after: seconds)
         }
     }
 
-    private static func unavailable(_ reason: String, after seconds: Int = pause) -> HTTPRefusal {
-        HTTPRefusal(status: 503, reason: reason, retryAfter: seconds)
+    private static func unavailable(_ reason: String, after seconds: Int = pause) -> HTTPError {
+        HTTPError(status: 503, reason: reason, retryAfter: seconds)
     }
 }
 
 /// Logs once that the bucket refuses batches, and once that it accepts them again.
-final class BucketTrouble: Sendable {
+final class BucketFault: Sendable {
     private let log: ServerLog
-    private let told = Mutex<String?>(nil)
+    private let reported = Mutex<String?>(nil)
 
     init(_ log: ServerLog) { self.log = log }
 
-    func began(_ refusal: HTTPRefusal) {
-        told.withLock { told in
-            guard refusal.status == 503, refusal.reason != told else { return }
-            told = refusal.reason
+    func began(_ refusal: HTTPError) {
+        reported.withLock { reported in
+            guard refusal.status == 503, refusal.reason != reported else { return }
+            reported = refusal.reason
             log.warn("not stored: \(refusal.reason)")
         }
     }
 
     func ended() {
-        told.withLock { told in
-            guard told != nil else { return }
-            told = nil
+        reported.withLock { reported in
+            guard reported != nil else { return }
+            reported = nil
             log.warn("the bucket accepts batches again")
         }
     }

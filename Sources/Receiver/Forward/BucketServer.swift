@@ -70,10 +70,10 @@ package struct BucketServer: ReceiverApplication {
             }
         case .enrol:
             let reason = "this server stores into a bucket and has no codes; use its token file"
-            throw HTTPRefusal(status: 404, reason: reason)
+            throw HTTPError(status: 404, reason: reason)
         default:
             let reason = "no such path; POST /api/ingest (a server with a bucket has no pages)"
-            throw HTTPRefusal(status: 404, reason: reason)
+            throw HTTPError(status: 404, reason: reason)
         }
     }
 

@@ -20,14 +20,14 @@ final class BucketStore: Sendable {
     /// Making the objects needs memory, so at most two batches do it at once.
     private let making = Turn(2)
     private let stop: StopSignal
-    private let trouble: BucketTrouble
+    private let trouble: BucketFault
 
     /// `folder`: for bodies too large for memory, in unlinked files.
     init(_ place: BucketPlace, folder: String, log: ServerLog) throws {
         self.place = place
         self.folder = folder
         stop = try StopSignal()
-        trouble = BucketTrouble(log)
+        trouble = BucketFault(log)
         // Reports a setting that libcurl cannot use at the start.
         idle = Condition([try Transport(place.transport)])
     }
@@ -40,7 +40,7 @@ final class BucketStore: Sendable {
 
     /// Stores a whole batch; the bucket has confirmed each object when this returns.
     ///
-    /// Throws an HTTPRefusal: 503 for any problem of the bucket, so that the gateway keeps its
+    /// Throws an HTTPError: 503 for any problem of the bucket, so that the gateway keeps its
     /// records.
     func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
         let deadline = SystemClock().now() + Self.patience
@@ -55,14 +55,14 @@ final class BucketStore: Sendable {
             stop: stop
         )
         do {
-            if days.hasSound {
-                try batch.forEachRecord(of: body) { try storeSound(of: $0, batch, body, put) }
+            if days.hasAudio {
+                try batch.forEachRecord(of: body) { try storeAudio(of: $0, batch, body, put) }
             }
             for (date, lines) in days.inOrder {
                 let name = batch.bucketFolder(date).key(key, Self.compression)
                 try put(BucketObject(key: name, type: Self.compression.objectType, lines))
             }
-        } catch let refusal as HTTPRefusal {
+        } catch let refusal as HTTPError {
             trouble.began(refusal)
             throw refusal
         }
@@ -76,7 +76,7 @@ final class BucketStore: Sendable {
 
     private func keys() throws -> String {
         do { return try place.keys() } catch {
-            let refusal = HTTPRefusal(status: 503, reason: "\(error)", retryAfter: BucketPut.pause)
+            let refusal = HTTPError(status: 503, reason: "\(error)", retryAfter: BucketPut.pause)
             trouble.began(refusal)
             throw refusal
         }
@@ -86,7 +86,7 @@ final class BucketStore: Sendable {
         try idle.withLock { $0.popLast() } ?? Transport(place.transport)
     }
 
-    private func storeSound(
+    private func storeAudio(
         of record: IncomingRecord,
         _ batch: IncomingBatch,
         _ body: ByteView,
@@ -110,7 +110,7 @@ final class BucketStore: Sendable {
 ///
 /// Otherwise a store too slow for all the audio of a batch would never get it.
 private final class RecentObjects: Sendable {
-    private static let most = 2000
+    private static let maximum = 2000
     private let known = Mutex((newer: Set<String>(), older: Set<String>()))
 
     func has(_ object: BucketObject) -> Bool {
@@ -120,7 +120,7 @@ private final class RecentObjects: Sendable {
 
     func add(_ object: BucketObject) {
         known.withLock {
-            if $0.newer.count >= Self.most { $0 = ([], $0.newer) }
+            if $0.newer.count >= Self.maximum { $0 = ([], $0.newer) }
             $0.newer.insert(object.key + object.digest)
         }
     }

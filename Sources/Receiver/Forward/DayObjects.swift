@@ -6,17 +6,17 @@ struct DayObjects {
     /// The maximum number of days.
     ///
     /// Each day needs 300 kB; a gateway halves a batch that has more days.
-    static let mostDays = 32
+    static let maxDays = 32
 
     private var days: [String: DayObject] = [:]
     /// True if some records have audio, which goes into separate objects.
-    private(set) var hasSound = false
+    private(set) var hasAudio = false
 
-    /// Reads the records once; throws an HTTPRefusal for a batch of too many days.
+    /// Reads the records once; throws an HTTPError for a batch of too many days.
     init(_ batch: IncomingBatch, _ body: ByteView, folder: String) throws {
-        guard batch.dates.count <= Self.mostDays else {
-            let reason = "records of more than \(Self.mostDays) days in one batch"
-            throw HTTPRefusal(status: 413, reason: reason)
+        guard batch.dates.count <= Self.maxDays else {
+            let reason = "records of more than \(Self.maxDays) days in one batch"
+            throw HTTPError(status: 413, reason: reason)
         }
         for date in batch.dates { days[date] = DayObject(folder: folder) }
         var found = false
@@ -27,7 +27,7 @@ struct DayObjects {
             try day.append([10])
         }
         for day in days.values { try day.finish() }
-        hasSound = found
+        hasAudio = found
     }
 
     /// The lines of each day, largest first, so that one too large for the store fails before the
@@ -56,7 +56,7 @@ private final class DayObject {
     func finish() throws { try compress(isLast: true) }
 
     private func compress(isLast: Bool = false) throws {
-        try compressor.take(waiting, isLast: isLast).withUnsafeBytes(lines.append)
+        try compressor.receive(waiting, isLast: isLast).withUnsafeBytes(lines.append)
         waiting.removeAll(keepingCapacity: !isLast)
         if isLast { compressor = PieceCompressor(.none) }
     }

@@ -2,10 +2,10 @@
 
 /// A batch of about 1000 points or 256 KiB; the last read of 64 KiB may exceed that.
 struct InfluxBatch {
-    private static let mostLines = 1000
-    private static let mostBytes = 256 << 10
+    private static let maxLines = 1000
+    private static let maxBytes = 256 << 10
     /// Ends a batch after this many bytes, even without points, so that a checkpoint is stored.
-    private static let mostRead: Int64 = 8 << 20
+    private static let maxRead: Int64 = 8 << 20
     /// Bytes of a file that are read at once.
     private static let step = 64 << 10
 
@@ -16,7 +16,7 @@ struct InfluxBatch {
     private var read: Int64 = 0
 
     var hasRoom: Bool {
-        lines.count < Self.mostLines && bytes < Self.mostBytes && read < Self.mostRead
+        lines.count < Self.maxLines && bytes < Self.maxBytes && read < Self.maxRead
     }
 
     /// Reads the next lines of a file; returns whether all committed bytes have been read.
@@ -35,7 +35,7 @@ struct InfluxBatch {
         guard mark.offset < file.length else { return true }
         let start = mark.offset
         mark.offset = try open.forEachLine(from: start, to: file.length, budget: Self.step) {
-            take($0, of: file, number: mark.lines)
+            receive($0, of: file, number: mark.lines)
             mark.lines += 1
         }
         read += mark.offset - start
@@ -45,7 +45,7 @@ struct InfluxBatch {
     }
 
     /// `line`: nil if it cannot be read.
-    private mutating func take(_ line: RecordLine?, of file: ArchiveFile, number: Int64) {
+    private mutating func receive(_ line: RecordLine?, of file: ArchiveFile, number: Int64) {
         guard var record = line.map(InfluxRecord.init) else { return leftOut += 1 }
         let point = record.point(stream: file.stream, device: file.device, number: number)
         leftOut += Int64(record.leftOut)

@@ -75,7 +75,7 @@ final class InfluxBook {
     }
 
     /// Stores checkpoints after InfluxDB has accepted or refused the points; adds to the counts.
-    func note(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
+    func record(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
         try database.transaction { database in
             for (path, mark) in marks {
                 try database.run(

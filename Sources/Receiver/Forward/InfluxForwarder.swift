@@ -59,7 +59,7 @@ final class InfluxForwarder: Sendable {
     }
 
     /// Reports that files have grown; never blocks.
-    func note(_ lengths: [String: Int64]) { files.note(lengths) }
+    func record(_ lengths: [String: Int64]) { files.record(lengths) }
 
     /// Stops the thread; a request in progress is aborted and sent again after the next start.
     func finish() { files.finish(within: .seconds(2)) }
@@ -99,9 +99,9 @@ final class InfluxForwarder: Sendable {
             var isDone = true
             do {
                 isDone = try batch.read(file, in: directory, from: mark)
-                self.files.note(file, nil)
+                self.files.record(file, nil)
             } catch {
-                self.files.note(file, error)
+                self.files.record(file, error)
             }
             if isDone { rest = rest.dropFirst() }
         }
@@ -119,7 +119,7 @@ final class InfluxForwarder: Sendable {
                     witness: try book.witness(),
                     until: stop
                 )
-                try book.note(
+                try book.record(
                     batch.marks,
                     verdict.witness,
                     InfluxCounts(
@@ -129,7 +129,7 @@ final class InfluxForwarder: Sendable {
                     )
                 )
                 return succeed(verdict, try book.counts())
-            } catch let error as InfluxRefusesAll {
+            } catch let error as InfluxError {
                 // Start over with the records that arrived since: they may show which points are at
                 // fault.
                 throw error

@@ -6,7 +6,7 @@ import Host
 /// Nested objects are flattened one level: `{"soil": {"depth_m": 1}}` is `soil_depth_m`. Members of
 /// `telemetry` keep their names.
 struct InfluxRecord {
-    private static let mostFields = 255
+    private static let maxFields = 255
     /// Bytes.
     private static let longestName = 128
     private static let longestNumber = 64
@@ -21,7 +21,7 @@ struct InfluxRecord {
     ]
 
     private let line: RecordLine
-    private var isSound = false
+    private var isAudio = false
     private var hasTelemetry = false
     private var fields: [(name: String, value: RecordLine.Value)] = []
     private var places: [String: Int] = [:]
@@ -32,10 +32,10 @@ struct InfluxRecord {
         self.line = line
         for member in line.members {
             if let inner = line.object(member.value) {
-                for part in inner.members { take(part, of: member.name) }
+                for part in inner.members { receive(part, of: member.name) }
             } else if let name = member.name {
                 // The archive writes `audio_file` instead of audio data.
-                if name == "audio_file" { isSound = true }
+                if name == "audio_file" { isAudio = true }
                 if !Self.others.contains(name) { put(name, member.value) }
             } else {
                 leftOut += 1
@@ -45,7 +45,7 @@ struct InfluxRecord {
 
     // MARK: Reading
 
-    private mutating func take(_ part: RecordLine.Member, of outer: String?) {
+    private mutating func receive(_ part: RecordLine.Member, of outer: String?) {
         guard let outer, let name = part.name else { return leftOut += 1 }
         guard outer == "telemetry" else { return put("\(outer)_\(name)", part.value) }
         hasTelemetry = true
@@ -59,7 +59,7 @@ struct InfluxRecord {
         guard Self.isKey(name), Self.isField(value) else { return leftOut += 1 }
         if let place = places[name] {
             fields[place].value = value
-        } else if fields.count < Self.mostFields {
+        } else if fields.count < Self.maxFields {
             places[name] = fields.count
             fields.append((name, value))
         } else {
@@ -90,7 +90,7 @@ struct InfluxRecord {
     /// `number`: the line's number in its file.
     mutating func point(stream: String, device: String, number: Int64) -> String? {
         let isSighting = isNumber("rssi") && text("beacon_id") != nil
-        guard !isSound, hasTelemetry || !isSighting else { return nil }
+        guard !isAudio, hasTelemetry || !isSighting else { return nil }
         guard let time = line.writtenTime.flatMap(WallTime.init(rfc3339:)),
             let nanoseconds = Self.nanoseconds(time, Self.row(of: line.text("id") ?? "") ?? number)
         else {

@@ -15,7 +15,7 @@ struct InfluxVerdict {
 }
 
 /// The server refuses everything without a reason, which says nothing about the points.
-struct InfluxRefusesAll: Error, CustomStringConvertible {
+struct InfluxError: Error, CustomStringConvertible {
     var words: String
 
     var description: String { "InfluxDB refuses every request: \(words)" }
@@ -33,7 +33,7 @@ struct InfluxSender: Sendable {
     /// InfluxDB accepts the good points of a request or none of them, and does not always say
     /// which. Refused requests are therefore halved until a refused point is alone. If an answer
     /// does not mention points, the refusal counts only if it repeats and `witness`, a point
-    /// accepted before, is accepted after it. Throws `InfluxRefusesAll` if the witness is refused,
+    /// accepted before, is accepted after it. Throws `InfluxError` if the witness is refused,
     /// and a `Failure` if the points may not have arrived.
     func send(_ lines: [String], witness: String?, until stop: StopSignal) throws -> InfluxVerdict {
         var verdict = InfluxVerdict(witness: witness)
@@ -71,11 +71,11 @@ struct InfluxSender: Sendable {
         _ verdict: inout InfluxVerdict,
         until stop: StopSignal
     ) throws {
-        guard let witness = verdict.witness else { throw InfluxRefusesAll(words: verdict.words) }
+        guard let witness = verdict.witness else { throw InfluxError(words: verdict.words) }
         if let refusal = try refusal([line], until: stop) {
             verdict.words = Self.words(refusal)
             guard try self.refusal([witness], until: stop) == nil else {
-                throw InfluxRefusesAll(words: verdict.words)
+                throw InfluxError(words: verdict.words)
             }
             verdict.refused += 1
         } else {

@@ -78,7 +78,7 @@ enum FleetIndex {
         try database.integer("PRAGMA application_id") == 0
     }
 
-    /// Empties the index and marks it as incomplete until `noteWhole`.
+    /// Empties the index and marks it as incomplete until `recordWhole`.
     static func clear(_ database: borrowing Connection) throws {
         let drops = names.map { "DROP TABLE IF EXISTS \($0);" }.joined()
         let marks = "PRAGMA user_version=\(version); PRAGMA application_id=1"
@@ -86,7 +86,7 @@ enum FleetIndex {
     }
 
     /// Marks the index as complete, after all files have been read.
-    static func noteWhole(_ database: borrowing Connection) throws {
+    static func recordWhole(_ database: borrowing Connection) throws {
         guard try !isWhole(database) else { return }
         try database.execute("PRAGMA application_id=0")
     }

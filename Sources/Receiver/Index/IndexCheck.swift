@@ -18,7 +18,7 @@ package struct IndexReport: Sendable {
 
 /// Checks and rebuilds the index of a directory, also while a receiver writes to it.
 package enum IndexCheck {
-    private static let mostShown = 10
+    private static let maxShown = 10
     private static let scratchName = ".receiver-index-check.sqlite"
 
     /// Reads all files into a new index; returns the counts, and errors of files that were
@@ -38,7 +38,7 @@ package enum IndexCheck {
             while !files.isEmpty {
                 files = try writer.follow(files) { if let why = $1 { unread.append("\(why)") } }
             }
-            try FleetIndex.noteWhole(writer.database)
+            try FleetIndex.recordWhole(writer.database)
             return (count - unread.count, try writer.records(), unread)
         }
     }
@@ -126,9 +126,9 @@ package enum IndexCheck {
         }
     }
 
-    static func note(_ difference: String, _ report: inout IndexReport) {
+    static func record(_ difference: String, _ report: inout IndexReport) {
         report.differenceCount += 1
-        if report.differences.count < mostShown { report.differences.append(difference) }
+        if report.differences.count < maxShown { report.differences.append(difference) }
     }
 }
 
@@ -155,16 +155,16 @@ extension IndexWriter {
         while hasMine || hasOther {
             let (key, known) = (mine.text(0), other.text(0))
             if hasMine, !hasOther || key < known {
-                IndexCheck.note("\(table.name): \(key) is missing", &report)
+                IndexCheck.record("\(table.name): \(key) is missing", &report)
                 hasMine = try mine.step()
             } else if hasOther, !hasMine || known < key {
                 if other.required(2) == 0 {
-                    IndexCheck.note("\(table.name): \(known) is in no file", &report)
+                    IndexCheck.record("\(table.name): \(known) is in no file", &report)
                 }
                 hasOther = try other.step()
             } else {
                 if other.required(2) == 0, mine.text(1) != other.text(1) {
-                    IndexCheck.note("\(table.name): \(key) is not as in the file", &report)
+                    IndexCheck.record("\(table.name): \(key) is not as in the file", &report)
                 }
                 (hasMine, hasOther) = (try mine.step(), try other.step())
             }

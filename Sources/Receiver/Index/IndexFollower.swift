@@ -28,7 +28,7 @@ final class IndexFollower: Sendable {
     func start() throws { try files.start(follow, failed: fail) }
 
     /// Reports that files have grown; never blocks.
-    func note(_ lengths: [String: Int64]) { files.note(lengths) }
+    func record(_ lengths: [String: Int64]) { files.record(lengths) }
 
     /// True if the index is catching up after the start or a failure: more is missing than the last
     /// batches.
@@ -63,7 +63,7 @@ final class IndexFollower: Sendable {
                 if try !isBehind && !FleetIndex.isWhole(writer.database)
                     && !RebuildLock.isHeld(in: directory)
                 {
-                    files.noteMissed()
+                    files.recordMissed()
                 }
             },
             list: { last in
@@ -71,10 +71,10 @@ final class IndexFollower: Sendable {
                 let known = try writer.lengths()
                 return try ArchiveFiles.all(in: directory).filter { known[$0.path] != $0.length }
             },
-            read: { try writer.follow($0, look: files.note) },
+            read: { try writer.follow($0, look: files.record) },
             rest: {
                 if isBehind {
-                    try FleetIndex.noteWhole(writer.database)
+                    try FleetIndex.recordWhole(writer.database)
                 } else {
                     isRemade.store(false, ordering: .relaxed)
                 }

@@ -86,7 +86,7 @@ final class IndexWriter {
             now: SystemClock().wall().milliseconds
         )
         let end = try lines.forEachLine(from: known.length, to: file.length, budget: budget) {
-            try part.take($0, at: $1, database)
+            try part.receive($0, at: $1, database)
         }
         try part.finish(database)
         try database.run(

@@ -40,7 +40,7 @@ struct IndexedPart {
     /// Indexes a line.
     ///
     /// `line` is nil if it could not be parsed; it then counts as broken. `place`: its bytes.
-    mutating func take(
+    mutating func receive(
         _ line: RecordLine?,
         at place: Range<Int64>,
         _ database: borrowing Connection
@@ -51,7 +51,7 @@ struct IndexedPart {
         slots.change(slot, from: (0, place.lowerBound, place.upperBound)) {
             $0 = ($0.records + 1, $0.start, place.upperBound)
         }
-        try readings.take(line, at: time, in: slot, database)
+        try readings.receive(line, at: time, in: slot, database)
         let isAhead = line.isAhead || time > horizon
         // A record dated ahead would stay the newest for years.
         if !isAhead {

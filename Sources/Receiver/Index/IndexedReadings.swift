@@ -7,9 +7,9 @@ import SQLite
 /// how the file was divided into parts: sums of floating-point numbers would.
 struct IndexedReadings {
     /// The maximum numbers per file of series without a beacon, of beacons, and of series per beacon.
-    private static let mostSeries = 40
-    private static let mostBeacons = 200
-    private static let mostBeaconSeries = 12
+    private static let maxSeries = 40
+    private static let maxBeacons = 200
+    private static let maxBeaconSeries = 12
 
     fileprivate struct SeriesRow {
         var id: Int64
@@ -38,7 +38,7 @@ struct IndexedReadings {
     init(file: Int64) { self.file = file }
 
     /// Adds a record's numbers.
-    mutating func take(
+    mutating func receive(
         _ line: RecordLine,
         at time: Int64,
         in slot: Int64,
@@ -117,9 +117,9 @@ struct IndexedReadings {
     }
 
     private func hasRoom(for beacon: String) -> Bool {
-        guard !beacon.isEmpty else { return counts[""] ?? 0 < Self.mostSeries }
-        if let count = counts[beacon] { return count < Self.mostBeaconSeries }
-        return counts.count - (counts[""] == nil ? 0 : 1) < Self.mostBeacons
+        guard !beacon.isEmpty else { return counts[""] ?? 0 < Self.maxSeries }
+        if let count = counts[beacon] { return count < Self.maxBeaconSeries }
+        return counts.count - (counts[""] == nil ? 0 : 1) < Self.maxBeacons
     }
 
     private func stored(_ place: SlotKey, _ database: borrowing Connection) throws -> SeriesInterval

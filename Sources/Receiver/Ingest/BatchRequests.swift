@@ -36,16 +36,16 @@ struct BatchRequests: Sendable {
     private func check(_ head: RequestHead) throws -> String {
         let key = try key(head)
         guard head.fields[.contentType]?.lowercased().hasPrefix("application/json") == true else {
-            throw HTTPRefusal(status: 415, reason: "Content-Type must be application/json")
+            throw HTTPError(status: 415, reason: "Content-Type must be application/json")
         }
         guard head.isChunked || head.length != nil else {
-            throw HTTPRefusal(
+            throw HTTPError(
                 status: 411,
                 reason: "a body needs Content-Length or Transfer-Encoding"
             )
         }
         try Inflater.check(head.fields[.contentEncoding] ?? "")
-        guard head.length ?? 0 <= maxBody else { throw HTTPRefusal.tooLarge(maxBody) }
+        guard head.length ?? 0 <= maxBody else { throw HTTPError.tooLarge(maxBody) }
         return key
     }
 
@@ -54,14 +54,14 @@ struct BatchRequests: Sendable {
         let text = head.fields[.idempotencyKey] ?? ""
         let key = String(text.dropFirst().dropLast())
         guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""), isName(key) else {
-            throw HTTPRefusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
+            throw HTTPError(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
         }
         return key
     }
 
     /// Validates the batch in a request, stores it with `store`, and returns the response.
     ///
-    /// Throws an HTTPRefusal.
+    /// Throws an HTTPError.
     ///
     /// `device`: the device that the token belongs to; "" if the token is valid for all.
     func answer(
@@ -78,7 +78,7 @@ struct BatchRequests: Sendable {
             try checked(head, wire)
         }
         guard device.isEmpty || device == batch.device else {
-            throw HTTPRefusal(status: 403, reason: "the token belongs to another device_id")
+            throw HTTPError(status: 403, reason: "the token belongs to another device_id")
         }
         let receipt = try body.withView { try store(batch, $0) }
         let milliseconds = Int((ContinuousClock.now - start) / .milliseconds(1))

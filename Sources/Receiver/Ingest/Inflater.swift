@@ -11,10 +11,10 @@ package enum Inflater {
     /// RFC 8878, section 3.1.1.1.2: a window of 8 MiB is enough for data sent over a network.
     private static let zstdWindowLog: Int32 = 23
 
-    /// Throws an HTTPRefusal for an unknown encoding.
+    /// Throws an HTTPError for an unknown encoding.
     static func check(_ encoding: String) throws {
         guard ["", "identity", "gzip", "zstd"].contains(encoding.lowercased()) else {
-            throw HTTPRefusal(
+            throw HTTPError(
                 status: 415,
                 reason: "Content-Encoding \(encoding): gzip and zstd are known",
                 acceptEncoding: "gzip, zstd"
@@ -46,7 +46,7 @@ package enum Inflater {
     private static func gzip(_ body: ByteView, _ output: Spool, _ limit: WorkLimit) throws {
         var stream = z_stream()
         guard waypost_inflate_start(&stream, 31) == Z_OK else {
-            throw HTTPRefusal(status: 500, reason: "zlib could not be started")
+            throw HTTPError(status: 500, reason: "zlib could not be started")
         }
         defer { inflateEnd(&stream) }
         let input = body[0..<body.count].assumingMemoryBound(to: UInt8.self)
@@ -66,14 +66,14 @@ package enum Inflater {
             try append(block.prefix(count), to: output)
         }
         guard code == Z_STREAM_END, stream.avail_in == 0 else {
-            throw HTTPRefusal(status: 400, reason: "the body is not whole gzip")
+            throw HTTPError(status: 400, reason: "the body is not whole gzip")
         }
     }
 
     private static func zstd(_ body: ByteView, _ output: Spool, _ limit: WorkLimit) throws {
         guard let stream = ZSTD_createDStream(),
             ZSTD_isError(ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, zstdWindowLog)) == 0
-        else { throw HTTPRefusal(status: 500, reason: "zstd could not be started") }
+        else { throw HTTPError(status: 500, reason: "zstd could not be started") }
         defer { ZSTD_freeDStream(stream) }
         var block = [UInt8](repeating: 0, count: 128 << 10)
         var input = ZSTD_inBuffer(src: body[0..<body.count].baseAddress, size: body.count, pos: 0)
@@ -88,7 +88,7 @@ package enum Inflater {
             try append(block.prefix(count), to: output)
             let isStuck = input.pos == before && count == 0
             guard ZSTD_isError(code) == 0, !(isStuck && code != 0) else {
-                throw HTTPRefusal(
+                throw HTTPError(
                     status: 400,
                     reason: "the body is not whole zstd, or needs a larger window than 8 MiB"
                 )
@@ -96,14 +96,14 @@ package enum Inflater {
             rest = code
         }
         guard input.pos == input.size else {
-            throw HTTPRefusal(status: 400, reason: "bytes follow the end of the zstd body")
+            throw HTTPError(status: 400, reason: "bytes follow the end of the zstd body")
         }
     }
 
     private static func append(_ bytes: ArraySlice<UInt8>, to output: Spool) throws {
         guard output.count + bytes.count <= limit else {
             let reason = "the body inflates to more than \(limit >> 20) MiB"
-            throw HTTPRefusal(status: 413, reason: reason)
+            throw HTTPError(status: 413, reason: reason)
         }
         try bytes.withUnsafeBytes(output.append)
     }

@@ -32,16 +32,16 @@ private struct MetricsPage: HTTPApplication {
     func plan(_ head: RequestHead) -> RequestPlan {
         do {
             guard case .metrics = head.route else {
-                throw HTTPRefusal(status: 404, reason: "no such path; GET /metrics")
+                throw HTTPError(status: 404, reason: "no such path; GET /metrics")
             }
             try head.expect("GET")
             var answer = HTTPAnswer(200, body: Array(try metrics.text().utf8))
             answer.headers = [("Content-Type", PrometheusText.contentType)]
             return .answer(answer)
-        } catch let refusal as HTTPRefusal {
+        } catch let refusal as HTTPError {
             return .answer(HTTPAnswer(refusal))
         } catch {
-            return .answer(HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)")))
+            return .answer(HTTPAnswer(HTTPError(status: 500, reason: "\(error)")))
         }
     }
 }

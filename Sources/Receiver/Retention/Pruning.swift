@@ -65,12 +65,12 @@ package struct Pruning {
 
     /// Deletes the days, or only counts them; returns the streams that have some, by name.
     ///
-    /// `stop` ends it early; the next run goes on. `tell`: receives a message for each day that
+    /// `stop` ends it early; the next run goes on. `warn`: receives a message for each day that
     /// could not be deleted; the others are.
     package func run(
         isDryRun: Bool = false,
         until stop: StopSignal? = nil,
-        tell: (String) -> Void
+        warn: (String) -> Void
     ) throws -> [PrunedStream] {
         if !isDryRun { emptyTrash() }
         var streams: [String: PrunedStream] = [:]
@@ -81,7 +81,7 @@ package struct Pruning {
             } catch let error as SQLiteError where !error.isFull {
                 throw error
             } catch {
-                tell("\(day.stream), \(day.date) was not deleted: \(error)")
+                warn("\(day.stream), \(day.date) was not deleted: \(error)")
                 continue
             }
             var stream = streams[day.stream] ?? PrunedStream(stream: day.stream, days: [])

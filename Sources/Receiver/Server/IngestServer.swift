@@ -45,9 +45,9 @@ package struct IngestServer: ReceiverApplication {
             let sender = InfluxSender(target: $0, userAgent: "waypost-receiver/\(version)")
             return try InfluxForwarder(directory: directory, sender: sender, log: log)
         }
-        archive = try Archive(directory: directory, bytesPerDay: maxPerDay, tell: log.warn) {
-            follower.note($0)
-            forwarder?.note($0)
+        archive = try Archive(directory: directory, bytesPerDay: maxPerDay, warn: log.warn) {
+            follower.record($0)
+            forwarder?.record($0)
         }
         // Started only after the archive is intact and locked by this process.
         try follower.start()
@@ -126,7 +126,7 @@ package struct IngestServer: ReceiverApplication {
         case .read(let route): return try page.plan(route, head)
         default:
             if let plan = try page.plan(head) { return plan }
-            throw HTTPRefusal(status: 404, reason: "no such path; POST /api/ingest")
+            throw HTTPError(status: 404, reason: "no such path; POST /api/ingest")
         }
     }
 
@@ -159,11 +159,11 @@ package struct IngestServer: ReceiverApplication {
 
     private func expectGood(_ device: String) throws {
         guard enrolments.isRevoked(device) else { return }
-        throw HTTPRefusal(status: 401, reason: "the token of \(device) was revoked")
+        throw HTTPError(status: 401, reason: "the token of \(device) was revoked")
     }
 
-    private static var changing: HTTPRefusal {
-        HTTPRefusal(status: 503, reason: "the tokens are just being changed", retryAfter: 1)
+    private static var changing: HTTPError {
+        HTTPError(status: 503, reason: "the tokens are just being changed", retryAfter: 1)
     }
 
     private func verify(_ head: RequestHead) throws -> HTTPAnswer {

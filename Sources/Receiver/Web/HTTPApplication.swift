@@ -15,7 +15,7 @@ package protocol HTTPApplication: Sendable {
 
 extension HTTPApplication {
     package func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
-        HTTPAnswer(HTTPRefusal(status: 404, reason: "no such path"))
+        HTTPAnswer(HTTPError(status: 404, reason: "no such path"))
     }
 }
 

@@ -49,7 +49,7 @@ package struct HTTPDaemon: ~Copyable {
                 limits,
                 handleRequest,
                 endRequest,
-                noteConnection,
+                recordConnection,
                 side.toOpaque()
             )
         else {
@@ -105,7 +105,7 @@ private func handleRequest(
     guard size.pointee > 0 else { return result(side.proceed(exchange)) }
     let part = UnsafeRawBufferPointer(start: data, count: size.pointee)
     size.pointee = 0
-    return result(side.take(part, exchange))
+    return result(side.receive(part, exchange))
 }
 
 private func result(_ isDone: Bool) -> MHD_Result { waypost_http_result(isDone ? 1 : 0) }
@@ -124,7 +124,7 @@ private func endRequest(
 }
 
 /// Called for a new connection, and before its socket is closed.
-private func noteConnection(
+private func recordConnection(
     _ context: UnsafeMutableRawPointer?,
     _ connection: OpaquePointer?,
     _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,

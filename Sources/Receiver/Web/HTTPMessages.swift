@@ -49,10 +49,10 @@ package struct RequestHead: Sendable {
         route = Route(path: path)
     }
 
-    /// Throws an HTTPRefusal for any other method; GET includes HEAD.
+    /// Throws an HTTPError for any other method; GET includes HEAD.
     func expect(_ wanted: String) throws {
         guard method != wanted, !(wanted == "GET" && method == "HEAD") else { return }
-        throw HTTPRefusal(status: 405, reason: "use \(wanted)", allow: wanted)
+        throw HTTPError(status: 405, reason: "use \(wanted)", allow: wanted)
     }
 }
 
@@ -76,7 +76,7 @@ package struct HTTPAnswer: Sendable {
         headers = [("Content-Type", "application/json")]
     }
 
-    package init(_ refusal: HTTPRefusal) {
+    package init(_ refusal: HTTPError) {
         let stream = refusal.stream.map { ["stream": $0] } ?? [:]
         self.init(refusal.status, stream.merging(["error": refusal.reason]) { $1 })
         if let encodings = refusal.acceptEncoding { headers.append(("Accept-Encoding", encodings)) }

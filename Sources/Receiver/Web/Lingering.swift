@@ -27,12 +27,12 @@ final class Lingering: Sendable {
     /// POLLRDHUP of poll(2), which Glibc's module lacks.
     private static let closed: Int16 = 0x2000
 
-    private let most: Int
+    private let maximum: Int
     private let wakeup: Wakeup
     private let state = Mutex((entries: [Entry](), isStopping: false))
 
-    init(most: Int) throws {
-        self.most = most
+    init(maximum: Int) throws {
+        self.maximum = maximum
         wakeup = try Wakeup()
         try OwnThread("lingering") { [self] in run() }.detach()
     }
@@ -42,7 +42,7 @@ final class Lingering: Sendable {
         guard kept >= 0 else { return }
         state.withLock { state in
             // The oldest one has most likely read its answer.
-            if state.entries.count >= most { close(state.entries.removeFirst().socket) }
+            if state.entries.count >= maximum { close(state.entries.removeFirst().socket) }
             let left = RequestExchange.unwanted(isKnown: isKnown)
             let end = ContinuousClock.now + Self.patience
             state.entries.append(Entry(socket: kept, isKnown: isKnown, left: left, end: end))
@@ -96,8 +96,8 @@ final class Lingering: Sendable {
             var news = pollfd(fd: entry.socket, events: entry.events, revents: 0)
             return poll(&news, 1, 0) == 1
         }
-        let most = min(buffer.count, entry.left)
-        let count = recv(entry.socket, &buffer, most, Int32(MSG_DONTWAIT))
+        let maximum = min(buffer.count, entry.left)
+        let count = recv(entry.socket, &buffer, maximum, Int32(MSG_DONTWAIT))
         guard count > 0 else { return count == 0 || (errno != EAGAIN && errno != EINTR) }
         entry.left -= count
         if entry.isKnown { entry.end += Duration.seconds(1) * count / Connections.slowest }

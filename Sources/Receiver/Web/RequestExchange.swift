@@ -35,17 +35,17 @@ final class RequestExchange: @unchecked Sendable {
     static func unwanted(isKnown: Bool) -> Int { isKnown ? 64 << 20 : 64 << 10 }
 
     /// Receives a part of the body; returns false if an ignored body is too long.
-    func take(_ part: UnsafeRawBufferPointer) -> Bool {
+    func receive(_ part: UnsafeRawBufferPointer) -> Bool {
         guard let body, answer == nil else {
             dropped += part.count
             return dropped <= Self.unwanted(isKnown: isKnown)
         }
         do {
-            guard body.count + part.count <= limit else { throw HTTPRefusal.tooLarge(limit) }
+            guard body.count + part.count <= limit else { throw HTTPError.tooLarge(limit) }
             try body.append(part)
         } catch {
             settle(
-                HTTPAnswer(error as? HTTPRefusal ?? HTTPRefusal(status: 500, reason: "\(error)"))
+                HTTPAnswer(error as? HTTPError ?? HTTPError(status: 500, reason: "\(error)"))
             )
         }
         return true
@@ -58,8 +58,8 @@ final class RequestExchange: @unchecked Sendable {
     }
 }
 
-extension HTTPRefusal {
-    static func tooLarge(_ limit: Int) -> HTTPRefusal {
-        HTTPRefusal(status: 413, reason: "the body is larger than \(limit) bytes")
+extension HTTPError {
+    static func tooLarge(_ limit: Int) -> HTTPError {
+        HTTPError(status: 413, reason: "the body is larger than \(limit) bytes")
     }
 }

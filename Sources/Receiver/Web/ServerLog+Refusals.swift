@@ -3,11 +3,11 @@
 extension ServerLog {
     /// Logs a refused request and returns its answer.
     func refused(_ error: any Error) -> HTTPAnswer {
-        let refusal = error as? HTTPRefusal
+        let refusal = error as? HTTPError
         refusals.add(refusal?.status ?? 500)
         guard let refusal else {
             write("error: \(error)")
-            return HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)"))
+            return HTTPAnswer(HTTPError(status: 500, reason: "\(error)"))
         }
         write("refused \(refusal.status): \(refusal.reason)")
         return HTTPAnswer(refusal)

@@ -20,7 +20,7 @@ final class ServerSide: Sendable {
         self.bounds = bounds
         self.application = application
         workers = try Workers(bounds.workers)
-        lingering = try Lingering(most: bounds.connections)
+        lingering = try Lingering(maximum: bounds.connections)
         connections = try Connections(
             patience: .seconds(bounds.patience),
             brief: .seconds(bounds.strangersPatience),
@@ -85,16 +85,16 @@ final class ServerSide: Sendable {
     }
 
     /// Called with a part of the body.
-    func take(_ part: UnsafeRawBufferPointer, _ exchange: RequestExchange) -> Bool {
+    func receive(_ part: UnsafeRawBufferPointer, _ exchange: RequestExchange) -> Bool {
         if exchange.isKnown { connections.give(exchange.connection, timeFor: part.count) }
-        return exchange.take(part)
+        return exchange.receive(part)
     }
 
     private func plan(_ exchange: RequestExchange) -> RequestPlan {
         let head = exchange.head
         guard exchange.connection.headerSize <= bounds.header else {
             let reason = "the header is larger than \(bounds.header) bytes"
-            return .answer(HTTPAnswer(HTTPRefusal(status: 431, reason: reason)))
+            return .answer(HTTPAnswer(HTTPError(status: 431, reason: reason)))
         }
         // With two lengths, another reader might take a part of the body for the next request.
         let hasBoth = head.isChunked && head.fields[.contentLength] != nil
@@ -103,11 +103,11 @@ final class ServerSide: Sendable {
                 hasBoth
                 ? "Content-Length beside Transfer-Encoding"
                 : "two Content-Length fields, or a blank in the name of a field"
-            return .answer(HTTPAnswer(HTTPRefusal(status: 400, reason: reason)))
+            return .answer(HTTPAnswer(HTTPError(status: 400, reason: reason)))
         }
         guard admit(exchange) else {
             let reason = "\(bounds.perAddress) requests from \(head.address) are under way already"
-            return .answer(HTTPAnswer(HTTPRefusal(status: 429, reason: reason, retryAfter: 5)))
+            return .answer(HTTPAnswer(HTTPError(status: 429, reason: reason, retryAfter: 5)))
         }
         return application.plan(head)
     }
@@ -181,7 +181,7 @@ final class ServerSide: Sendable {
     }
 
     private static var stopping: HTTPAnswer {
-        HTTPAnswer(HTTPRefusal(status: 503, reason: "the server is stopping", retryAfter: 5))
+        HTTPAnswer(HTTPError(status: 503, reason: "the server is stopping", retryAfter: 5))
     }
 }
 

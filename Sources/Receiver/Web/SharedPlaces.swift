@@ -17,7 +17,7 @@ final class SharedPlaces: Sendable {
             free > 0 && turns.first { !busy.contains($0) } == client
         }
 
-        mutating func take(_ client: String) {
+        mutating func enter(_ client: String) {
             free -= 1
             busy.insert(client)
             turns.removeAll { $0 == client }
@@ -27,16 +27,16 @@ final class SharedPlaces: Sendable {
     }
 
     /// Requests of one client that wait; each holds a worker.
-    private static let mostWaiting = 16
+    private static let maxWaiting = 16
 
     private let state: Condition<State>
 
     init(_ count: Int) { state = Condition(State(free: count)) }
 
-    /// Runs `body` in a place of this client; throws an HTTPRefusal if too many of its requests wait.
+    /// Runs `body` in a place of this client; throws an HTTPError if too many of its requests wait.
     func use<Value>(_ client: String, _ body: () throws -> Value) throws -> Value {
         try state.withLock { try Self.queue(client, &$0) }
-        state.wait(until: { $0.isTurn(of: client) }) { $0.take(client) }
+        state.wait(until: { $0.isTurn(of: client) }) { $0.enter(client) }
         // There may be a place for the next one, too.
         state.broadcast()
         defer {
@@ -50,9 +50,9 @@ final class SharedPlaces: Sendable {
 
     private static func queue(_ client: String, _ state: inout State) throws {
         let count = state.waiting[client, default: 0]
-        guard count < mostWaiting else {
+        guard count < maxWaiting else {
             let reason = "\(count) batches of \(client) wait already"
-            throw HTTPRefusal(status: 429, reason: reason, retryAfter: 5)
+            throw HTTPError(status: 429, reason: reason, retryAfter: 5)
         }
         state.waiting[client] = count + 1
         if count == 0 { state.turns.append(client) }

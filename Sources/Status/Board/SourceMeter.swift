@@ -40,7 +40,7 @@ package struct SourceMeter {
     /// After a minute of only such data the source is in error with `failure`, whatever it reports
     /// itself, until `usable` is called.
     package mutating func unusable(_ failure: Failure, at now: BootInstant) {
-        guard unusable.note(at: now) else { return }
+        guard unusable.record(at: now) else { return }
         unusable.failure = failure
         publishedAt = nil
         publish(now)

@@ -14,7 +14,7 @@ struct UnusableData {
     var failure: Failure?
 
     /// Records unusable data; returns true once, when it puts the source in error.
-    mutating func note(at now: BootInstant) -> Bool {
+    mutating func record(at now: BootInstant) -> Bool {
         if !goesOn(at: now) { since = now }
         last = now
         return failure == nil && since.map { now - $0 >= Self.limit } ?? false

@@ -4,7 +4,7 @@ import Host
 package import Setup
 
 /// Why the daemon cannot be asked: one of three cases that need different remedies.
-package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+package enum ControlError: Error, Sendable, Equatable, CustomStringConvertible {
     /// This user may not open the socket. `isRunning` may be known from the lock all the same.
     case noRight(path: String, isRunning: Bool?)
     /// The daemon is running but does not answer.
@@ -54,7 +54,7 @@ package final class ControlClient {
     package init(
         _ configuration: Configuration,
         patience: Duration = ControlClient.patience
-    ) throws(ControlRefusal) {
+    ) throws(ControlError) {
         path = configuration.socketPath
         stateDirectory = configuration.stateDirectory
         answerBy = SystemClock().now() + patience
@@ -68,7 +68,7 @@ package final class ControlClient {
     }
 
     private static func refusal(_ code: Int32, _ path: String, _ directory: String)
-        -> ControlRefusal
+        -> ControlError
     {
         let presence = DaemonPresence(stateDirectory: directory)
         switch presence {
@@ -83,7 +83,7 @@ package final class ControlClient {
 
     /// Connects and checks that the daemon answers, so that a long request is not sent in vain.
     ///
-    /// Throws ControlRefusal within two seconds if none answers.
+    /// Throws ControlError within two seconds if none answers.
     package static func answering(_ configuration: Configuration) throws -> ControlClient {
         let client = try ControlClient(configuration, patience: .seconds(2))
         _ = try client.status()
@@ -100,7 +100,7 @@ package final class ControlClient {
     ///
     /// Without a `timeout` it waits for the rest of the client's patience.
     ///
-    /// Throws ControlRefusal if no reply came, and a Failure with the daemon's message on refusal.
+    /// Throws ControlError if no reply came, and a Failure with the daemon's message on refusal.
     package func ask(_ request: ControlRequest, timeout: Duration? = nil) throws -> ControlReply {
         socket.outgoing = request.json + [10]
         _ = socket.send(now: SystemClock().now())
@@ -114,10 +114,10 @@ package final class ControlClient {
     }
 
     /// The reason why no reply came.
-    package var lost: ControlRefusal { lost(by: SystemClock().now() + Self.patience) }
+    package var lost: ControlError { lost(by: SystemClock().now() + Self.patience) }
 
     /// Waits for the process to end: a stopping daemon closes its clients before it exits.
-    private func lost(by deadline: BootInstant) -> ControlRefusal {
+    private func lost(by deadline: BootInstant) -> ControlError {
         var refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
         while isClosed, refusal.isRunning == true, SystemClock().now() < deadline {
             var none: [PollEntry] = []

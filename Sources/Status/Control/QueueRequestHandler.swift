@@ -30,7 +30,7 @@ struct QueueRequestHandler: Sendable {
             case .status, .watch, .sync, .reload, .restart:
                 reply = ControlReply(error: "\(request.command.rawValue) is not a queue command")
             }
-        } catch let refusal as SurveyRefusal {
+        } catch let refusal as SurveyError {
             return ControlReply(error: "\(refusal)")
         } catch let failure as Failure {
             return ControlReply(error: failure.message)
@@ -57,7 +57,7 @@ package final class QueueQuestions {
 
     /// Returns all batches in quarantine, oldest first.
     ///
-    /// Throws a Failure or ControlRefusal that says what to do.
+    /// Throws a Failure or ControlError that says what to do.
     package func quarantine() throws -> [QuarantinePage.Entry] {
         guard let client = try daemon() else {
             return hasRecorded ? try offline { try pages(of: $0) } : []
@@ -94,7 +94,7 @@ package final class QueueQuestions {
     package func change(_ request: ControlRequest) throws -> ControlReply {
         do {
             return try ControlClient.answering(configuration).ask(request, timeout: .seconds(600))
-        } catch ControlRefusal.gone {
+        } catch ControlError.gone {
             throw Failure(
                 "only the running gateway changes its queue, and it is not running; "
                     + "`systemctl start waypost`, then try again"
@@ -106,7 +106,7 @@ package final class QueueQuestions {
     private func daemon() throws -> ControlClient? {
         do {
             return try ControlClient.answering(configuration)
-        } catch ControlRefusal.gone {
+        } catch ControlError.gone {
             return nil
         }
     }

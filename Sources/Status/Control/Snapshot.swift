@@ -14,7 +14,7 @@ package enum Snapshot {
     /// the right to ask.
     package static func report(
         _ configuration: Configuration,
-        _ refusal: ControlRefusal,
+        _ refusal: ControlError,
         version: String
     ) -> StatusReport {
         let last = read(configuration)
@@ -27,9 +27,9 @@ package enum Snapshot {
         }
         report.daemon.running = refusal.isRunning
         if case .silent(_, let pid) = refusal, pid > 0 { report.daemon.pid = pid }
-        let told = CardProblems.read(in: configuration.runtimeDirectory)
-        let card = told.all(at: SystemClock().now())
-        (report.state, report.reasons) = HealthRules.judge(report, HealthRules.Notes(card: card))
+        let reported = CardFailures.read(in: configuration.runtimeDirectory)
+        let card = reported.all(at: SystemClock().now())
+        (report.state, report.reasons) = HealthRules.evaluate(report, HealthRules.Notes(card: card))
         report.state = .critical
         switch refusal {
         case .gone:

@@ -83,7 +83,7 @@ package final class StatusPublication: Sendable {
             state.begunAt = nil
             return Array(state.listeners.values)
         }
-        for tell in listeners { tell() }
+        for report in listeners { report() }
     }
 
     /// Requests a publication that begins after now; returns its number.

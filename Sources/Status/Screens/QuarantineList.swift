@@ -17,14 +17,14 @@ package struct QuarantineList {
     package var text: String {
         guard !batches.isEmpty else { return "nothing in quarantine\n" }
         let head = "ID      STREAM                        RECORDS  TRIES  WHEN (UTC)\n"
-        let shown = runs.prefix(Self.mostRuns)
+        let shown = runs.prefix(Self.maxRuns)
         let rest = batches.count - shown.reduce(0) { $0 + $1.count }
         let tail = rest > 0 ? "and \(rest) more batches: --json has all of them\n" : ""
         return head + shown.flatMap(lines).map { $0 + "\n" }.joined() + tail
     }
 
     /// The most runs that the text shows.
-    private static let mostRuns = 100
+    private static let maxRuns = 100
 
     /// Groups neighbouring batches of one stream with the same message.
     ///

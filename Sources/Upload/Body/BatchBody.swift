@@ -93,8 +93,8 @@ package final class BatchBody {
         private var compressor: PieceCompressor
         private var position: Int64
         /// The audio record that is being produced.
-        private var sound: SoundRecord?
-        private let isSound: Bool
+        private var sound: AudioRecord?
+        private let isAudio: Bool
         private var isStarted: Bool
         private var isDone = false
 
@@ -102,16 +102,16 @@ package final class BatchBody {
             self.body = body
             records = body.batch.first...body.batch.last
             position = body.batch.first
-            isSound = body.envelope != nil && body.batch.stream == .audio
+            isAudio = body.envelope != nil && body.batch.stream == .audio
             isStarted = body.envelope == nil
-            compressor = PieceCompressor(body.compression, isSound: isSound)
+            compressor = PieceCompressor(body.compression, isAudio: isAudio)
         }
 
         /// Returns the next piece (never empty), or nil at the end.
         mutating func next() throws -> [UInt8]? {
             while !isDone {
                 let plain = try plain()
-                let piece = try compressor.take(plain, isLast: isDone)
+                let piece = try compressor.receive(plain, isLast: isDone)
                 if !piece.isEmpty { return piece }
             }
             return nil
@@ -128,11 +128,11 @@ package final class BatchBody {
                 isDone = true
                 return body.envelope?.closing(body.batch) ?? []
             }
-            return isSound ? try nextSound() : try page()
+            return isAudio ? try nextAudio() : try page()
         }
 
         /// Starts the next audio record: returns its JSON up to the audio.
-        private mutating func nextSound() throws -> [UInt8] {
+        private mutating func nextAudio() throws -> [UInt8] {
             let record = try body.source.soundRecord(position)
             let comma: [UInt8] = position > records.lowerBound ? [UInt8(ascii: ",")] : []
             sound = record

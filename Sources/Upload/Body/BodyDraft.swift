@@ -42,12 +42,12 @@ package final class BodyDraft {
         self.limit = limit
         self.envelope = envelope
         self.reader = reader
-        compressor = PieceCompressor(compression, isSound: range.stream == .audio)
+        compressor = PieceCompressor(compression, isAudio: range.stream == .audio)
         (last, position) = (range.first, range.first)
         source = try RecordSource(reader: reader, clockMap: range.clockMap)
         try keep(envelope.opening())
         if range.stream == .audio {
-            try fillWithSound()
+            try fillWithAudio()
         } else if isMade {
             while try advance() {}
         }
@@ -55,7 +55,7 @@ package final class BodyDraft {
 
     /// Adds audio records: the first in pieces, whatever its length, later ones once they are known
     /// to fit.
-    private func fillWithSound() throws {
+    private func fillWithAudio() throws {
         isMade = true
         for sequence in range.first...range.last {
             let record = try source.soundRecord(sequence)
@@ -102,7 +102,7 @@ package final class BodyDraft {
 
     private func keep(_ plain: [UInt8], isLast: Bool = false) throws {
         plainLength += plain.count
-        kept.append(try compressor.take(plain, isLast: isLast))
+        kept.append(try compressor.receive(plain, isLast: isLast))
     }
 
     /// Returns whether this draft was made for these arguments.

@@ -11,11 +11,11 @@ package final class RecordSource {
     private static let pageSize: Int64 = 256
     let reader: Reader
     private let dates: RecordDates
-    private let sound: SoundPlace
+    private let sound: AudioPlace
     private var json = JSONWriter()
 
     /// The form of the audio in a chunk's JSON.
-    package enum SoundPlace: Sendable {
+    package enum AudioPlace: Sendable {
         /// `audio_data`, in base64.
         case inline
         /// `audio_file`, the name of a file beside the records.
@@ -26,7 +26,7 @@ package final class RecordSource {
     package init(
         reader: Reader,
         clockMap last: Int64,
-        sound: SoundPlace = .inline
+        sound: AudioPlace = .inline
     ) throws {
         self.reader = reader
         self.sound = sound
@@ -37,7 +37,7 @@ package final class RecordSource {
     /// that call.
     ///
     /// A read transaction is open, so `body` must not block; `between`, called after each page,
-    /// may. Throws RecordMissing if a record is missing or damaged.
+    /// may. Throws RecordMissingError if a record is missing or damaged.
     package func forEach(
         _ stream: Stream,
         _ range: ClosedRange<Int64>,
@@ -109,7 +109,7 @@ package final class RecordSource {
                     to: &json
                 ) { json in
                     switch sound {
-                    case .inline: try writeSound(of: stored, to: &json)
+                    case .inline: try writeAudio(of: stored, to: &json)
                     case .named: json.field("audio_file", try fileName(of: stored))
                     }
                 }
@@ -145,7 +145,7 @@ package final class RecordSource {
 
     // MARK: Audio
 
-    private func writeSound(of stored: Stored<Chunk>, to json: inout JSONWriter) throws {
+    private func writeAudio(of stored: Stored<Chunk>, to json: inout JSONWriter) throws {
         json.key("audio_data")
         json.append([UInt8(ascii: "\"")])
         try json.extend { text in
@@ -158,9 +158,9 @@ package final class RecordSource {
 
     /// Returns the JSON that `forEach` produces with inline audio, without holding all of it in
     /// memory.
-    func soundRecord(_ sequence: Int64) throws -> SoundRecord {
+    func soundRecord(_ sequence: Int64) throws -> AudioRecord {
         guard let stored = try chunks(sequence...sequence).first else {
-            throw RecordMissing(stream: .audio, sequence: sequence, why: "it is not there")
+            throw RecordMissingError(stream: .audio, sequence: sequence, why: "it is not there")
         }
         var head = 0
         json.clear()
@@ -175,7 +175,7 @@ package final class RecordSource {
             head = json.bytes.count
             json.raw("\"")
         }
-        return SoundRecord(json.bytes, head: head, file: try soundFile(of: stored))
+        return AudioRecord(json.bytes, head: head, file: try soundFile(of: stored))
     }
 
     /// Calls `piece` with each piece of a chunk's playable file.

@@ -14,12 +14,12 @@ final class BucketDestination: Destination {
     /// `ID:SECRET`.
     private var keys = ""
     /// The audio already stored, which is not sent again.
-    private let stored: StoredSound
+    private let stored: StoredAudio
 
     init(_ settings: DestinationSettings, _ queue: Queue?) throws {
         self.settings = settings
         names = try queue.map { try ObjectNames(settings, $0) }
-        stored = StoredSound(settings.transport.endpoint, queue)
+        stored = StoredAudio(settings.transport.endpoint, queue)
         transport = try Transport(settings.transport)
     }
 
@@ -68,7 +68,7 @@ final class BucketDestination: Destination {
             let object = try Self.object(chunk, of: source, in: folder)
             put(object, &delivery, mayCost, until: stop)
             guard delivery.verdict == .accepted else { return delivery }
-            stored.note(batch, through: chunk.sequence)
+            stored.record(batch, through: chunk.sequence)
         }
         put(try object(of: batch, source, in: folder), &delivery, mayCost, until: stop)
         return delivery

@@ -137,8 +137,8 @@ struct Allowance {
         guard let limit, let known = dear[batch.stream], known.batch == batch.id,
             !isOnePiece(batch)
         else { return false }
-        let isSound = share(batch.stream) == .sound
-        return known.cost > (isSound ? budget.soundOfDay(of: limit) : limit)
+        let isAudio = share(batch.stream) == .sound
+        return known.cost > (isAudio ? budget.soundOfDay(of: limit) : limit)
     }
 
     private mutating func fits(_ batch: Batch, _ cost: Int64) -> Bool {

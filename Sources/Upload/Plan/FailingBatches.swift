@@ -80,7 +80,7 @@ struct FailingBatches {
     }
 
     /// Clears a batch's failures: the server accepted or refused it.
-    mutating func judged(_ batch: Batch) {
+    mutating func evaluated(_ batch: Batch) {
         open[batch.key] = nil
         if failures(of: batch) > 0 { set(batch.key, 0) }
     }
@@ -88,7 +88,7 @@ struct FailingBatches {
     /// Handles an accepted batch: it shows that the server accepts batches, so the failures of
     /// others count.
     mutating func accepted(_ batch: Batch) {
-        judged(batch)
+        evaluated(batch)
         for (key, count) in open {
             // Several failed: that may have been an outage that ended between the last of them and
             // this one.
@@ -132,7 +132,7 @@ struct FailingBatches {
     /// Replaces a batch by its parts, which inherit its failures.
     mutating func split(_ batch: Batch, into parts: [Batch]) {
         let failures = min(failures(of: batch), Self.ofParts)
-        judged(batch)
+        evaluated(batch)
         for part in parts where failures > 0 { set(part.key, failures) }
     }
 

@@ -27,7 +27,7 @@ struct Refusals {
     private var alone: [Stream: Int] = [:]
     private var accepted: Set<Stream> = []
     /// Batches that have had their verdict in this sync.
-    private var judged: Set<Int64> = []
+    private var evaluated: Set<Int64> = []
     /// Streams that had nothing accepted in the previous sync.
     ///
     /// In these, previously refused records come first, or they would never get enough verdicts to
@@ -48,7 +48,7 @@ struct Refusals {
     }
 
     /// Returns whether a batch had its verdict: a single record gets one per sync.
-    func hasJudged(_ batch: Int64) -> Bool { judged.contains(batch) }
+    func hasJudged(_ batch: Int64) -> Bool { evaluated.contains(batch) }
 
     mutating func accepted(_ stream: Stream) {
         run = 0
@@ -59,7 +59,7 @@ struct Refusals {
 
     /// Counts a refused batch; `isAlone` means that it is a single record.
     mutating func refused(_ batch: Int64, _ stream: Stream, isAlone: Bool) -> AfterBatch {
-        judged.insert(batch)
+        evaluated.insert(batch)
         run += 1
         if isAlone { alone[stream, default: 0] += 1 }
         if run >= Self.inARow { return cut(stream, .syncEnds) }

@@ -33,7 +33,7 @@ final class ServerDestination: Destination {
 
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
         let draft =
-            try takeAhead(range, limit, reader)
+            try buildAhead(range, limit, reader)
             ?? BodyDraft(
                 range,
                 limit: limit,
@@ -45,7 +45,7 @@ final class ServerDestination: Destination {
         return draft.last
     }
 
-    private func takeAhead(_ range: PendingRange, _ limit: Int, _ reader: Reader) -> BodyDraft? {
+    private func buildAhead(_ range: PendingRange, _ limit: Int, _ reader: Reader) -> BodyDraft? {
         guard let draft = ahead, draft.isOf(range, limit: limit, compression.current, reader) else {
             return nil
         }

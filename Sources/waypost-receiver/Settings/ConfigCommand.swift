@@ -17,7 +17,7 @@ struct ConfigCommand: ParsableCommand {
             do {
                 return try ReceiverSettings.load(config)
             } catch {
-                tell("\(error)")
+                report("\(error)")
                 throw ExitCode(78)
             }
         }
@@ -35,12 +35,12 @@ struct ConfigCommand: ParsableCommand {
             do {
                 _ = try Serve.parseAsRoot(ServeArguments.options(loaded.values))
             } catch {
-                tell("\(file.config): as options: \(Serve.message(for: error))")
+                report("\(file.config): as options: \(Serve.message(for: error))")
                 throw ExitCode(78)
             }
             let listen = loaded.values.listen
             if loaded.values.isBehindProxy, ListenAddress(listen)?.isLoopback != true {
-                tell(
+                report(
                     "\(file.config): warning: with behind_proxy, whoever reaches \(listen) without the proxy can "
                         + "give any client address; listen on 127.0.0.1, or keep others off that port"
                 )

@@ -150,7 +150,7 @@ extension ValueFormat where Value == String {
     fileprivate static let web = text(
         "http://… or https://…",
         isDiscreet: true,
-        parse: { isWeb($0) ? .success($0) : .failure(Mismatch("is not a valid URL")) },
+        parse: { isWeb($0) ? .success($0) : .failure(MismatchError("is not a valid URL")) },
         written: { $0 }
     )
     fileprivate static let program = text(
@@ -158,7 +158,7 @@ extension ValueFormat where Value == String {
         parse: { path in
             path.hasPrefix("/") && canRun(path)
                 ? .success(path)
-                : .failure(Mismatch("\"\(printable(path))\" is not a program that can be run"))
+                : .failure(MismatchError("\"\(printable(path))\" is not a program that can be run"))
         },
         written: { $0 }
     )

@@ -33,13 +33,13 @@ struct ServeArguments {
             let options = Self.options(try ReceiverSettings.load(file).values)
             return try program.parseAsRoot(["serve"] + options + rest)
         } catch let errors as ConfigurationErrors {
-            tell("\(errors)")
+            report("\(errors)")
         } catch {
             let isOfFile =
                 file != nil && !program.exitCode(for: error).isSuccess
                 && (try? program.parseAsRoot(given)) != nil
             guard let file, isOfFile else { program.exit(withError: error) }
-            tell("\(file): as options: \(program.message(for: error))")
+            report("\(file): as options: \(program.message(for: error))")
         }
         program.exit(withError: ExitCode(78))
     }

@@ -47,7 +47,7 @@ struct SetupCommand: ParsableCommand {
         do {
             try setUp()
         } catch let errors as ConfigurationErrors {
-            tell("\(errors)")
+            report("\(errors)")
             throw ExitCode(78)
         } catch let error as ExitCode {
             throw error
@@ -97,7 +97,7 @@ struct SetupCommand: ParsableCommand {
             )
             return
         }
-        tell(
+        report(
             """
 
             \(url) does not answer yet: \(why)
@@ -114,7 +114,7 @@ struct SetupCommand: ParsableCommand {
         if let host, let name = SiteName(host) { return name }
         while let answer = try ask("Name of this server, such as data.example.org", "--host NAME") {
             if let name = SiteName(answer) { return name }
-            tell("That is not \(SiteName.allowed).")
+            report("That is not \(SiteName.allowed).")
         }
         throw Failure("no name was given; add --host NAME")
     }
@@ -125,7 +125,7 @@ struct SetupCommand: ParsableCommand {
         while let answer = try ask("Mail address for the certificate (empty: none)", "--email") {
             if answer.isEmpty { return nil }
             if SiteName.isMail(answer) { return answer }
-            tell("That is not a mail address.")
+            report("That is not a mail address.")
         }
         return nil
     }

@@ -7,7 +7,7 @@ import Host
 import Listen
 import Setup
 
-extension SoundFormat: ExpressibleByArgument {}
+extension AudioFormat: ExpressibleByArgument {}
 
 struct ListenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -38,7 +38,7 @@ struct ListenCommand: ParsableCommand {
     )
     var rate: Int?
     @Option(help: .value("FORMAT", "wav, or s16le: samples without a header. Default: wav."))
-    var format: SoundFormat?
+    var format: AudioFormat?
     @Option(help: .value("D", "Run a detector on segments of this length: 100ms to 1m."))
     var segments: String?
     @Option(name: .customLong("exec"), help: .value("CMD", "The detector, for /bin/sh."))
@@ -92,8 +92,8 @@ struct ListenCommand: ParsableCommand {
     mutating func run() throws {
         let configuration = try options.loadToAsk()
         let stream = try put.map { try declaredStream($0, configuration, options.config) }
-        let tell: @Sendable (String) -> Void = { Output.error("waypost listen: \($0)") }
-        let client = ListenClient(configuration, tell: tell)
+        let warn: @Sendable (String) -> Void = { Output.error("waypost listen: \($0)") }
+        let client = ListenClient(configuration, warn: warn)
         do {
             if let length, let command {
                 // Before any thread starts, so that all of them leave the signals to this one.
@@ -103,7 +103,7 @@ struct ListenCommand: ParsableCommand {
                     settings(command, length, stream),
                     configuration,
                     client,
-                    tell: tell
+                    warn: warn
                 )
                 try detector.run(signals: signals)
             } else {
@@ -111,7 +111,7 @@ struct ListenCommand: ParsableCommand {
                 try copy(client)
             }
         } catch {
-            tell("\(error)")
+            warn("\(error)")
             throw ExitCode(1)
         }
     }
@@ -133,7 +133,7 @@ struct ListenCommand: ParsableCommand {
 
     /// Copies the audio to standard output; never returns without an error.
     private func copy(_ client: ListenClient) throws {
-        var output = SoundOutput(format ?? .wav, rate: rate)
+        var output = AudioOutput(format ?? .wav, rate: rate)
         let clock = SystemClock()
         while true {
             var entries = [client.entry()]

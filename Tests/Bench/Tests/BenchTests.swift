@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func bodyOfAHundredMegabytes_isMadeAndReadInConstantMemory() throws {
+    @Test func hundredMegabyteBody_usesConstantMemory() throws {
         let database = NSTemporaryDirectory() + "wp-bench-\(UUID().uuidString.prefix(8)).sqlite"
         defer {
             for end in ["", "-wal", "-shm", "-1.body"] {

@@ -31,12 +31,12 @@ final class HostileBackup: @unchecked Sendable {
     }
 
     private func archive(in folder: String) throws -> Archive {
-        try Archive(directory: folder, bytesPerDay: 1 << 30, tell: { expectPlain($0) }) { _ in }
+        try Archive(directory: folder, bytesPerDay: 1 << 30, warn: { expectPlain($0) }) { _ in }
     }
 
     /// Restores it, and then starts on a data folder with the same rows; checks that both are refused
     /// or work, and touch nothing outside of the data folder.
-    func take(_ input: [UInt8]) throws {
+    func receive(_ input: [UInt8]) throws {
         let lines = input.split(separator: 10, maxSplits: 8, omittingEmptySubsequences: false)
         try Data(lines[0]).write(to: URL(fileURLWithPath: "\(backup)/\(BackupFolder.marker)"))
         try replaceRows(of: backup, lines.dropFirst())

@@ -16,12 +16,12 @@ private enum ReceiverTargets {
         FuzzTarget(name: "receiver-backup", run: backup),
         FuzzTarget(name: "receiver-body", run: body),
         FuzzTarget(name: "receiver-inflate", run: inflate),
-        FuzzTarget(name: "receiver-request", run: { _ = HTTPFuzzServer.shared?.take($0) }),
+        FuzzTarget(name: "receiver-request", run: { _ = HTTPFuzzServer.shared?.receive($0) }),
     ]
 
     private static func backup(_ input: [UInt8]) {
         do {
-            try HostileBackup.shared.get().take(input)
+            try HostileBackup.shared.get().receive(input)
         } catch {
             preconditionFailure("\(error)")
         }
@@ -47,7 +47,7 @@ private enum ReceiverTargets {
                 }
                 precondition(count == batch.count)
             }
-        } catch let refusal as HTTPRefusal {
+        } catch let refusal as HTTPError {
             precondition((400..<500).contains(refusal.status) && refusal.reason.utf8.count < 300)
         } catch {
             preconditionFailure("\(error)")
@@ -80,7 +80,7 @@ private enum ReceiverTargets {
             let encoding = ["gzip", "zstd", ""][Int(input.first ?? 0) % 3]
             let plain = try Inflater.inflate(wire, encoding: encoding, folder: "/tmp")
             precondition(plain.count <= Inflater.limit)
-        } catch is HTTPRefusal {
+        } catch is HTTPError {
         } catch {
             preconditionFailure("\(error)")
         }
@@ -118,7 +118,7 @@ private final class HTTPFuzzServer: @unchecked Sendable {
     }
 
     /// Checks that the server answers in HTTP or not at all, ends, and serves the next connection.
-    func take(_ input: [UInt8]) -> Bool {
+    func receive(_ input: [UInt8]) -> Bool {
         let answer = exchange(input)
         precondition(answer.isEmpty || answer.starts(with: Array("HTTP/1.".utf8)))
         let health = exchange(Array("GET /healthz HTTP/1.0\r\n\r\n".utf8))

@@ -23,7 +23,7 @@ enum RecordTargets {
                 if let line { check(line, count) }
             }
             precondition(count <= Int64(input.count))
-            let sound = try SoundDay(path)
+            let sound = try AudioDay(path)
             precondition(sound.chunks.allSatisfy { $0.start <= $0.end })
             _ = sound.levels(on: day)
             let track = try Track(path)

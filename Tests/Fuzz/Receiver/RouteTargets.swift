@@ -6,7 +6,7 @@ import Support
 @testable import Receiver
 
 enum RouteTargets {
-    static let all = [FuzzTarget(name: "receiver-routes", run: { RouteServer.shared.take($0) })]
+    static let all = [FuzzTarget(name: "receiver-routes", run: { RouteServer.shared.receive($0) })]
 }
 
 /// A whole server on a folder of its own with some records, a viewer and a code; shared by all
@@ -77,7 +77,7 @@ private final class RouteServer: Sendable {
     /// Reads an input as a request: method, target, lines of fields, an empty line, the body.
     ///
     /// Checks that the server never fails, and that what it calls JSON is JSON.
-    func take(_ input: [UInt8]) {
+    func receive(_ input: [UInt8]) {
         var lines = input.split(separator: 10, omittingEmptySubsequences: false)[...]
         let first = String(decoding: lines.popFirst() ?? [], as: UTF8.self)
         let parts = first.split(separator: " ", maxSplits: 1).map(String.init)

@@ -51,7 +51,7 @@ enum BeaconTargets {
             stamp = stamp.advanced(by: .milliseconds(100))
             for report in parser.parse(piece) {
                 precondition(report.data.count <= 1650 + 255)
-                intake.take(report, at: stamp) { check([decoded($0)]) }
+                intake.receive(report, at: stamp) { check([decoded($0)]) }
             }
         }
         precondition(parser.malformed >= 0)

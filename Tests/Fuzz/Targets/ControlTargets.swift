@@ -30,7 +30,7 @@ enum ControlTargets {
         guard let report = StatusReport(json: input) else { return }
         let screen = StatusScreen(report, now: WallTime(milliseconds: 0), isColoured: false).text
         precondition(!screen.contains("\u{1B}"))
-        _ = HealthRules.judge(report)
+        _ = HealthRules.evaluate(report)
     }
 
     private static func date(_ input: [UInt8]) {

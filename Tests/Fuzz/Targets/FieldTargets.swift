@@ -29,7 +29,7 @@ enum FieldTargets {
         guard let first = input.first else { return }
         let file = CardFile.allCases[Int(first) % CardFile.allCases.count]
         let bytes = Array(input.dropFirst())
-        do throws(CardFault) {
+        do throws(CardError) {
             let text = try CardText.decode(bytes)
             precondition(!text.utf8.contains { $0 == 13 || $0 == 0 })
             guard file != .configuration else {
@@ -94,7 +94,7 @@ enum FieldTargets {
         } catch {
             fatalError("\(error)")
         }
-        let cards = SoundCards(root: folder.path)
+        let cards = AudioCards(root: folder.path)
         if let name = cards.onlyCapture(), DeviceName.isAllowed(name) {
             precondition(!name.utf8.contains { $0 <= 32 || $0 >= 127 }, name)
         }
@@ -102,16 +102,16 @@ enum FieldTargets {
     }
 
     private static func header(_ input: [UInt8]) {
-        guard let header = try? SoundHeader(line: input) else { return }
-        precondition(header.bytes >= 0 && header.bytes <= SoundHeader.blockLimit)
+        guard let header = try? AudioHeader(line: input) else { return }
+        precondition(header.bytes >= 0 && header.bytes <= AudioHeader.blockLimit)
         precondition(header.start != nil && header.lost >= 0 && header.rate > 0)
     }
 
     /// Checks that what becomes a line for the intake is one line.
     private static func detection(_ input: [UInt8]) {
-        let segment = SoundSegment(
+        let segment = AudioSegment(
             rate: 16_000,
-            start: SoundTime(nanoseconds: 1_795_000_000_000_000_000),
+            start: AudioTime(nanoseconds: 1_795_000_000_000_000_000),
             boot: BootInstant(nanoseconds: 1_000_000_000),
             isSynced: input.count % 2 == 0,
             device: "d1",

@@ -14,12 +14,12 @@ enum FoundationJSON {
     }
 
     static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
-        guard stringsAreSound(bytes) else { return nil }
+        guard stringsAreAudio(bytes) else { return nil }
         return try? JSONDecoder().decode(type, from: Data(bytes))
     }
 
     /// Returns whether all bytes are UTF-8 and each string is valid (RFC 8259, section 7).
-    private static func stringsAreSound(_ bytes: [UInt8]) -> Bool {
+    private static func stringsAreAudio(_ bytes: [UInt8]) -> Bool {
         // Decoding repairs, and thereby changes, invalid UTF-8.
         guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return false }
         var at = 0

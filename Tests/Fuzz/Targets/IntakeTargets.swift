@@ -15,7 +15,7 @@ enum IntakeTargets {
 
     /// Checks that an accepted record is valid, is one line, and parses to the same values again.
     private static func line(_ input: [UInt8]) {
-        do throws(IntakeRefusal) {
+        do throws(IntakeError) {
             let line = try IntakeLine(input)
             precondition(line.members.count <= input.count)
             precondition(line.members.allSatisfy { $0 >= 0x20 })

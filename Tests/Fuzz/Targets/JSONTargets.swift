@@ -11,7 +11,7 @@ enum JSONTargets {
     /// accepts and rejects alike.
     private static func tree(_ input: [UInt8]) {
         let value: JSONValue
-        do throws(JSONFault) {
+        do throws(JSONError) {
             value = try JSONValue(input)
         } catch {
             precondition(error.place >= 1 && error.place <= input.count + 1)

@@ -28,7 +28,7 @@ enum MQTTTargets {
 
     private struct Outcome: Equatable {
         var packets: [MQTTPacket] = []
-        var fault: MQTTFault?
+        var fault: MQTTError?
     }
 
     private static func read(_ pieces: [ArraySlice<UInt8>]) -> Outcome {
@@ -36,7 +36,7 @@ enum MQTTTargets {
         var outcome = Outcome()
         for piece in pieces where outcome.fault == nil {
             reader.append(Array(piece))
-            do throws(MQTTFault) {
+            do throws(MQTTError) {
                 while let packet = try reader.next() { outcome.packets.append(packet) }
             } catch {
                 outcome.fault = error

@@ -56,7 +56,7 @@ enum ProxyTargets {
         // A message ends in as many bytes as it has.
         var reader = ProtobufReader(input[2...])
         var fields = 0
-        do throws(ProtobufReader.Malformed) {
+        do throws(ProtobufReader.MalformedError) {
             while try reader.next() != nil { fields += 1 }
         } catch {}
         precondition(fields * 2 <= input.count)

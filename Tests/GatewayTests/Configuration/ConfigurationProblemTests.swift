@@ -209,9 +209,9 @@ import Setup
         let text = hasKeys ? "[beacons.bindkeys]\n\"00:00:00:00:00:01\" = \"\(key)\"\n" : ""
         let path = try scratch.write(text, to: "w.toml", mode: mode)
         let loaded = try Configuration.load(path: path, environment: [:])
-        let told = loaded.warnings.filter { $0.message.contains("every user may read it") }
-        #expect(told.count == (warns ? 1 : 0))
-        #expect(told.allSatisfy { $0.message.contains("chmod 640 \(path)") })
+        let reported = loaded.warnings.filter { $0.message.contains("every user may read it") }
+        #expect(reported.count == (warns ? 1 : 0))
+        #expect(reported.allSatisfy { $0.message.contains("chmod 640 \(path)") })
         #expect(!"\(loaded.warnings)".contains(key))
         let variable = ["WAYPOST_BEACONS_BINDKEYS": "00:00:00:00:00:02=\(key)"]
         let other = try Configuration.load(path: path, environment: variable)

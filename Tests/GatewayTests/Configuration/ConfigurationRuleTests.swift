@@ -115,10 +115,10 @@ import Setup
     func recordOfSound_largerThanABody_isAWarning(audio: String, remedy: String?) throws {
         let lines = audio.replacing("\\n", with: "\n")
         let text = "upload.endpoint = \"https://a.example/\"\n[audio]\n\(lines)"
-        let told = try load(text).warnings.map(\.message)
-        #expect(told.count == (remedy == nil ? 0 : 1))
-        for warning in told {
-            #expect(warning.contains("takes 16MiB by default; \(remedy ?? "")"), "\(told)")
+        let reported = try load(text).warnings.map(\.message)
+        #expect(reported.count == (remedy == nil ? 0 : 1))
+        for warning in reported {
+            #expect(warning.contains("takes 16MiB by default; \(remedy ?? "")"), "\(reported)")
         }
         let bucket = "upload.destination = \"s3\"\nupload.bucket_url = \"https://a.example/b\""
         #expect(try load("\(bucket)\n[audio]\n\(lines)").warnings == [])

@@ -68,7 +68,7 @@ import Setup
     }
 
     @Test(.enabled(if: TemporaryMount.isAllowed, "needs the right to mount a file system"))
-    func fullDisk_isToldApartByItsCode() throws {
+    func fullDisk_isDistinguishedByItsCode() throws {
         let disk = try TemporaryMount("size=4k")
         let mount = disk.path
         try Data(count: 4096).write(to: URL(fileURLWithPath: "\(mount)/all"))
@@ -157,9 +157,9 @@ import Setup
     @Test func damagedFile_isRepairedFromTheDatabase() throws {
         let state = scratch.path + "/state"
         func run() throws {
-            let bench = try GatewayBench(change: { $0.stateDirectory = state })
-            try waitUntil("its start") { bench.readies.value > 0 }
-            bench.stop()
+            let fixture = try GatewayFixture(change: { $0.stateDirectory = state })
+            try waitUntil("its start") { fixture.readies.value > 0 }
+            fixture.stop()
         }
         try run()
         let id = try #require(try DeviceID.kept(in: state))
@@ -175,19 +175,19 @@ import Setup
     }
 
     @Test(arguments: ["", "0f9b54c1-64f5"])
-    func repair_isToldWithTheIDAndTheFile(text: String) throws {
+    func repair_isReportedWithIDAndFile(text: String) throws {
         let path = try scratch.write(text, to: "device_id")
         let copy = "0f9b54c1-64f5-4d2c-9c7e-2f1e6b0f7a11"
-        var told: [String] = []
+        var reported: [String] = []
         func resolve() throws -> String {
             try DeviceID.resolve("auto", stateDirectory: scratch.path, copy: copy) {
-                told.append($0)
+                reported.append($0)
             }
         }
         #expect(try resolve() == copy)
         #expect(try resolve() == copy)
         #expect(
-            told == [
+            reported == [
                 "device id file \(path) was damaged: it held no UUID; "
                     + "it now holds \(copy), the id that the database knows"
             ]
@@ -234,13 +234,13 @@ import Setup
         #expect(try scratch.files == ["device_id"])
     }
 
-    @Test func enrolmentThatCannotBeNoted_isToldWithItsConsequence() throws {
+    @Test func unrecordedEnrolment_isReportedWithConsequence() throws {
         let mark = EnrolmentMark(stateDirectory: scratch.path + "/nowhere")
         #expect(!mark.names("https://host/api/ingest"))
-        let told = """
+        let reported = """
             the server accepted this device, but that cannot be stored: \(mark.path): \
             No such file or directory; it is asked again at the next start
             """
-        #expect(throws: Failure(told)) { try mark.write("https://host/api/ingest") }
+        #expect(throws: Failure(reported)) { try mark.write("https://host/api/ingest") }
     }
 }

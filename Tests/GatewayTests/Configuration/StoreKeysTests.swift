@@ -84,7 +84,7 @@ import Daemon
         )
     }
 
-    @Test func credential_isReadWhateverItsMode_whenNoFileIsConfigured() throws {
+    @Test func credential_isReadWithAnyMode_ifNoFileIsConfigured() throws {
         try scratch.write("AKIA1:5ecret\n", to: "waypost.s3", mode: 0o440)
         let environment = ["CREDENTIALS_DIRECTORY": scratch.path]
         #expect(try StoreKeys.read(file: nil, environment: environment, for: nil) == "AKIA1:5ecret")

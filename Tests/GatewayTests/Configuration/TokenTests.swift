@@ -90,7 +90,7 @@ import Setup
         )
     }
 
-    @Test func credential_isReadWhateverItsMode_whenNoFileIsConfigured() throws {
+    @Test func credential_isReadWithAnyMode_ifNoFileIsConfigured() throws {
         try scratch.write("fromSystemd\n", to: "waypost.token", mode: 0o440)
         let environment = ["CREDENTIALS_DIRECTORY": scratch.path]
         #expect(try Token.read(file: nil, environment: environment, for: nil) == "fromSystemd")

@@ -99,7 +99,7 @@ import Setup
     ]
 
     @Test(arguments: wrongTables)
-    func wrongTable_isToldWithItsLine(text: String, expected: [String]) {
+    func wrongTable_isReportedWithItsLine(text: String, expected: [String]) {
         #expect(problems(text) == expected)
     }
 
@@ -153,7 +153,7 @@ import Setup
         )
     }
 
-    @Test func show_readsBackAsTheSameValues_withWhereEachCameFrom() throws {
+    @Test func show_roundTripsValues_withTheirOrigins() throws {
         let loaded = try load(
             "[stream.b]\nmax_rate = 7\n[stream.3d]\nwire = \"x-Y\"\nmax_record_bytes = \"2KiB\"",
             ["WAYPOST_STREAM_B_WIRE": "w"]

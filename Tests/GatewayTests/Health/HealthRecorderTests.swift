@@ -15,7 +15,7 @@ import Setup
 @testable import Upload
 
 /// A queue with its status, whose health is recorded by a clock that the test moves.
-private final class HealthBench {
+private final class HealthFixture {
     private let temporary = TemporaryFolder()
     var root: String { temporary.path }
     let clock = ManualClock(testStart)
@@ -83,44 +83,44 @@ private final class HealthBench {
 
     /// After `enroll` everything waited for the next `upload.interval`, and nobody said so.
     @Test func deviceThatWasJustEnrolled_hasSomethingToSend_once() throws {
-        let bench = try HealthBench()
-        var report = bench.report()
+        let fixture = try HealthFixture()
+        var report = fixture.report()
         let hour = Duration.seconds(3600)
         // One that was enrolled before its first start.
-        let first = bench.recorder(settling: .seconds(5))
+        let first = fixture.recorder(settling: .seconds(5))
         #expect(!first.check(report, every: hour))
-        bench.clock.advance(by: .seconds(10))
+        fixture.clock.advance(by: .seconds(10))
         #expect(first.check(report, every: hour))
         #expect(!first.check(report, every: hour))
-        #expect(try bench.records().count == 1)
+        #expect(try fixture.records().count == 1)
         // One that has reached its server before, and is enrolled at another.
-        report.upload.lastSuccessAt = bench.clock.wall()
-        let second = bench.recorder()
+        report.upload.lastSuccessAt = fixture.clock.wall()
+        let second = fixture.recorder()
         #expect(!second.check(report, every: hour))
-        #expect(try bench.records().count == 2)
+        #expect(try fixture.records().count == 2)
         second.waits()
         #expect(second.check(report, every: hour))
         #expect(!second.check(report, every: hour))
-        #expect(try bench.records().count == 3)
+        #expect(try fixture.records().count == 3)
     }
 
     @Test func record_hasWhatTheStatusHas() throws {
-        let bench = try HealthBench()
-        for publisher in bench.board.sources.values {
+        let fixture = try HealthFixture()
+        for publisher in fixture.board.sources.values {
             publisher.loaded(SourceReport(device: "d"))
         }
-        bench.board.sources[.audio]?.failed(Failure("the \"microphone\" is gone"))
-        let start = bench.clock.stamp()
-        bench.queue.accept(Event(.started, source: "test", stamp: start))
-        bench.queue.note(Loss(.missed, .beacons, records: 3, from: start, to: start))
-        bench.clock.advance(by: .seconds(5))
-        try bench.queue.flushed()
-        bench.nextSync = bench.clock.now() + .seconds(40)
-        try bench.put("/proc/loadavg", "0.52 0.58 0.59 1/389 12345\n")
-        let report = bench.report()
-        bench.recorder().check(report, every: Self.minute)
+        fixture.board.sources[.audio]?.failed(Failure("the \"microphone\" is gone"))
+        let start = fixture.clock.stamp()
+        fixture.queue.accept(Event(.started, source: "test", stamp: start))
+        fixture.queue.record(Loss(.missed, .beacons, records: 3, from: start, to: start))
+        fixture.clock.advance(by: .seconds(5))
+        try fixture.queue.flushed()
+        fixture.nextSync = fixture.clock.now() + .seconds(40)
+        try fixture.put("/proc/loadavg", "0.52 0.58 0.59 1/389 12345\n")
+        let report = fixture.report()
+        fixture.recorder().check(report, every: Self.minute)
 
-        let record = try #require(try bench.records().first)
+        let record = try #require(try fixture.records().first)
         #expect(report.state == .degraded)
         #expect(record["state"] as? String == report.state.rawValue)
         #expect(record["reasons"] as? [String] == report.reasons)
@@ -151,17 +151,17 @@ private final class HealthBench {
     }
 
     @Test func record_isMadeOncePerInterval_beforeTheUpload() throws {
-        let bench = try HealthBench()
-        let recorder = bench.recorder(settling: .seconds(15))
-        let report = bench.report()
+        let fixture = try HealthFixture()
+        let recorder = fixture.recorder(settling: .seconds(15))
+        let report = fixture.report()
         var made: [BootInstant] = []
         for _ in 0..<240 {
-            let before = try bench.records().count
+            let before = try fixture.records().count
             recorder.check(report, every: .seconds(300))
-            if try bench.records().count > before { made.append(bench.clock.now()) }
-            bench.clock.advance(by: .seconds(5))
+            if try fixture.records().count > before { made.append(fixture.clock.now()) }
+            fixture.clock.advance(by: .seconds(5))
         }
-        let start = bench.clock.now() - .seconds(1200)
+        let start = fixture.clock.now() - .seconds(1200)
         #expect(made.first == start + .seconds(15))
         let uploads = TimerGrid(interval: .seconds(300), device: "device")
         #expect(made.count == 5)
@@ -172,36 +172,36 @@ private final class HealthBench {
     }
 
     @Test func liveOutput_getsItEachMinute_andAtEachChangeOfState() throws {
-        let bench = try HealthBench()
+        let fixture = try HealthFixture()
         let tap = try LiveTap(interval: .seconds(10))
-        let recorder = bench.recorder(live: tap)
-        var report = bench.report()
+        let recorder = fixture.recorder(live: tap)
+        var report = fixture.report()
         var published: [Int] = []
         for second in stride(from: 0, to: 200, by: 5) {
             report.state = (80..<110).contains(second) ? .degraded : .healthy
             // Nothing is recorded with `health.enabled = false`.
             recorder.check(report, every: nil)
-            if !tap.take(at: bench.clock.now()).messages.isEmpty { published.append(second) }
-            bench.clock.advance(by: .seconds(5))
+            if !tap.take(at: fixture.clock.now()).messages.isEmpty { published.append(second) }
+            fixture.clock.advance(by: .seconds(5))
         }
         #expect(published == [0, 60, 80, 110, 170])
-        #expect(try bench.records().isEmpty)
+        #expect(try fixture.records().isEmpty)
     }
 
     @Test func timesAreCorrected_withTheClock() throws {
-        let bench = try HealthBench()
-        bench.nextSync = bench.clock.now() + .seconds(40)
-        bench.queue.accept(Event(.started, source: "test", stamp: bench.clock.stamp()))
-        try bench.queue.flushed()
-        bench.recorder().check(bench.report(), every: Self.minute)
-        let before = try #require(try bench.records().first)
+        let fixture = try HealthFixture()
+        fixture.nextSync = fixture.clock.now() + .seconds(40)
+        fixture.queue.accept(Event(.started, source: "test", stamp: fixture.clock.stamp()))
+        try fixture.queue.flushed()
+        fixture.recorder().check(fixture.report(), every: Self.minute)
+        let before = try #require(try fixture.records().first)
         let year = Duration.seconds(365 * 86_400)
-        let now = bench.clock.stamp()
+        let now = fixture.clock.stamp()
         let right = Stamp(boot: now.boot, wall: now.wall + year)
-        try bench.queue.perform { writer in
-            _ = try writer.noteClock(right, synced: true, by: .gpsd)
+        try fixture.queue.perform { writer in
+            _ = try writer.recordClock(right, synced: true, by: .gpsd)
         }
-        let after = try #require(try bench.records().first)
+        let after = try #require(try fixture.records().first)
         for key in ["timestamp", "oldest_pending_at", "next_sync_at"] {
             let old = try #require((before[key] as? String).flatMap { WallTime(rfc3339: $0) })
             let new = try #require((after[key] as? String).flatMap { WallTime(rfc3339: $0) })
@@ -210,74 +210,74 @@ private final class HealthBench {
     }
 
     /// The supply was too low between two records, and is right again.
-    @Test func undervoltage_isReported_ifItWasSeenSinceTheLastRecord() throws {
-        let bench = try HealthBench()
-        try bench.put("/sys/class/hwmon/hwmon3/name", "rpi_volt\n")
-        let recorder = bench.recorder()
+    @Test func undervoltage_isReported_ifSeenSinceLastRecord() throws {
+        let fixture = try HealthFixture()
+        try fixture.put("/sys/class/hwmon/hwmon3/name", "rpi_volt\n")
+        let recorder = fixture.recorder()
         for alarm in ["0\n", "1\n", "0\n", "0\n"] {
-            try bench.put("/sys/class/hwmon/hwmon3/in0_lcrit_alarm", alarm)
-            recorder.check(bench.report(), every: .seconds(120))
-            bench.clock.advance(by: .seconds(60))
+            try fixture.put("/sys/class/hwmon/hwmon3/in0_lcrit_alarm", alarm)
+            recorder.check(fixture.report(), every: .seconds(120))
+            fixture.clock.advance(by: .seconds(60))
         }
-        recorder.check(bench.report(), every: .seconds(120))
-        let found = try bench.records().map { $0["undervoltage"] as? Bool }
+        recorder.check(fixture.report(), every: .seconds(120))
+        let found = try fixture.records().map { $0["undervoltage"] as? Bool }
         #expect(found == [false, true, false])
     }
 
     @Test func losses_areThoseOfTheLastDay_acrossARestart() throws {
-        let bench = try HealthBench()
+        let fixture = try HealthFixture()
         func lose(_ records: Int64) throws {
-            let now = bench.clock.stamp()
-            bench.queue.note(Loss(.missed, .beacons, records: records, from: now, to: now))
-            try bench.queue.flushed()
+            let now = fixture.clock.stamp()
+            fixture.queue.record(Loss(.missed, .beacons, records: records, from: now, to: now))
+            try fixture.queue.flushed()
         }
         func lost() throws -> Int? {
-            bench.recorder().check(bench.report(), every: Self.minute)
-            let record = try #require(try bench.records().last)
+            fixture.recorder().check(fixture.report(), every: Self.minute)
+            let record = try #require(try fixture.records().last)
             return (record["lost_24h"] as? [String: Int])?["linux_bluez_beacons"]
         }
         #expect(try lost() == nil)
         try lose(5)
         #expect(try lost() == 5)
         for _ in 0..<10 {
-            bench.clock.advance(by: .seconds(3600))
+            fixture.clock.advance(by: .seconds(3600))
             #expect(try lost() == 5)
         }
         try lose(2)
         #expect(try lost() == 7)
         // A new recorder for each record: it remembers in the database only.
-        for _ in 0..<15 { bench.clock.advance(by: .seconds(3600)); _ = try lost() }
+        for _ in 0..<15 { fixture.clock.advance(by: .seconds(3600)); _ = try lost() }
         #expect(try lost() == 2)
-        bench.clock.advance(by: .seconds(11 * 3600))
+        fixture.clock.advance(by: .seconds(11 * 3600))
         #expect(try lost() == nil)
-        #expect(bench.report().losses.map(\.records) == [7])
+        #expect(fixture.report().losses.map(\.records) == [7])
     }
 
     // MARK: In a gateway
 
     /// The number of health records that the snapshot shows.
-    private func pending(_ bench: GatewayBench) -> Int {
-        let streams = bench.status["streams"] as? [String: [String: Any]]
+    private func pending(_ fixture: GatewayFixture) -> Int {
+        let streams = fixture.status["streams"] as? [String: [String: Any]]
         return streams?["waypost_health"]?["pending"] as? Int ?? 0
     }
 
     @Test func gateway_recordsItsHealth() throws {
-        let bench = try GatewayBench()
-        try waitUntil("a record") { pending(bench) > 0 }
-        bench.stop()
-        #expect(pending(bench) == 1)
+        let fixture = try GatewayFixture()
+        try waitUntil("a record") { pending(fixture) > 0 }
+        fixture.stop()
+        #expect(pending(fixture) == 1)
     }
 
     @Test func gatewayThatIsNotEnrolled_collectsNoHealth() throws {
-        let bench = try GatewayBench(change: { configuration in
+        let fixture = try GatewayFixture(change: { configuration in
             configuration.upload.isRequired = true
             configuration.upload.endpoint = "http://127.0.0.1:1/api/ingest"
         })
-        try waitUntil("a start") { bench.readies.value >= 1 }
-        #expect(bench.fiveTicksPass())
-        #expect(bench.reasons.contains { $0.hasPrefix("nothing is collected") })
-        bench.stop()
-        #expect(pending(bench) == 0)
+        try waitUntil("a start") { fixture.readies.value >= 1 }
+        #expect(fixture.fiveTicksPass())
+        #expect(fixture.reasons.contains { $0.hasPrefix("nothing is collected") })
+        fixture.stop()
+        #expect(pending(fixture) == 0)
     }
 }
 

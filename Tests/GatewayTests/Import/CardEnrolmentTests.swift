@@ -20,11 +20,11 @@ import Testing
     /// A timeout of its unit, or another stick, kills the program while it waits for an answer.
     ///
     /// The token is stored by then, and a service gets its credentials only at its start.
-    @Test func programThatIsKilledBehindTheExchange_hasTheServiceRestarted_byTheNextOne() throws {
+    @Test func killedEnrolment_hasServiceRestartedByTheNextOne() throws {
         let stub = try StubServer(Self.server, "")
         let device = try device(of: stub)
         #expect(device.paths.isServiceBehind)
-        device.paths.noteServiceRestarted()
+        device.paths.recordServiceRestarted()
         let enrolment = CardEnrolment(device.paths, version: "1")
         let first = try enrolment.run(on: nil)
         #expect(first.isLater)
@@ -33,7 +33,7 @@ import Testing
         let second = try enrolment.run(on: nil)
         #expect(second.problem == nil)
         #expect(device.paths.isServiceBehind)
-        device.paths.noteServiceRestarted()
+        device.paths.recordServiceRestarted()
         #expect(try enrolment.run(on: nil) == CardEnrolment.Outcome())
         #expect(!device.paths.isServiceBehind)
         stub.stop()
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: ["400:<html>log in", "401:<html>log in", "403:<html>log in", "302:"])
-    func portal_isAskedAgain_andToldAsOne(answer: String) throws {
+    func portal_isRetried_andReportedAsPortal(answer: String) throws {
         let stub = try StubServer(Self.harbour, answer)
         let device = try device(of: stub)
         let enrolment = CardEnrolment(device.paths, version: "1")
@@ -84,7 +84,7 @@ import Testing
 
     /// An import from a stick waits in the meantime, or its problems and its end would be
     /// overwritten.
-    @Test func whileItTells_nobodyElseDoes() throws {
+    @Test func errorReport_locksOutOtherImports() throws {
         let device = try Device()
         try device.put("[upload]\nendpoint = \"http://127.0.0.1:1/api/ingest\"\n", "waypost.toml")
         try device.put("token-1", "waypost.token")

@@ -31,7 +31,7 @@ import Upload
         #expect(try mode("etc/import/seen") == 0o600)
     }
 
-    @Test func importedConfiguration_standsInForThatOfTheDevice_whichSaysSo() throws {
+    @Test func importedConfiguration_overridesOwn_withAWarning() throws {
         let device = try Device()
         let path = device.paths.configuration
         try device.folder.write("# nothing yet\n[upload]\n", to: "etc/waypost.toml")
@@ -51,7 +51,7 @@ import Upload
     }
 
     /// A copied card keeps id and token; only a person knows whether the other board still runs.
-    @Test func cardInAnotherBoard_isTold_untilTheNextStart() throws {
+    @Test func cardInAnotherBoard_isReported_untilNextStart() throws {
         let device = try Device()
         try device.put(Self.configuration("card"), "waypost.toml")
         let boot = { (board: String, number: Int) throws -> Bool in
@@ -75,7 +75,7 @@ import Upload
         #expect(try !boot("", 6))
     }
 
-    @Test func stick_countsAgainWhenItIsPluggedIn_andTheCardDoesNotUndoIt() throws {
+    @Test func repluggedStick_isImported_andCardDoesNotUndoIt() throws {
         let device = try Device()
         try device.put(Self.configuration("card"), "waypost.toml")
         try device.start()
@@ -110,7 +110,7 @@ import Upload
 
     /// The stick cannot be mounted, so its mount point is an empty folder, or it fails while it is
     /// read.
-    @Test func brokenStick_isTold_eachTimeItIsPluggedIn() throws {
+    @Test func brokenStick_isReported_eachTimeItIsPluggedIn() throws {
         let device = try Device()
         let stick = TemporaryFolder()
         for _ in 1...2 {
@@ -151,7 +151,7 @@ import Upload
         }
     }
 
-    @Test func missingPartition_isTold_whereOneIsExpected() throws {
+    @Test func missingPartition_isReported_ifExpected() throws {
         let device = try Device()
         let path = device.folder.path + "/boot"
         let pc = try device.start(.card, from: path)
@@ -183,7 +183,7 @@ import Upload
 
     /// Read-only, or too full to overwrite even one file.
     @Test(arguments: [EROFS, ENOSPC])
-    func cardThatTakesNoWrites_isToldByStatus_andUsedAllTheSame(_ code: Int32) throws {
+    func unwritableCard_isReportedByStatus_andStillUsed(_ code: Int32) throws {
         let device = try Device(card: "good-notepad")
         let outcome = try device.start(.card, from: nil, files(thatRefuse: device.card, code))
         #expect(outcome.imported.count == 2)
@@ -299,7 +299,7 @@ import Upload
     }
 
     /// Everything is in force, but the disk is full before the token left on the card is noted.
-    @Test func diskThatIsFullAtTheEnd_isToldBesideTheRest() throws {
+    @Test func fullDiskAtEnd_isReportedWithTheRest() throws {
         let device = try Device(card: "good-notepad")
         var files = StepFiles()
         let (card, notes) = (device.card, Locked(0))
@@ -311,9 +311,11 @@ import Upload
         }
         let outcome = try device.start(.card, from: nil, files)
         #expect(outcome.imported.count == 2)
-        let told = outcome.problems.map(\.what)
-        #expect(told.contains { $0.contains("the device has it, but cannot overwrite it here") })
-        #expect(told.contains { $0.contains("No space left on device") })
+        let reported = outcome.problems.map(\.what)
+        #expect(
+            reported.contains { $0.contains("the device has it, but cannot overwrite it here") }
+        )
+        #expect(reported.contains { $0.contains("No space left on device") })
         #expect(device.problems == outcome.problems)
     }
 

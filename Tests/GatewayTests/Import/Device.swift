@@ -71,10 +71,10 @@ final class Device {
     var errors: String? { text("card/waypost-errors.txt") }
 
     /// The problems that `status` shows now.
-    var problems: [CardProblem] { problems(after: .zero) }
+    var problems: [CardFailure] { problems(after: .zero) }
 
     /// Returns the problems that `status` shows after `time`.
-    func problems(after time: Duration) -> [CardProblem] {
-        CardProblems.read(in: paths.runtime).all(at: SystemClock().now() + time)
+    func problems(after time: Duration) -> [CardFailure] {
+        CardFailures.read(in: paths.runtime).all(at: SystemClock().now() + time)
     }
 }

@@ -73,7 +73,7 @@ import Setup
 
     /// A configuration imported by an earlier release: root still prepares the service's own
     /// directories.
-    @Test func directoriesOfAnImportedConfiguration_doNotCountForRoot() throws {
+    @Test func importedDirectories_areIgnoredByRoot() throws {
         let stub = try StubServer(
             StubServer.posts("def answer(path, before): return 200, b'{\"token\":\"given\"}'\n"),
             ""

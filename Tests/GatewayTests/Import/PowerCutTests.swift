@@ -77,7 +77,7 @@ import Testing
     }
 
     /// A unit's timeout killed it on an overloaded board, while `status` said healthy.
-    @Test func importThatIsKilled_isTold_untilOneEnds() throws {
+    @Test func killedImport_isReported_untilOneFinishes() throws {
         let limit = try #require(
             try (1...).first { try !start(device(secret: "waypost.token", "new\n"), cutAfter: $0) }
         )
@@ -85,40 +85,40 @@ import Testing
         for step in 1..<(limit - 2) {
             let device = try device(secret: "waypost.token", "new-token\n")
             #expect(try start(device, cutAfter: step))
-            let told = device.problems.map(\.description)
-            #expect(told.count == 1, "step \(step) of \(limit)")
-            #expect(told.first?.contains("the look at it did not end") == true)
+            let reported = device.problems.map(\.description)
+            #expect(reported.count == 1, "step \(step) of \(limit)")
+            #expect(reported.first?.contains("the look at it did not end") == true)
             try device.start()
             #expect(device.problems == [])
         }
     }
 
     /// The gateway has already started with the old files: only a restart gives it the new ones.
-    @Test func importThatIsKilled_hasTheServiceRestarted_byTheNextOne() throws {
+    @Test func killedImport_hasServiceRestartedByTheNextOne() throws {
         for step in 1... {
             let device = try device(secret: "waypost.token", "new-token\n")
-            device.paths.noteServiceRestarted()
+            device.paths.recordServiceRestarted()
             guard try start(device, cutAfter: step) else { break }
             // If it was killed before its commit, the next import finds the card unchanged.
             try device.start()
             #expect(device.paths.isServiceBehind, "step \(step)")
             #expect(device.state == [Self.new, Self.newToken])
-            device.paths.noteServiceRestarted()
+            device.paths.recordServiceRestarted()
             try device.start()
             #expect(!device.paths.isServiceBehind)
         }
     }
 
     /// A stick may be imported while `status` is asked.
-    @Test func lookAtAStick_isToldWhenItShouldHaveEnded_evenThatOfSomebodyElse() throws {
+    @Test func overdueStickImport_isReported_untilTheNextImport() throws {
         let device = try device(secret: "waypost.token", "new-token\n")
         let stick = TemporaryFolder("waypost")
         try stick.write(Self.new, to: "waypost/waypost.toml")
         try stick.write("new-token\n", to: "waypost/waypost.token")
         #expect(try start(device, .stick, from: stick.path, cutAfter: 3))
         #expect(device.problems == [])
-        let told = device.problems(after: .seconds(95)).map(\.file)
-        #expect(told == ["the stick"])
+        let reported = device.problems(after: .seconds(95)).map(\.file)
+        #expect(reported == ["the stick"])
         let other = TemporaryFolder("photos")
         try device.start(.stick, from: other.path)
         #expect(device.problems(after: .seconds(95)) == [])
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func cut_whileErrorsAreTold_isMadeGoodByTheNextStart() throws {
+    @Test func powerCutWhileReporting_isRepairedByNextStart() throws {
         for step in 1... {
             let device = try Device(card: "many-errors")
             guard try start(device, cutAfter: step) else { break }

@@ -79,7 +79,7 @@ import Setup
         stub.stop()
     }
 
-    @Test func directory_isGivenToTheService_onlyWhereItIsRoots_andNotThroughALink() throws {
+    @Test func directory_isGivenToService_onlyIfRootsAndNotALink() throws {
         let device = try device()
         let service = ServiceOwner(stateDirectory: device.paths.state)
         #expect(service.ids?.user == Self.nobody)
@@ -105,8 +105,8 @@ import Setup
         symlink(said, runtime + "/led")
         #expect(LEDFile(runtimeDirectory: runtime).read() == nil)
         let problem = #"{"card":[{"file":"x","what":"y","remedy":"z"}],"server":[]}"#
-        let told = try device.folder.write(problem, to: "told")
-        symlink(told, runtime + "/import-problems.json")
+        let reported = try device.folder.write(problem, to: "told")
+        symlink(reported, runtime + "/import-problems.json")
         #expect(device.problems == [])
     }
 }

@@ -100,7 +100,7 @@ import Upload
         #expect(text.utf8.count < 4096)
     }
 
-    @Test func note_replacesThatOfTheStartBefore_andIsNoFileOfTheImport() throws {
+    @Test func okFile_replacesEarlierOne_andIsNotImported() throws {
         let device = try Device(card: "good-plain")
         try device.put("old", "waypost-ok.txt")
         let note = StartNote(on: device.card, device.paths)
@@ -134,7 +134,7 @@ import Upload
     }
 
     /// After going back to an older version: no terminal, and no reason anywhere.
-    @Test func startThatFailed_isInTheCardsFileOfErrors_besideWhatIsThere() throws {
+    @Test func failedStart_isAddedToTheCardsErrors() throws {
         let device = try Device(card: "many-errors")
         try device.start()
         let before = try #require(device.text("card/waypost-errors.txt"))

@@ -21,7 +21,7 @@ import Setup
         return stick
     }
 
-    @Test func stickThatIsNotAllowed_changesNothing_andIsTold() throws {
+    @Test func disallowedStick_changesNothing_andIsReported() throws {
         let (device, stick) = (try Device(), try stick())
         try device.folder.write("[import]\nstick = false\n", to: "etc/waypost.toml")
         let before = try stick.contents(of: "waypost")

@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func newSecret_isWholeOrNotThere_andGoneFromTheCardInTheEnd() throws {
+    @Test func newSecret_isStoredAtomically_andRemovedFromCard() throws {
         let count = try forEachCut(
             of: {
                 let device = try Device()
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// The report on the card replaces an earlier one.
-    @Test func errors_areTold_whateverTheCardKept() throws {
+    @Test func errors_areReported_whateverTheCardKept() throws {
         let whole = try Device(card: "many-errors")
         try whole.start()
         let count = try forEachCut(

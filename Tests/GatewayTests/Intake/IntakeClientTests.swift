@@ -16,22 +16,22 @@ import Testing
     /// The result of a run of the command.
     private struct Run {
         var outcome: IntakeClient.Outcome?
-        var told: [String] = []
+        var reported: [String] = []
         var failure: String?
     }
 
     private func put(
-        _ bench: IntakeBench,
+        _ fixture: IntakeFixture,
         from descriptor: Int32,
-        stream: UserStream = IntakeBench.stream("weather"),
+        stream: UserStream = IntakeFixture.stream("weather"),
         options: IntakeClient.Options = IntakeClient.Options()
     ) -> Run {
         var run = Run()
         let client = IntakeClient(
-            bench.configuration,
+            fixture.configuration,
             stream: stream,
             options: options,
-            tell: { run.told.append($0) }
+            warn: { run.reported.append($0) }
         )
         do {
             run.outcome = try client.put(from: descriptor)
@@ -42,46 +42,46 @@ import Testing
     }
 
     private func put(
-        _ bench: IntakeBench,
+        _ fixture: IntakeFixture,
         _ text: String,
-        stream: UserStream = IntakeBench.stream("weather"),
+        stream: UserStream = IntakeFixture.stream("weather"),
         options: IntakeClient.Options = IntakeClient.Options()
     ) throws -> Run {
-        let path = bench.folder + "/input"
+        let path = fixture.folder + "/input"
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
         let file = Descriptor(owning: open(path, O_RDONLY))
-        return put(bench, from: file.number, stream: stream, options: options)
+        return put(fixture, from: file.number, stream: stream, options: options)
     }
 
-    private func members(_ bench: IntakeBench) -> [String] {
-        bench.sink.kept.map { String(decoding: $0.members, as: UTF8.self) }
+    private func members(_ fixture: IntakeFixture) -> [String] {
+        fixture.sink.kept.map { String(decoding: $0.members, as: UTF8.self) }
     }
 
     @Test func eachLine_isARecord() throws {
-        let bench = try IntakeBench()
+        let fixture = try IntakeFixture()
         let run = try put(
-            bench,
+            fixture,
             "\u{FEFF}{\"t\": 21.50}\r\n\n  \n {\"a\":{\"timestamp\":1}}\n{}"
         )
-        #expect(run.told == [])
+        #expect(run.reported == [])
         #expect(run.outcome == IntakeClient.Outcome(accepted: 3))
-        #expect(members(bench) == [#""t":21.50"#, #""a":{"timestamp":1}"#, ""])
-        #expect(try put(bench, "").outcome == IntakeClient.Outcome())
+        #expect(members(fixture) == [#""t":21.50"#, #""a":{"timestamp":1}"#, ""])
+        #expect(try put(fixture, "").outcome == IntakeClient.Outcome())
     }
 
-    @Test func refusedLines_areToldByTheirNumber() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", bytes: 20)])
+    @Test func refusedLines_areReportedByNumber() throws {
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", bytes: 20)])
         let run = try put(
-            bench,
+            fixture,
             [
                 #"{"n":1}"#, #"{"n":2"#, "", #"{"id":3}"#, "[4]",
                 #"{"n":5},"timestamp":"2026-01-01T00:00:00Z""#, #"{"text":"far too long"}"#,
                 #"{"n":8}"#,
             ].joined(separator: "\n"),
-            stream: IntakeBench.stream("weather")
+            stream: IntakeFixture.stream("weather")
         )
         #expect(
-            Set(run.told) == [
+            Set(run.reported) == [
                 "line 2: not JSON at byte 7: the text ends before the object does",
                 "line 4: refused at byte 2: the name \"id\" is reserved: "
                     + "the gateway writes id, timestamp and clock",
@@ -91,21 +91,21 @@ import Testing
             ]
         )
         #expect(run.outcome == IntakeClient.Outcome(accepted: 2, refused: 5))
-        #expect(members(bench) == [#""n":1"#, #""n":8"#])
+        #expect(members(fixture) == [#""n":1"#, #""n":8"#])
     }
 
     @Test func longInput_isAllThere_inItsOrder() throws {
-        let bench = try IntakeBench()
-        let run = try put(bench, (0..<20_000).map { "{\"n\":\($0)}\n" }.joined())
+        let fixture = try IntakeFixture()
+        let run = try put(fixture, (0..<20_000).map { "{\"n\":\($0)}\n" }.joined())
         #expect(run.outcome == IntakeClient.Outcome(accepted: 20_000))
-        #expect(members(bench) == (0..<20_000).map { "\"n\":\($0)" })
+        #expect(members(fixture) == (0..<20_000).map { "\"n\":\($0)" })
     }
 
     @Test func input_ofAProgramThatGoesOn_isPutAsItComes() throws {
-        let bench = try IntakeBench()
+        let fixture = try IntakeFixture()
         let pipe = Pipe()
         let ended = StateBox(false)
-        let sink = bench.sink
+        let sink = fixture.sink
         Thread.detachNewThread {
             for number in 1...3 {
                 try? pipe.fileHandleForWriting.write(contentsOf: Data("{\"n\":\(number)}\n".utf8))
@@ -114,25 +114,25 @@ import Testing
             try? pipe.fileHandleForWriting.close()
             ended.update { $0 = true }
         }
-        let run = put(bench, from: pipe.fileHandleForReading.fileDescriptor)
+        let run = put(fixture, from: pipe.fileHandleForReading.fileDescriptor)
         #expect(run.outcome == IntakeClient.Outcome(accepted: 3))
         try waitUntil("its end") { ended.value }
     }
 
     @Test func input_thatCannotBeRead_isNoEmptyInput() throws {
-        let bench = try IntakeBench()
-        let folder = Descriptor(owning: open(bench.folder, O_RDONLY))
+        let fixture = try IntakeFixture()
+        let folder = Descriptor(owning: open(fixture.folder, O_RDONLY))
         #expect(
-            put(bench, from: folder.number).failure
+            put(fixture, from: folder.number).failure
                 == "read: Is a directory (errno 21), after line 0"
         )
     }
 
-    @Test func gatewayThatIsNotThere_isToldWithTheNextStep() throws {
-        let bench = try IntakeBench()
-        let path = bench.path
-        bench.stop()
-        let run = try put(bench, "{}\n")
+    @Test func absentGateway_isReportedWithNextStep() throws {
+        let fixture = try IntakeFixture()
+        let path = fixture.path
+        fixture.stop()
+        let run = try put(fixture, "{}\n")
         #expect(run.outcome == nil)
         #expect(
             run.failure
@@ -142,19 +142,19 @@ import Testing
         let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         _ = UnixSocket.withAddress(Array(path.utf8)) { bind(number, $0, $1) }
         close(number)
-        #expect(try put(bench, "{}\n").failure == run.failure)
+        #expect(try put(fixture, "{}\n").failure == run.failure)
     }
 
-    @Test func gatewayThatHasNotReadTheTable_isToldSo() throws {
-        let bench = try IntakeBench()
-        bench.stop()
-        let lock = try Gateway.lock(bench.folder)
+    @Test func tableNotYetLoaded_isReported() throws {
+        let fixture = try IntakeFixture()
+        fixture.stop()
+        let lock = try Gateway.lock(fixture.folder)
         let status = try StatusPublication(gather: { nil }) {
-            [configuration = bench.configuration] in
+            [configuration = fixture.configuration] in
             _ = ($0, $1)
             return Snapshot.nothing(configuration, version: "test")
         }
-        let control = try ControlPlane(path: bench.configuration.socketPath, status: status) {
+        let control = try ControlPlane(path: fixture.configuration.socketPath, status: status) {
             $1(ControlReply())
         }
         try status.start()
@@ -163,35 +163,35 @@ import Testing
             status.stop()
         }
         #expect(
-            try put(bench, "{}\n").failure
+            try put(fixture, "{}\n").failure
                 == "the running gateway does not know [stream.weather] yet; `systemctl reload waypost`"
         )
         _ = consume lock
     }
 
-    @Test func streamThatTheGatewayDoesNotKnow_isToldForEachLine() throws {
-        let bench = try IntakeBench([IntakeBench.stream("door")])
-        let run = try put(bench, "{}\n{}\n")
+    @Test func unknownStream_isReportedForEachLine() throws {
+        let fixture = try IntakeFixture([IntakeFixture.stream("door")])
+        let run = try put(fixture, "{}\n{}\n")
         #expect(run.outcome == IntakeClient.Outcome(refused: 2))
         #expect(
-            run.told.first == "line 1: stream \"weather\" is not declared (declared: door); "
+            run.reported.first == "line 1: stream \"weather\" is not declared (declared: door); "
                 + "[stream.weather] in the configuration declares it"
         )
     }
 
     /// Root may connect anywhere, so this runs only as an ordinary user.
-    @Test(.enabled(if: geteuid() != 0)) func userWithoutTheRight_isToldTheGroup() throws {
-        let bench = try IntakeBench()
-        chmod(bench.path, 0)
-        #expect(try put(bench, "{}\n").failure?.contains("usermod -aG waypost") == true)
+    @Test(.enabled(if: geteuid() != 0)) func missingPermission_isReportedWithTheGroup() throws {
+        let fixture = try IntakeFixture()
+        chmod(fixture.path, 0)
+        #expect(try put(fixture, "{}\n").failure?.contains("usermod -aG waypost") == true)
     }
 
     /// A stop between two lines loses nothing; unanswered lines are reported and never sent twice.
-    @Test func gatewayThatGoes_leavesNoLineUntold() throws {
-        let bench = try IntakeBench(limits: .intake(stop: .zero))
+    @Test func stoppedGateway_leavesNoLineUnreported() throws {
+        let fixture = try IntakeFixture(limits: .intake(stop: .zero))
         let pipe = Pipe()
-        let (sink, thread) = (bench.sink, bench.thread)
-        let path = bench.path
+        let (sink, thread) = (fixture.sink, fixture.thread)
+        let path = fixture.path
         let input = pipe.fileHandleForWriting
         let isSent = StateBox(false)
         let stop = try StopSignal()
@@ -208,7 +208,7 @@ import Testing
             thread.stop()
             let later = try? IntakeServer(
                 path: path,
-                streams: [IntakeBench.stream("weather")],
+                streams: [IntakeFixture.stream("weather")],
                 sink: sink,
                 clock: SystemClock()
             )
@@ -217,12 +217,14 @@ import Testing
             try? input.close()
             later?.run(until: stop)
         }
-        let run = put(bench, from: pipe.fileHandleForReading.fileDescriptor)
+        let run = put(fixture, from: pipe.fileHandleForReading.fileDescriptor)
         stop.raise()
         #expect(run.failure == nil)
         #expect(run.outcome == IntakeClient.Outcome(accepted: 2, refused: 2))
-        #expect(run.told.allSatisfy { $0.contains("not known whether") || $0.contains("not kept") })
-        #expect(members(bench).filter { $0 == #""n":4"# }.count == 1)
-        #expect(Set(members(bench)).count == members(bench).count)
+        #expect(
+            run.reported.allSatisfy { $0.contains("not known whether") || $0.contains("not kept") }
+        )
+        #expect(members(fixture).filter { $0 == #""n":4"# }.count == 1)
+        #expect(Set(members(fixture)).count == members(fixture).count)
     }
 }

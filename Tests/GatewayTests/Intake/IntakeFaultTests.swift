@@ -20,64 +20,64 @@ import Daemon
 
     /// The program sends and disconnects before its answers: all its lines are stored.
     @Test func vanishedProgram_leavesItsRecords() throws {
-        let bench = try IntakeBench()
-        bench.sink.hold()
+        let fixture = try IntakeFixture()
+        fixture.sink.hold()
         do {
-            let peer = try bench.connect()
+            let peer = try fixture.connect()
             try peer.send(
                 (0..<2000).map { Self.line($0) }.joined() + #"{"stream":"weather","data":{}}"#
             )
         }
-        try waitUntil("the first batch") { bench.sink.isHolding }
-        bench.sink.release()
-        try waitUntil("all records") { bench.sink.kept.count == 2001 }
-        try waitUntil("its end") { bench.server.figures.value.clients == 0 }
-        #expect(try bench.connect().ask(String(Self.line(1).dropLast())) == Self.accepted)
+        try waitUntil("the first batch") { fixture.sink.isHolding }
+        fixture.sink.release()
+        try waitUntil("all records") { fixture.sink.kept.count == 2001 }
+        try waitUntil("its end") { fixture.server.figures.value.clients == 0 }
+        #expect(try fixture.connect().ask(String(Self.line(1).dropLast())) == Self.accepted)
     }
 
     /// Delayed lines of a vanished program are dropped, since no one would know; earlier ones stay.
     @Test func vanishedProgram_takesItsSlowedLinesWithIt() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
-        bench.sink.hold()
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", rate: 20)])
+        fixture.sink.hold()
         do {
-            let peer = try bench.connect()
+            let peer = try fixture.connect()
             #expect(try peer.ask(#"{"wait": true}"#) == #"{"accepted": 0}"#)
             try peer.send((0..<5000).map { Self.line($0) }.joined())
-            try waitUntil("the first batch") { bench.sink.isHolding }
+            try waitUntil("the first batch") { fixture.sink.isHolding }
         }
-        let nudge = try bench.connect()
+        let nudge = try fixture.connect()
         #expect(try nudge.ask("[]")?.contains("refused") == true)
-        bench.sink.release()
-        try waitUntil("its end") { bench.server.figures.value.clients == 1 }
-        bench.clock.advance(by: .seconds(60))
+        fixture.sink.release()
+        try waitUntil("its end") { fixture.server.figures.value.clients == 1 }
+        fixture.clock.advance(by: .seconds(60))
         #expect(try nudge.ask(String(Self.line(9999).dropLast())) == Self.accepted)
-        let kept = bench.sink.kept.map { String(decoding: $0.members, as: UTF8.self) }
+        let kept = fixture.sink.kept.map { String(decoding: $0.members, as: UTF8.self) }
         #expect(kept == ((0..<20) + [9999]).map { "\"n\":\($0)" })
     }
 
     /// The program has closed its input and still reads answers.
     @Test func halfClosedProgram_hasItsSlowedLinesKept() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
-        let peer = try bench.connect()
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", rate: 20)])
+        let peer = try fixture.connect()
         try peer.send("{\"wait\": true}\n" + (0..<50).map { Self.line($0) }.joined())
         peer.endInput()
-        let nudge = try bench.connect()
+        let nudge = try fixture.connect()
         for second in 0..<2 {
-            try waitUntil("second \(second)") { bench.sink.kept.count == 20 * (second + 1) }
-            bench.clock.advance(by: .seconds(1))
+            try waitUntil("second \(second)") { fixture.sink.kept.count == 20 * (second + 1) }
+            fixture.clock.advance(by: .seconds(1))
             _ = try nudge.ask("[]")
         }
         let answers = [#"{"accepted": 0}"#] + Array(repeating: Self.accepted, count: 50)
         #expect(try peer.answers(51) == answers)
         #expect(try peer.answer() == nil)
-        #expect(bench.sink.kept.count == 50)
+        #expect(fixture.sink.kept.count == 50)
     }
 
     /// It is read at most 1024 lines ahead of the disk; others are served in the meantime.
     @Test func programAheadOfTheDisk_waits() throws {
-        let bench = try IntakeBench()
-        let eager = try bench.connect()
-        bench.sink.hold()
+        let fixture = try IntakeFixture()
+        let eager = try fixture.connect()
+        fixture.sink.hold()
         let lines = Array((0..<50_000).map { Self.line($0) }.joined().utf8)
         var sent = 0
         // As much as the socket and the server can hold.
@@ -85,26 +85,26 @@ import Daemon
             let more = eager.trySend(lines[sent...].prefix(64 << 10))
             sent += more
             guard more == 0 else { return false }
-            return bench.sink.isHolding
+            return fixture.sink.isHolding
         }
         #expect(sent < lines.count)
-        let other = try bench.connect()
+        let other = try fixture.connect()
         try other.send("[]\n")
         #expect(try other.answer()?.contains("refused") == true)
-        #expect(bench.sink.batches.allSatisfy { $0 <= 1024 })
-        bench.sink.release()
+        #expect(fixture.sink.batches.allSatisfy { $0 <= 1024 })
+        fixture.sink.release()
         for _ in 0..<50_000 {
             sent += max(0, eager.trySend(lines[sent...].prefix(64 << 10)))
             #expect(try eager.answer() == Self.accepted)
         }
-        #expect(bench.sink.kept.count == 50_000)
+        #expect(fixture.sink.kept.count == 50_000)
     }
 
     @Test func programThatReadsNoAnswers_isNotWaitedFor() throws {
-        let bench = try IntakeBench()
-        let deaf = try bench.connect()
+        let fixture = try IntakeFixture()
+        let deaf = try fixture.connect()
         let junk = Array(String(repeating: "\n", count: 32 << 10).utf8)[...]
-        let other = try bench.connect()
+        let other = try fixture.connect()
         var sent = 0
         // Full, and still full after many turns of the server.
         try waitUntil("its socket to be full") {
@@ -115,7 +115,7 @@ import Daemon
         }
         #expect(sent < 2 << 20)
         try waitUntil("its end") {
-            bench.clock.advance(by: .seconds(31))
+            fixture.clock.advance(by: .seconds(31))
             _ = try other.ask("[]")
             return deaf.trySend(junk) < 0
         }
@@ -123,10 +123,10 @@ import Daemon
 
     /// Many programs send part of a line each, and never its end.
     @Test func halfLines_holdUpNobody() throws {
-        let bench = try IntakeBench()
-        let slow = try (0..<100).map { _ in try bench.connect() }
+        let fixture = try IntakeFixture()
+        let slow = try (0..<100).map { _ in try fixture.connect() }
         for peer in slow { try peer.send(#"{"stream":"wea"#) }
-        let peer = try bench.connect()
+        let peer = try fixture.connect()
         for number in 0..<100 {
             #expect(try peer.ask(String(Self.line(number).dropLast())) == Self.accepted)
         }
@@ -134,26 +134,26 @@ import Daemon
         for peer in slow { #expect(try peer.answer() == Self.accepted) }
     }
 
-    @Test func silentProgram_isClosedInTheEnd_butNotWhileTheDiskIsSlow() throws {
-        let bench = try IntakeBench()
-        let silent = try bench.connect()
-        let waiting = try bench.connect()
-        try waitUntil("both") { bench.server.figures.value.clients == 2 }
-        bench.sink.hold()
+    @Test func silentProgram_isDisconnected_unlessTheDiskIsSlow() throws {
+        let fixture = try IntakeFixture()
+        let silent = try fixture.connect()
+        let waiting = try fixture.connect()
+        try waitUntil("both") { fixture.server.figures.value.clients == 2 }
+        fixture.sink.hold()
         try waiting.send(Self.line(1))
-        try waitUntil("the record") { bench.sink.isHolding }
-        bench.clock.advance(by: .seconds(601))
-        let nudge = try bench.connect()
+        try waitUntil("the record") { fixture.sink.isHolding }
+        fixture.clock.advance(by: .seconds(601))
+        let nudge = try fixture.connect()
         #expect(try silent.answer() == nil)
-        bench.sink.release()
+        fixture.sink.release()
         #expect(try waiting.answer() == Self.accepted)
         #expect(try nudge.ask(String(Self.line(2).dropLast())) == Self.accepted)
     }
 
     @Test(arguments: [1, 2] as [UInt64])
     func anyBytes_areAnsweredALineALine(seed: UInt64) throws {
-        let bench = try IntakeBench()
-        let peer = try bench.connect()
+        let fixture = try IntakeFixture()
+        let peer = try fixture.connect()
         var state = seed
         var lines = 0
         for _ in 0..<200 {
@@ -173,22 +173,22 @@ import Daemon
         }
     }
 
-    @Test func stop_answersWhatTheDiskHas_andSaysThatTheRestIsNotKept() throws {
-        let bench = try IntakeBench(limits: .intake(stop: .seconds(60)))
-        let peer = try bench.connect()
-        bench.sink.hold()
+    @Test func stop_acknowledgesStoredLines_andRejectsTheRest() throws {
+        let fixture = try IntakeFixture(limits: .intake(stop: .seconds(60)))
+        let peer = try fixture.connect()
+        fixture.sink.hold()
         try peer.send(Self.line(1))
-        try waitUntil("the first batch") { bench.sink.isHolding }
+        try waitUntil("the first batch") { fixture.sink.isHolding }
         try peer.send(Self.line(2) + "[]\n")
-        try waitUntil("the lines") { bench.server.figures.value.refused == 1 }
-        let sink = bench.sink
-        let path = bench.path
+        try waitUntil("the lines") { fixture.server.figures.value.refused == 1 }
+        let sink = fixture.sink
+        let path = fixture.path
         Thread.detachNewThread {
             // The stop has begun once the socket is gone.
             try? waitUntil("the stop") { access(path, F_OK) != 0 }
             sink.release()
         }
-        bench.stop()
+        fixture.stop()
         #expect(try peer.answer() == Self.accepted)
         #expect(
             try peer.answer()
@@ -196,37 +196,37 @@ import Daemon
         )
         #expect(try peer.answer()?.contains("refused") == true)
         #expect(try peer.answer() == nil)
-        #expect(bench.sink.kept.count == 1)
+        #expect(fixture.sink.kept.count == 1)
     }
 
     @Test func stop_waitsForNoDiskForever() throws {
-        let bench = try IntakeBench(limits: .intake(stop: .milliseconds(10)))
-        let peer = try bench.connect()
-        bench.sink.hold()
+        let fixture = try IntakeFixture(limits: .intake(stop: .milliseconds(10)))
+        let peer = try fixture.connect()
+        fixture.sink.hold()
         try peer.send(Self.line(1))
-        try waitUntil("the record") { bench.sink.isHolding }
-        bench.stop()
+        try waitUntil("the record") { fixture.sink.isHolding }
+        fixture.stop()
         #expect(try peer.answer() == nil)
         // The disk commits all the same, without an answer.
-        bench.sink.release()
-        #expect(bench.sink.kept.count == 1)
+        fixture.sink.release()
+        #expect(fixture.sink.kept.count == 1)
     }
 
     @Test func reload_changesWhatIsTaken_andProgramsStay() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 10)])
-        let peer = try bench.connect()
-        bench.sink.hold()
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", rate: 10)])
+        let peer = try fixture.connect()
+        fixture.sink.hold()
         try peer.send((0..<10).map { Self.line($0) }.joined())
-        try waitUntil("the records") { bench.sink.isHolding }
-        bench.server.declare([
-            IntakeBench.stream("weather", rate: 10), IntakeBench.stream("door"),
+        try waitUntil("the records") { fixture.sink.isHolding }
+        fixture.server.declare([
+            IntakeFixture.stream("weather", rate: 10), IntakeFixture.stream("door"),
         ])
-        bench.sink.release()
+        fixture.sink.release()
         #expect(try peer.answers(10) == Array(repeating: Self.accepted, count: 10))
         #expect(try peer.ask(String(Self.line(1, stream: "door").dropLast())) == Self.accepted)
         // A reload does not reset its rate.
         #expect(try peer.ask(String(Self.line(1).dropLast()))?.contains("too fast") == true)
-        bench.server.declare([IntakeBench.stream("door")])
+        fixture.server.declare([IntakeFixture.stream("door")])
         try waitUntil("the reload") {
             try peer.ask(String(Self.line(1).dropLast()))?.contains("not declared") == true
         }
@@ -241,7 +241,7 @@ import Daemon
         defer { queue.close() }
         let server = try IntakeServer(
             path: temporary.path + "/intake",
-            streams: [IntakeBench.stream("s1"), IntakeBench.stream("s961")],
+            streams: [IntakeFixture.stream("s1"), IntakeFixture.stream("s961")],
             sink: queue,
             clock: SystemClock()
         )
@@ -256,17 +256,17 @@ import Daemon
     }
 
     @Test func intake_isThereWhileStreamsAreDeclared() throws {
-        let bench = try IntakeBench()
-        let folder = bench.folder + "/run"
+        let fixture = try IntakeFixture()
+        let folder = fixture.folder + "/run"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let intake = IntakeService(directory: folder, sink: bench.sink, clock: bench.clock)
+        let intake = IntakeService(directory: folder, sink: fixture.sink, clock: fixture.clock)
         let isThere = { access(folder + "/intake", F_OK) == 0 }
         try intake.declare([])
         #expect(!isThere())
-        try intake.declare([IntakeBench.stream("weather")])
+        try intake.declare([IntakeFixture.stream("weather")])
         let peer = try IntakePeer(folder + "/intake")
         #expect(try peer.ask(String(Self.line(1).dropLast())) == Self.accepted)
-        try intake.declare([IntakeBench.stream("weather"), IntakeBench.stream("door")])
+        try intake.declare([IntakeFixture.stream("weather"), IntakeFixture.stream("door")])
         try waitUntil("the reload") {
             try peer.ask(String(Self.line(1, stream: "door").dropLast())) == Self.accepted
         }
@@ -277,16 +277,16 @@ import Daemon
     }
 
     @Test func program_hasItsShareOfATurn_andNoMore() throws {
-        let bench = try IntakeBench()
+        let fixture = try IntakeFixture()
         let server = try IntakeServer(
-            path: bench.folder + "/by-hand",
-            streams: [IntakeBench.stream("weather")],
-            sink: bench.sink,
-            clock: bench.clock
+            path: fixture.folder + "/by-hand",
+            streams: [IntakeFixture.stream("weather")],
+            sink: fixture.sink,
+            clock: fixture.clock
         )
-        let handler = IntakeHandler(server, [IntakeBench.stream("weather")])
+        let handler = IntakeHandler(server, [IntakeFixture.stream("weather")])
         let (loop, stop) = (LineLoop(server.lines, handler), try StopSignal())
-        let peer = try IntakePeer(bench.folder + "/by-hand")
+        let peer = try IntakePeer(fixture.folder + "/by-hand")
         loop.turn(stop)
         try peer.send(String(repeating: "x\n", count: 600))
         loop.turn(stop)

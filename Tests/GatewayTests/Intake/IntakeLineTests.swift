@@ -10,7 +10,7 @@ import Daemon
     private func read(_ text: String) throws -> IntakeLine { try IntakeLine(Array(text.utf8)) }
 
     private func problem(_ text: String) -> String {
-        do throws(IntakeRefusal) {
+        do throws(IntakeError) {
             _ = try IntakeLine(Array(text.utf8))
             return "taken"
         } catch {
@@ -129,7 +129,7 @@ import Daemon
             problem("{\"stream\":\"s\",\"data\":\(inner(17))}").contains("nested deeper than 17")
         )
         #expect(throws: Never.self) { try IntakeLine.members(of: Array(inner(16).utf8)) }
-        #expect(throws: IntakeRefusal.self) { try IntakeLine.members(of: Array(inner(17).utf8)) }
+        #expect(throws: IntakeError.self) { try IntakeLine.members(of: Array(inner(17).utf8)) }
     }
 
     /// The content of a `put` line stays within `data`.
@@ -139,13 +139,13 @@ import Daemon
         #expect(line == Array("{\"stream\":\"weather\",\"data\":{\"t\":1.0}}\n".utf8))
         let read = try IntakeLine(Array(line.dropLast()))
         #expect(read.members == members)
-        #expect(throws: IntakeRefusal.self) {
+        #expect(throws: IntakeError.self) {
             try IntakeLine.members(of: Array(#"{"t":1},"timestamp":"2000-01-01T00:00:00Z""#.utf8))
         }
     }
 
     @Test func refusal_isALineOfJSON() {
-        let answer = IntakeRefusal("a \"b\" \\ c").answer
+        let answer = IntakeError("a \"b\" \\ c").answer
         #expect(answer == Array(#"{"error": "a \"b\" \\ c"}"#.utf8))
     }
 
@@ -164,7 +164,7 @@ import Daemon
         }
     }
 
-    @Test func lines_areCutOutOfAnyPieces_andLongOnesToldOnce() {
+    @Test func lines_areReassembled_andLongOnesReportedOnce() {
         let text = Array("ab\n\n0123456789\ncd\n01234567890123456789\nef".utf8)
         let whole = ["ab", "", "TOO LONG", "cd", "TOO LONG", "ef"]
         for size in 1...text.count {

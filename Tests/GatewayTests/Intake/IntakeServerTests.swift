@@ -18,22 +18,22 @@ import Daemon
     }
 
     @Test func record_isAnsweredWhenTheDiskHasIt() throws {
-        let bench = try IntakeBench()
-        let peer = try bench.connect()
-        bench.sink.hold()
+        let fixture = try IntakeFixture()
+        let peer = try fixture.connect()
+        fixture.sink.hold()
         try peer.send(
             #"{"stream": "weather", "data": {"t": 21.50}, "timestamp": "2026-01-01T00:00:00Z"}"#
                 + "\n"
         )
-        try waitUntil("the record") { bench.sink.isHolding }
-        #expect(bench.sink.kept.isEmpty)
-        bench.sink.release()
+        try waitUntil("the record") { fixture.sink.isHolding }
+        #expect(fixture.sink.kept.isEmpty)
+        fixture.sink.release()
         #expect(try peer.answer() == Self.accepted)
         #expect(
-            bench.sink.kept == [
+            fixture.sink.kept == [
                 UserRecord(
                     stream: "weather",
-                    stamp: bench.clock.stamp(),
+                    stamp: fixture.clock.stamp(),
                     given: WallTime(rfc3339: "2026-01-01T00:00:00Z"),
                     members: Array(#""t":21.50"#.utf8)
                 )
@@ -44,39 +44,39 @@ import Daemon
     /// Also for a program whose lines beyond `max_rate` wait: it would wait for a person.
     @Test(arguments: [false, true])
     func fullDisk_isAnErrorWithItsCode_andATime(waits: Bool) throws {
-        let bench = try IntakeBench()
-        let peer = try bench.connect()
+        let fixture = try IntakeFixture()
+        let peer = try fixture.connect()
         if waits { #expect(try peer.ask(#"{"wait": true}"#) == #"{"accepted": 0}"#) }
-        bench.sink.refuse(Failure("the disk is full", code: .storageFull))
+        fixture.sink.refuse(Failure("the disk is full", code: .storageFull))
         let refusal =
             #"{"error": "not kept: E004 the disk is full; send it again later", "retry_after_ms": 60000}"#
         #expect(try peer.ask(Self.line(1)) == refusal)
-        bench.sink.refuse(nil)
+        fixture.sink.refuse(nil)
         #expect(try peer.ask(Self.line(2)) == Self.accepted)
-        #expect(bench.sink.kept.count == 1)
+        #expect(fixture.sink.kept.count == 1)
     }
 
     /// A batch too large for a small database would be refused for ever.
     @Test func batch_hasNoMoreBytesThanTheQueueHasRoomFor() throws {
-        let bench = try IntakeBench(putBytes: 10_000)
-        let peer = try bench.connect()
+        let fixture = try IntakeFixture(putBytes: 10_000)
+        let peer = try fixture.connect()
         let text = String(repeating: "x", count: 1000)
         let line = #"{"stream":"weather","data":{"text":"\#(text)"}}"# + "\n"
         try peer.send(String(repeating: line, count: 60))
         for _ in 0..<60 { #expect(try peer.answer() == Self.accepted) }
-        #expect(bench.sink.kept.count == 60)
-        #expect(bench.sink.batches.allSatisfy { $0 <= 10 })
+        #expect(fixture.sink.kept.count == 60)
+        #expect(fixture.sink.batches.allSatisfy { $0 <= 10 })
     }
 
     @Test func socket_isForTheGroupAlone_andGoesWithTheServer() throws {
-        let bench = try IntakeBench()
+        let fixture = try IntakeFixture()
         var status = stat()
-        #expect(stat(bench.path, &status) == 0)
+        #expect(stat(fixture.path, &status) == 0)
         #expect(status.st_mode & 0o7777 == 0o660)
-        bench.stop()
-        #expect(access(bench.path, F_OK) != 0)
+        fixture.stop()
+        #expect(access(fixture.path, F_OK) != 0)
         // A socket left by a crash does no harm.
-        let again = try IntakeBench()
+        let again = try IntakeFixture()
         let second = try IntakeServer(
             path: again.path,
             streams: [],
@@ -89,11 +89,11 @@ import Daemon
 
     /// Answers keep the order of the lines, even if a later line was decided long before.
     @Test func answers_comeInTheOrderOfTheLines() throws {
-        let bench = try IntakeBench([
-            IntakeBench.stream("weather"), IntakeBench.stream("door", bytes: 16),
+        let fixture = try IntakeFixture([
+            IntakeFixture.stream("weather"), IntakeFixture.stream("door", bytes: 16),
         ])
-        let peer = try bench.connect()
-        bench.sink.hold()
+        let peer = try fixture.connect()
+        fixture.sink.hold()
         try peer.send(
             [
                 Self.line(1), "nonsense", Self.line(2, stream: "wind"), Self.line(3),
@@ -101,8 +101,8 @@ import Daemon
                 #"{"stream":"weather","data":{"id":7}}"#, Self.line(4),
             ].joined(separator: "\n") + "\n"
         )
-        try waitUntil("a batch") { bench.sink.isHolding }
-        bench.sink.release()
+        try waitUntil("a batch") { fixture.sink.isHolding }
+        fixture.sink.release()
         #expect(
             try peer.answers(8) == [
                 Self.accepted,
@@ -118,26 +118,26 @@ import Daemon
             ]
         )
         #expect(
-            bench.sink.kept.map { String(decoding: $0.members, as: UTF8.self) } == [
+            fixture.sink.kept.map { String(decoding: $0.members, as: UTF8.self) } == [
                 #""n":1"#, #""n":3"#, #""n":4"#,
             ]
         )
     }
 
     @Test func lineWithoutItsEnd_isALineWhenTheInputEnds() throws {
-        let bench = try IntakeBench()
-        let peer = try bench.connect()
+        let fixture = try IntakeFixture()
+        let peer = try fixture.connect()
         try peer.send(Self.line(1) + "\n" + Self.line(2))
         #expect(try peer.answer() == Self.accepted)
         peer.endInput()
         #expect(try peer.answer() == Self.accepted)
         #expect(try peer.answer() == nil)
-        #expect(bench.sink.kept.count == 2)
+        #expect(fixture.sink.kept.count == 2)
     }
 
-    @Test func overlongLine_isToldOnce_andTheNextIsTaken() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", bytes: 100)])
-        let peer = try bench.connect()
+    @Test func overlongLine_isReportedOnce_andNextIsAccepted() throws {
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", bytes: 100)])
+        let peer = try fixture.connect()
         let long = String(repeating: "x", count: 2_000_000)
         try peer.send(
             long + "\n" + Self.line(1) + "\n" + String(repeating: " ", count: 1125) + "\n"
@@ -148,10 +148,10 @@ import Daemon
     }
 
     @Test func stream_takesASecondsWorthAtOnce_thenItsRate() throws {
-        let bench = try IntakeBench([
-            IntakeBench.stream("weather", rate: 20), IntakeBench.stream("door", rate: 0.5),
+        let fixture = try IntakeFixture([
+            IntakeFixture.stream("weather", rate: 20), IntakeFixture.stream("door", rate: 0.5),
         ])
-        let peer = try bench.connect()
+        let peer = try fixture.connect()
         let tooFast =
             #"{"error": "too fast: stream weather takes 20 records per second "#
             + #"(stream.weather.max_rate); send it again later", "retry_after_ms": 50}"#
@@ -161,18 +161,18 @@ import Daemon
         )
         // Each stream has its own rate, which all programs share.
         #expect(try peer.ask(Self.line(0, stream: "door")) == Self.accepted)
-        #expect(try bench.connect().ask(Self.line(0)) == tooFast)
-        bench.clock.advance(by: .milliseconds(100))
+        #expect(try fixture.connect().ask(Self.line(0)) == tooFast)
+        fixture.clock.advance(by: .milliseconds(100))
         try peer.send((0..<3).map { Self.line($0) + "\n" }.joined())
         #expect(try peer.answers(3) == [Self.accepted, Self.accepted, tooFast])
     }
 
     /// Each date is a file at the server, which begins so many per day for one stream.
     @Test func dates_areBoundedPerDay_eachStreamForItself() throws {
-        let bench = try IntakeBench([
-            IntakeBench.stream("weather", rate: 5000), IntakeBench.stream("door", rate: 5000),
+        let fixture = try IntakeFixture([
+            IntakeFixture.stream("weather", rate: 5000), IntakeFixture.stream("door", rate: 5000),
         ])
-        let peer = try bench.connect()
+        let peer = try fixture.connect()
         func line(_ day: Int, _ stream: String = "weather") -> String {
             let time = WallTime(milliseconds: Int64(day) * 86_400_000).rfc3339
             return #"{"stream":"\#(stream)","data":{"a":1},"timestamp":"\#(time)"}"# + "\n"
@@ -185,7 +185,7 @@ import Daemon
         // Known dates, records without one, and other streams go on.
         try peer.send(line(7) + Self.line(1) + "\n" + line(3000, "door"))
         #expect(try peer.answers(3) == Array(repeating: Self.accepted, count: 3))
-        bench.clock.advance(by: .seconds(86_400))
+        fixture.clock.advance(by: .seconds(86_400))
         #expect(try peer.ask(String(line(3000).dropLast())) == Self.accepted)
     }
 
@@ -197,45 +197,45 @@ import Daemon
         #expect(rate.delay(at: now) == .milliseconds(milliseconds))
     }
 
-    @Test func refusedBatch_isToldWithTheReason_andMayBeTriedAgain() throws {
-        let bench = try IntakeBench()
-        let peer = try bench.connect()
-        bench.sink.refuse("E004 no room\nleft")
+    @Test func refusedBatch_isReportedWithReason_andMayBeRetried() throws {
+        let fixture = try IntakeFixture()
+        let peer = try fixture.connect()
+        fixture.sink.refuse("E004 no room\nleft")
         #expect(
             try peer.ask(Self.line(1))
                 == #"{"error": "not kept: E004 no room left; send it again later"}"#
         )
-        bench.sink.refuse(nil)
+        fixture.sink.refuse(nil)
         #expect(try peer.ask(Self.line(1)) == Self.accepted)
-        #expect(bench.sink.kept.count == 1)
+        #expect(fixture.sink.kept.count == 1)
     }
 
     /// Lines that arrive while a batch is written form the next batch, from all programs.
     @Test func recordsOfAllPrograms_goTogether() throws {
-        let bench = try IntakeBench()
-        let peers = try (0..<50).map { _ in try bench.connect() }
-        bench.sink.hold()
+        let fixture = try IntakeFixture()
+        let peers = try (0..<50).map { _ in try fixture.connect() }
+        fixture.sink.hold()
         try peers[0].send(Self.line(0) + "\n")
-        try waitUntil("the first batch") { bench.sink.isHolding }
+        try waitUntil("the first batch") { fixture.sink.isHolding }
         for peer in peers { for number in 0..<10 { try peer.send(Self.line(number) + "\n") } }
         // Once this line has its answer, all lines before it were read.
         for peer in peers { try peer.send("[]\n") }
-        let figures = { bench.server.figures.value }
+        let figures = { fixture.server.figures.value }
         try waitUntil("all lines") { figures().refused == 50 }
-        bench.sink.release()
+        fixture.sink.release()
         for (place, peer) in peers.enumerated() {
             let count = place == 0 ? 11 : 10
             #expect(try peer.answers(count) == Array(repeating: Self.accepted, count: count))
             #expect(try peer.answer()?.hasPrefix(#"{"error": "refused"#) == true)
         }
-        #expect(bench.sink.batches == [1, 500])
+        #expect(fixture.sink.batches == [1, 500])
         let all = IntakeFigures(clients: 50, accepted: 501, refused: 50)
         try waitUntil("the figures") { figures() == all }
     }
 
     @Test func clients200_areAllServed() throws {
-        let bench = try IntakeBench()
-        let peers = try (0..<200).map { _ in try bench.connect() }
+        let fixture = try IntakeFixture()
+        let peers = try (0..<200).map { _ in try fixture.connect() }
         for round in 0..<25 {
             for (place, peer) in peers.enumerated() {
                 try peer.send(Self.line(round * 200 + place) + "\n")
@@ -244,7 +244,7 @@ import Daemon
         for peer in peers {
             #expect(try peer.answers(25) == Array(repeating: Self.accepted, count: 25))
         }
-        let numbers = bench.sink.kept.compactMap {
+        let numbers = fixture.sink.kept.compactMap {
             Int(String(decoding: $0.members.dropFirst(4), as: UTF8.self))
         }
         #expect(numbers.count == 5000)
@@ -256,18 +256,18 @@ import Daemon
         }
     }
 
-    @Test func oneTooMany_isToldSo_andANewOneIsTakenWhenOneGoes() throws {
-        let bench = try IntakeBench(limits: .intake(clients: 3))
-        var peers = try (0..<3).map { _ in try bench.connect() }
+    @Test func excessClient_isRejected_untilAnotherLeaves() throws {
+        let fixture = try IntakeFixture(limits: .intake(clients: 3))
+        var peers = try (0..<3).map { _ in try fixture.connect() }
         for peer in peers { #expect(try peer.ask(Self.line(1)) == Self.accepted) }
-        let other = try bench.connect()
+        let other = try fixture.connect()
         #expect(
             try other.answer()
                 == #"{"error": "3 programs are connected already; try again later"}"#
         )
         #expect(try other.answer() == nil)
         peers.removeLast()
-        try waitUntil("room") { bench.server.figures.value.clients == 2 }
-        #expect(try bench.connect().ask(Self.line(1)) == Self.accepted)
+        try waitUntil("room") { fixture.server.figures.value.clients == 2 }
+        #expect(try fixture.connect().ask(Self.line(1)) == Self.accepted)
     }
 }

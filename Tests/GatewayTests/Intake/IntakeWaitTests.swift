@@ -14,7 +14,7 @@ import Testing
     /// Runs `put` with a pipe as its input, on its own thread.
     private final class Pipeline: Sendable {
         struct State: Sendable {
-            var told: [String] = []
+            var reported: [String] = []
             var outcome: IntakeClient.Outcome?
             var failure: String?
         }
@@ -22,18 +22,18 @@ import Testing
         let state = StateBox(State())
         private let input = Pipe()
 
-        init(_ bench: IntakeBench, _ change: (inout IntakeClient.Options) -> Void = { _ in }) {
+        init(_ fixture: IntakeFixture, _ change: (inout IntakeClient.Options) -> Void = { _ in }) {
             var options = IntakeClient.Options()
             options.noticeAfter = .milliseconds(1)
             change(&options)
-            let (configuration, state) = (bench.configuration, state)
+            let (configuration, state) = (fixture.configuration, state)
             let reading = input.fileHandleForReading
             Thread.detachNewThread { [options] in
                 let client = IntakeClient(
                     configuration,
-                    stream: IntakeBench.stream("weather"),
+                    stream: IntakeFixture.stream("weather"),
                     options: options,
-                    tell: { line in state.update { $0.told.append(line) } }
+                    warn: { line in state.update { $0.reported.append(line) } }
                 )
                 do {
                     let outcome = try client.put(from: reading.fileDescriptor)
@@ -59,133 +59,135 @@ import Testing
         }
     }
 
-    private func numbers(_ bench: IntakeBench) -> [Int] {
-        bench.sink.kept.compactMap { Int(String(decoding: $0.members.dropFirst(4), as: UTF8.self)) }
+    private func numbers(_ fixture: IntakeFixture) -> [Int] {
+        fixture.sink.kept.compactMap {
+            Int(String(decoding: $0.members.dropFirst(4), as: UTF8.self))
+        }
     }
 
     /// Another server in place of the bench's, which was stopped.
-    private func next(_ bench: IntakeBench) throws -> StoppableThread {
+    private func next(_ fixture: IntakeFixture) throws -> StoppableThread {
         let server = try IntakeServer(
-            path: bench.path,
-            streams: [IntakeBench.stream("weather")],
-            sink: bench.sink,
+            path: fixture.path,
+            streams: [IntakeFixture.stream("weather")],
+            sink: fixture.sink,
             clock: SystemClock()
         )
         return try StoppableThread("intake") { server.run(until: $0) }
     }
 
     @Test func gatewayThatIsAway_isWaitedFor_andReportedOnce() throws {
-        let bench = try IntakeBench(limits: .intake(stop: .seconds(60)))
-        let put = Pipeline(bench)
+        let fixture = try IntakeFixture(limits: .intake(stop: .seconds(60)))
+        let put = Pipeline(fixture)
         try put.write(1...1)
-        try waitUntil("the first line") { numbers(bench) == [1] }
-        bench.stop()
+        try waitUntil("the first line") { numbers(fixture) == [1] }
+        fixture.stop()
         try put.write(2...3)
         let isAway = { (line: String) in line.contains("not running") }
-        try waitUntil("the report") { put.state.value.told.contains(where: isAway) }
-        let later = try next(bench)
+        try waitUntil("the report") { put.state.value.reported.contains(where: isAway) }
+        let later = try next(fixture)
         defer { later.stop() }
-        try waitUntil("the other lines") { numbers(bench) == [1, 2, 3] }
+        try waitUntil("the other lines") { numbers(fixture) == [1, 2, 3] }
         let end = try put.end()
         #expect(end.outcome == IntakeClient.Outcome(accepted: 3))
         #expect(
-            end.told.filter(isAway) == [
-                "waiting with line 2: waypost is not running (nothing answers at \(bench.path)); "
+            end.reported.filter(isAway) == [
+                "waiting with line 2: waypost is not running (nothing answers at \(fixture.path)); "
                     + "`systemctl start waypost`"
             ]
         )
     }
 
     @Test func timeout_endsTheWaiting() throws {
-        let bench = try IntakeBench()
-        bench.stop()
-        let put = Pipeline(bench) { $0.timeout = .milliseconds(1) }
+        let fixture = try IntakeFixture()
+        fixture.stop()
+        let put = Pipeline(fixture) { $0.timeout = .milliseconds(1) }
         try put.write(1...2)
         let failure = try #require(try put.end().failure)
         #expect(failure.hasPrefix("line 1 and those after it were not put: waypost is not running"))
     }
 
     @Test func timeout_saysOfLinesThatWereSentThatTheyMayBeKept() throws {
-        let bench = try IntakeBench()
-        bench.sink.hold()
-        let put = Pipeline(bench) { $0.timeout = .seconds(1) }
+        let fixture = try IntakeFixture()
+        fixture.sink.hold()
+        let put = Pipeline(fixture) { $0.timeout = .seconds(1) }
         try put.write(1...3)
         #expect(
             try put.end().failure
                 == "lines 1 to 3: not known whether they were kept; those after line 3 were not put: "
                 + "waypost has accepted nothing since; `waypost status` shows the state of the gateway"
         )
-        bench.sink.release()
+        fixture.sink.release()
     }
 
     /// A gateway at its connection limit has read nothing of the program.
     @Test(arguments: [true, false])
     func fullGateway_isWaitedFor_andReportedOnce(waitsForRate: Bool) throws {
-        let bench = try IntakeBench(limits: .intake(clients: 1))
-        var others = [try bench.connect()]
-        try waitUntil("the other program") { bench.server.figures.value.clients == 1 }
-        let put = Pipeline(bench) {
+        let fixture = try IntakeFixture(limits: .intake(clients: 1))
+        var others = [try fixture.connect()]
+        try waitUntil("the other program") { fixture.server.figures.value.clients == 1 }
+        let put = Pipeline(fixture) {
             $0.waitsForRate = waitsForRate
             $0.noticeAfter = .seconds(1)
         }
         try put.write(1...2000)
-        try waitUntil("the report") { !put.state.value.told.isEmpty }
+        try waitUntil("the report") { !put.state.value.reported.isEmpty }
         others.removeAll()
         let end = try put.end()
         #expect(
-            end.told == [
+            end.reported == [
                 "waiting with line 1: 1 programs are connected already; try again later"
             ]
         )
         #expect(end.outcome == IntakeClient.Outcome(accepted: 2000))
-        #expect(numbers(bench) == Array(1...2000))
+        #expect(numbers(fixture) == Array(1...2000))
     }
 
     /// No line is sent before the greeting is answered, so none is in doubt.
     @Test func gatewayThatClosesWithoutAWord_isTriedAgain() throws {
-        let bench = try IntakeBench()
-        bench.stop()
+        let fixture = try IntakeFixture()
+        fixture.stop()
         let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        _ = UnixSocket.withAddress(Array(bench.path.utf8)) { bind(number, $0, $1) }
+        _ = UnixSocket.withAddress(Array(fixture.path.utf8)) { bind(number, $0, $1) }
         listen(number, 1)
-        let put = Pipeline(bench)
+        let put = Pipeline(fixture)
         try put.write(1...3)
         var greeting = [UInt8](repeating: 0, count: 4096)
         let program = accept(number, nil, nil)
         #expect(recv(program, &greeting, greeting.count, 0) == IntakeLine.waitForRate.count + 1)
         close(program)
         close(number)
-        let later = try next(bench)
+        let later = try next(fixture)
         defer { later.stop() }
         let end = try put.end()
         #expect(end.outcome == IntakeClient.Outcome(accepted: 3))
-        #expect(end.told.allSatisfy { $0.hasPrefix("waiting with line 1: ") })
+        #expect(end.reported.allSatisfy { $0.hasPrefix("waiting with line 1: ") })
     }
 
     @Test func timeout_alsoWaitsForAGatewayThatIsNotThereYet() throws {
-        let bench = try IntakeBench()
-        bench.stop()
-        let put = Pipeline(bench) { $0.timeout = .seconds(600) }
+        let fixture = try IntakeFixture()
+        fixture.stop()
+        let put = Pipeline(fixture) { $0.timeout = .seconds(600) }
         try put.write(1...1)
-        try waitUntil("the report") { !put.state.value.told.isEmpty }
-        let later = try next(bench)
+        try waitUntil("the report") { !put.state.value.reported.isEmpty }
+        let later = try next(fixture)
         defer { later.stop() }
         #expect(try put.end().outcome == IntakeClient.Outcome(accepted: 1))
     }
 
     @Test func gatewayThatStarts_isWaitedFor_andSaidToBeStarting() throws {
-        let bench = try IntakeBench()
-        bench.stop()
-        let lock = try Gateway.lock(bench.folder)
-        let put = Pipeline(bench)
+        let fixture = try IntakeFixture()
+        fixture.stop()
+        let lock = try Gateway.lock(fixture.folder)
+        let put = Pipeline(fixture)
         try put.write(1...1)
-        try waitUntil("the report") { !put.state.value.told.isEmpty }
-        let later = try next(bench)
+        try waitUntil("the report") { !put.state.value.reported.isEmpty }
+        let later = try next(fixture)
         defer { later.stop() }
         let end = try put.end()
         #expect(end.outcome == IntakeClient.Outcome(accepted: 1))
         #expect(
-            end.told == [
+            end.reported == [
                 "waiting with line 1: waypost is starting; `waypost status` says what it waits for"
             ]
         )
@@ -194,61 +196,61 @@ import Testing
 
     /// Lines that a stopping gateway has read and not stored, or not read, go to the next one.
     @Test func stop_costsNoLine_andDoublesNone() throws {
-        let bench = try IntakeBench(limits: .intake(stop: .seconds(60)))
-        let put = Pipeline(bench)
+        let fixture = try IntakeFixture(limits: .intake(stop: .seconds(60)))
+        let put = Pipeline(fixture)
         try put.write(1...1)
-        try waitUntil("the first line") { numbers(bench) == [1] }
-        bench.sink.hold()
+        try waitUntil("the first line") { numbers(fixture) == [1] }
+        fixture.sink.hold()
         try put.write(2...2)
-        try waitUntil("the second") { bench.sink.isHolding }
+        try waitUntil("the second") { fixture.sink.isHolding }
         // More lines than are read ahead of the disk.
         try put.write(3...2000)
-        let (sink, path) = (bench.sink, bench.path)
+        let (sink, path) = (fixture.sink, fixture.path)
         Thread.detachNewThread {
             try? waitUntil("the stop") { access(path, F_OK) != 0 }
             sink.release()
         }
-        bench.stop()
-        let later = try next(bench)
+        fixture.stop()
+        let later = try next(fixture)
         defer { later.stop() }
         let end = try put.end()
         #expect(end.outcome == IntakeClient.Outcome(accepted: 2000))
-        #expect(numbers(bench) == Array(1...2000))
+        #expect(numbers(fixture) == Array(1...2000))
     }
 
     /// Lines for six seconds at the stream's rate.
     @Test func inputFasterThanTheRate_isSlowedDown_inItsOrder() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
-        let put = Pipeline(bench)
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", rate: 20)])
+        let put = Pipeline(fixture)
         try put.write(1...120)
-        let nudge = try bench.connect()
+        let nudge = try fixture.connect()
         for second in 1...6 {
-            try waitUntil("second \(second)") { numbers(bench).count == 20 * second }
-            bench.clock.advance(by: .seconds(1))
+            try waitUntil("second \(second)") { numbers(fixture).count == 20 * second }
+            fixture.clock.advance(by: .seconds(1))
             _ = try nudge.ask("[]")
         }
         let end = try put.end()
-        #expect(end.told == [] || end.told.allSatisfy { $0.hasPrefix("waiting with line") })
+        #expect(end.reported == [] || end.reported.allSatisfy { $0.hasPrefix("waiting with line") })
         #expect(end.outcome == IntakeClient.Outcome(accepted: 120))
-        #expect(numbers(bench) == Array(1...120))
+        #expect(numbers(fixture) == Array(1...120))
     }
 
     @Test func noWait_refusesWhatIsFasterThanTheRate() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
-        let put = Pipeline(bench) { $0.waitsForRate = false }
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", rate: 20)])
+        let put = Pipeline(fixture) { $0.waitsForRate = false }
         try put.write(1...22)
         let end = try put.end()
         #expect(end.outcome == IntakeClient.Outcome(accepted: 20, refused: 2))
-        #expect(end.told.last?.hasPrefix("line 22: too fast: ") == true)
+        #expect(end.reported.last?.hasPrefix("line 22: too fast: ") == true)
     }
 
     /// A line delayed by a slow stream is accepted at once if a reload makes the stream faster.
     @Test func reload_letsASlowedLineGo() throws {
-        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 0.001)])
-        let put = Pipeline(bench)
+        let fixture = try IntakeFixture([IntakeFixture.stream("weather", rate: 0.001)])
+        let put = Pipeline(fixture)
         try put.write(1...11)
-        try waitUntil("what may come at once") { numbers(bench).count == 10 }
-        bench.server.declare([IntakeBench.stream("weather", rate: 20)])
+        try waitUntil("what may come at once") { numbers(fixture).count == 10 }
+        fixture.server.declare([IntakeFixture.stream("weather", rate: 20)])
         #expect(try put.end().outcome == IntakeClient.Outcome(accepted: 11))
     }
 }

@@ -198,7 +198,7 @@ import Testing
             _ = try streams.record(of: message, at: Self.start, hasWaited: hasWaited)
         }
         let longer = MQTTMessage(topic: "b", payload: Array(#"{"a":"123"}"#.utf8), qos: 1)
-        #expect(throws: IntakeRefusal.self) {
+        #expect(throws: IntakeError.self) {
             try streams.record(of: longer, at: Self.start, hasWaited: false)
         }
     }

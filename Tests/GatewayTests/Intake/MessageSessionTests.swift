@@ -175,7 +175,7 @@ import Testing
     }
 
     /// The link is cut before the ping is answered.
-    @Test func unconfirmedMessage_isRecognised_inTheNextConnection() {
+    @Test func unconfirmedMessage_isRecognised_afterReconnect() {
         var session = MessageSession(name: "n")
         session.receive(message(1, "x"))
         session.acknowledged([1])
@@ -311,6 +311,6 @@ import Testing
 
     @Test func otherThanUTF8_isRefused() {
         let message = MQTTMessage(topic: "t", payload: [0xFF, 0xFE])
-        #expect(throws: IntakeRefusal("not UTF-8")) { try MessageMembers(message) }
+        #expect(throws: IntakeError("not UTF-8")) { try MessageMembers(message) }
     }
 }

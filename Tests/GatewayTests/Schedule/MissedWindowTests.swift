@@ -32,7 +32,7 @@ import Upload
     /// Ten minutes of each hour are due, and the clock is right.
     private func schedule(_ queue: Queue) throws -> (SourceSchedule, Configuration) {
         let now = clock.stamp()
-        try queue.perform { try $0.noteClock(now, synced: true) }
+        try queue.perform { try $0.recordClock(now, synced: true) }
         var configuration = Configuration()
         configuration.schedules.audioDuty = try DutyCycle.parse("10m/1h").get()
         let log = Log(level: .error)
@@ -69,7 +69,7 @@ import Upload
         record(queue, 0, seconds: 600)
         AudioMemo(.closed(at(600)), due: at(0)).keep(in: queue)
         #expect(sink(queue, nil).missedAudio() == [])
-        #expect(sink(queue, nil).endOfSound() == nil)
+        #expect(sink(queue, nil).endOfAudio() == nil)
         // The microphone was unplugged in the whole next window, then for its last part.
         AudioMemo(.closed(at(4200)), due: at(3600)).keep(in: queue)
         #expect(times(sink(queue, nil).missedAudio()) == [3600, 4200])
@@ -87,7 +87,7 @@ import Upload
         let next = try folder.queue(bootID: "another", clock: clock)
         defer { next.close() }
         #expect(sink(next, nil).missedAudio() == [])
-        #expect(sink(next, nil).endOfSound() == nil)
+        #expect(sink(next, nil).endOfAudio() == nil)
     }
 
     /// The process was killed in a window: the rest of it is missing, the next one, and the
@@ -102,15 +102,15 @@ import Upload
         _ = schedule.look(configuration)
         let sink = sink(queue, schedule)
         #expect(times(sink.missedAudio()) == [300, 600, 3600, 4200])
-        #expect(sink.endOfSound()?.boot == at(7200).boot)
+        #expect(sink.endOfAudio()?.boot == at(7200).boot)
         // In a pause nothing is due.
         clock.advance(by: .seconds(600))
         #expect(times(sink.missedAudio()) == [300, 600, 3600, 4200, 7200, 7800])
-        #expect(sink.endOfSound() == nil)
+        #expect(sink.endOfAudio() == nil)
         // Without a schedule all of it is missing.
         _ = schedule.look(Configuration())
         #expect(sink.missedAudio() == [])
-        #expect(sink.endOfSound()?.boot == at(300).boot)
+        #expect(sink.endOfAudio()?.boot == at(300).boot)
     }
 
     private func context(_ queue: Queue, _ schedule: SourceSchedule) throws -> ServiceContext {
@@ -125,7 +125,7 @@ import Upload
             version: "test",
             environment: [:],
             log: Log(level: .error),
-            sound: try SoundTap()
+            sound: try AudioTap()
         )
     }
 
@@ -185,7 +185,7 @@ import Upload
     }
 
     /// The process was stopped in one window, and goes on in the pause after three others.
-    @Test func windowsThatPassedUnnoticed_areMissed_andNotTheirPauses() throws {
+    @Test func unnoticedWindows_areMissed_butTheirPausesAreNot() throws {
         let queue = try folder.queue(clock: clock)
         let (schedule, _) = try schedule(queue)
         let context = try context(queue, schedule)

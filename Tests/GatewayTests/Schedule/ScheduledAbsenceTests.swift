@@ -14,7 +14,7 @@ import Testing
     private func at(_ seconds: Double) -> Stamp { start.advanced(by: .seconds(seconds)) }
 
     private func lost(_ health: inout SourceHealth, _ seconds: Double) -> Bool {
-        if case .lost? = health.judge(at: at(seconds).boot, patience: .seconds(30)) {
+        if case .lost? = health.evaluate(at: at(seconds).boot, patience: .seconds(30)) {
             true
         } else {
             false
@@ -23,21 +23,21 @@ import Testing
 
     @Test func closedWindow_isNoAbsence() {
         var health = SourceHealth()
-        _ = health.note(.loaded(SourceReport(device: "mic")), at: at(0))
+        _ = health.record(.loaded(SourceReport(device: "mic")), at: at(0))
         health.schedule(isOff: true, at: at(10).boot)
         // The device is opened before the next window.
-        _ = health.note(.loading(previous: nil), at: at(98))
+        _ = health.record(.loading(previous: nil), at: at(98))
         #expect(!lost(&health, 99))
         health.schedule(isOff: false, at: at(100).boot)
         #expect(!lost(&health, 101))
-        _ = health.note(.loaded(SourceReport(device: "mic")), at: at(101))
-        #expect(health.judge(at: at(140).boot, patience: .seconds(30)) == nil)
+        _ = health.record(.loaded(SourceReport(device: "mic")), at: at(101))
+        #expect(health.evaluate(at: at(140).boot, patience: .seconds(30)) == nil)
         #expect(health.absence == nil)
     }
 
     @Test func deviceThatIsMissingInShortWindows_isLost() {
         var health = SourceHealth()
-        _ = health.note(.error(Failure("gone"), previous: nil), at: at(0))
+        _ = health.record(.error(Failure("gone"), previous: nil), at: at(0))
         health.schedule(isOff: true, at: at(20).boot)
         #expect(!lost(&health, 200))
         health.schedule(isOff: false, at: at(600).boot)

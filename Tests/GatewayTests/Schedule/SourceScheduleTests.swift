@@ -47,7 +47,7 @@ import Testing
     /// The clock is right from now on.
     private func sync() throws {
         let now = clock.stamp()
-        try queue.perform { try $0.noteClock(now, synced: true) }
+        try queue.perform { try $0.recordClock(now, synced: true) }
     }
 
     private func runs(_ schedule: SourceSchedule, _ configuration: Configuration) -> Bool {
@@ -113,7 +113,7 @@ import Testing
         #expect(!runs(schedule, fixed))
         #expect(board.schedule.state.value?.position == SitePosition("0,180"))
         schedule.hasChanged.clear()
-        schedule.note(
+        schedule.record(
             place: Fix(
                 stamp: clock.stamp(),
                 mode: .twoDimensional,
@@ -133,7 +133,7 @@ import Testing
         let (schedule, sun) = (try schedule(), try configuration("sunrise..sunset"))
         _ = schedule.look(sun)
         func wakes(_ latitude: Double) -> Bool {
-            schedule.note(
+            schedule.record(
                 place: Fix(
                     stamp: clock.stamp(),
                     mode: .twoDimensional,

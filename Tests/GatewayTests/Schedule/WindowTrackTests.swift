@@ -27,7 +27,7 @@ import Testing
     }
 
     /// Describes changes: seconds since the start, and the cause.
-    private func told(_ changes: [WindowChange]) -> [String] {
+    private func reported(_ changes: [WindowChange]) -> [String] {
         changes.map { change in
             let seconds = (change.at.boot - Self.start.boot).milliseconds
             #expect(change.at.wall.milliseconds % 1000 == 0 || change.cause.isEmpty)
@@ -37,7 +37,7 @@ import Testing
 
     private func advance(_ track: inout WindowTrack, _ now: Stamp, isRight: Bool = true) -> [String]
     {
-        told(track.advance(to: now, isRight: isRight, position: nil))
+        reported(track.advance(to: now, isRight: isRight, position: nil))
     }
 
     @Test func plannedChanges_haveTheirPlannedTime() throws {
@@ -138,7 +138,7 @@ import Testing
         #expect(advance(&sun, at(0)) == ["open 0.0 "])
         #expect(sun.doubt == .position)
         #expect(
-            told(sun.advance(to: at(1), isRight: true, position: SitePosition("46,6"))) == [
+            reported(sun.advance(to: at(1), isRight: true, position: SitePosition("46,6"))) == [
                 "closed 1.0 "
             ]
         )

@@ -100,7 +100,7 @@ import Testing
     }
 
     /// Uploads into the days that are being deleted; some runs are killed.
-    @Test func pruningDuringUploadsOfTheSameDay_storesNoRecordTwice() throws {
+    @Test func pruningDuringUploads_duplicatesNoRecord() throws {
         let receiver = try ReceiverProcess()
         let clients = ManyClients(16, of: receiver)
         for round in 0..<8 {
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test(.enabled(if: ClockEvidence.kernelVouches() != true))
-    func prune_withAClockThatIsNotSynchronised_needsAnOption() throws {
+    func prune_needsAnOption_ifClockIsUnsynced() throws {
         let receiver = try ReceiverProcess()
         try send(receiver, "a", day: "2025-01-01")
         let refused = try receiver.command("prune", "--older-than", "90d")

@@ -20,7 +20,7 @@ struct Simulate {
         let view = View()
         for number in 0..<options.seeds {
             let plan = options.plan(options.from + UInt64(number) * options.every)
-            if number % 20 == 19 { tell("progress \(number + 1)") }
+            if number % 20 == 19 { report("progress \(number + 1)") }
             let world = World(plan, view: view)
             if options.isLogged { world.log = { print($0) } }
             guard let (violation, step) = world.run() else { continue }
@@ -42,7 +42,7 @@ struct Simulate {
     }
 
     /// Prints a line at once, also to a pipe.
-    private static func tell(_ line: String) {
+    private static func report(_ line: String) {
         print(line)
         fflush(nil)
     }

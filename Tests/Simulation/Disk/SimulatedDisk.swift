@@ -52,7 +52,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         didSet {
             guard trace != nil else { return waypost_disk_trace(disk, nil, nil) }
             // Unretained because the disk removes the callback before it is freed.
-            waypost_disk_trace(disk, note, Unmanaged.passUnretained(self).toOpaque())
+            waypost_disk_trace(disk, record, Unmanaged.passUnretained(self).toOpaque())
         }
     }
 
@@ -174,7 +174,7 @@ extension SimulatedDisk {
     }
 }
 
-private func note(_ context: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>?) {
+private func record(_ context: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>?) {
     guard let context, let line else { return }
     // Unretained as it was passed.
     let disk = Unmanaged<SimulatedDisk>.fromOpaque(context).takeUnretainedValue()

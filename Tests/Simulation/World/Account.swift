@@ -52,17 +52,17 @@ struct Account {
     var readable: Set<Int> = []
     var readableSegments: Set<Int> = []
 
-    mutating func take(_ serial: Int, _ stream: Int) {
+    mutating func receive(_ serial: Int, _ stream: Int) {
         taken[stream, default: []].append(serial)
         uncertain[stream, default: 0] += 1
     }
 
-    mutating func takeSegment(_ serial: Int) {
+    mutating func addSegment(_ serial: Int) {
         segments.append(serial)
         uncertainSegments += 1
     }
 
-    mutating func note(_ records: Int, _ stream: Int) {
+    mutating func record(_ records: Int, _ stream: Int) {
         noted[stream, default: 0] += records
         uncertain[stream, default: 0] += records
     }
@@ -77,8 +77,10 @@ struct Account {
     /// Handles an orderly end of the program, which returned the losses it could not write.
     mutating func end(_ losses: [Loss]) {
         for (stream, records) in uncertain {
-            let told = losses.filter { $0.stream.number == stream }.reduce(0) { $0 + $1.records }
-            uncertain[stream] = min(records, Int(told))
+            let reported = losses.filter { $0.stream.number == stream }.reduce(0) {
+                $0 + $1.records
+            }
+            uncertain[stream] = min(records, Int(reported))
         }
         if !losses.contains(where: { $0.stream == .audio }) { uncertainSegments = 0 }
     }

@@ -23,7 +23,7 @@ extension World {
         for round in 0..<Self.rounds {
             if round % 20 == 13 { try killAll() }
             for device in devices {
-                try take(Step(.fixes, device: device.number, amount: 0, draw: 0))
+                try receive(Step(.fixes, device: device.number, amount: 0, draw: 0))
             }
             try pass(600_000)
             try syncInPeace(.tick)

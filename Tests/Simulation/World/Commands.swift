@@ -6,7 +6,7 @@ internal import SimulatedDisk
 internal import Upload
 
 extension World {
-    func takeCommand(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
+    func runCommand(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
         guard let queue = device.queue else { return }
         switch step.kind {
         case .sync:
@@ -14,7 +14,7 @@ extension World {
             try device.syncer?.perform(chance.one(of: reasons), server)
         case .health: try health(device, queue)
         case .maintain: _ = queue.turnMaintenance()
-        case .requeue, .drop: judgeQuarantine(step, device, queue, &chance)
+        case .requeue, .drop: checkQuarantine(step, device, queue, &chance)
         case .resend: resend(device, queue, &chance)
         case .limits:
             device.limits = Plan.limits(&chance)
@@ -43,7 +43,7 @@ extension World {
         try checkRetention(device)
     }
 
-    private func judgeQuarantine(
+    private func checkQuarantine(
         _ step: Step,
         _ device: Device,
         _ queue: Queue,
@@ -87,7 +87,7 @@ extension World {
     /// Ends the program in order: records not on the disk are in the losses that it returns.
     private func close(_ queue: Queue, of device: Device) {
         if let open = device.sound { queue.end(run: open.run.id) }
-        noteAll(.off("stopped"), device)
+        recordAll(.off("stopped"), device)
         let losses = queue.close()
         // Writes dropped by a failed sync may or may not be there.
         guard !device.account.hasFailedSync else { return }

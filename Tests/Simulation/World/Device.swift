@@ -16,7 +16,7 @@ final class RandomBox: @unchecked Sendable {
 }
 
 /// A run of audio that is being captured.
-struct SoundSource {
+struct AudioSource {
     var run: AudioRun
     var number: Int
     var index = 0
@@ -51,7 +51,7 @@ final class Device: AccountHolder {
     var memoryLimit = 1000
     var lengthensJournal = false
     var userStreams: [DeclaredStream] = []
-    var sound: SoundSource?
+    var sound: AudioSource?
     var syncer: Syncer?
     var storage = StorageAudit()
     /// A live output that hangs: it takes nothing of what it gets, and nothing else may change.

@@ -137,14 +137,14 @@ extension World {
     private static let sources: [Stream] = [.beacons, .location]
 
     /// Notes what a source does, in histories with effort.
-    func note(_ effort: SourceEffort, _ stream: Stream, _ device: Device) {
-        if plan.keepsEffort { device.queue?.note(effort, of: stream) }
+    func record(_ effort: SourceEffort, _ stream: Stream, _ device: Device) {
+        if plan.keepsEffort { device.queue?.record(effort, of: stream) }
     }
 
     /// Notes that the sources which need no other step listen, or end.
-    func noteAll(_ effort: SourceEffort, _ device: Device) {
-        for stream in Self.sources { note(effort, stream, device) }
-        if case .off = effort { note(effort, .audio, device) }
+    func recordAll(_ effort: SourceEffort, _ device: Device) {
+        for stream in Self.sources { record(effort, stream, device) }
+        if case .off = effort { record(effort, .audio, device) }
     }
 
     /// Reads the intervals that a device stored since; they are deleted only long after.

@@ -6,22 +6,22 @@ internal import Records
 internal import SimulatedDisk
 
 extension World {
-    func take(_ step: Step) throws {
+    func receive(_ step: Step) throws {
         let device = devices[step.device % devices.count]
         var chance = Chance(step.draw)
         switch step.kind {
         case .wait: try pass(Self.span(step.amount, &chance))
         case .night: try pass(plan.retention.milliseconds + 120_000)
         case .gap: try sleep(Self.span(step.amount, &chance) * 10)
-        case .clockSync, .clockNote, .clockStep, .clockRight: try takeClock(step, device, &chance)
+        case .clockSync, .clockNote, .clockStep, .clockRight: try runClock(step, device, &chance)
         case .sightings, .beacons, .fixes, .events, .put, .lossNoted:
-            takeRecords(step, device, &chance)
-        case .soundStart, .sound, .soundHole, .soundEnd: try takeSound(step, device, &chance)
-        case .surveyStart, .surveyStop: takeSurvey(step, device, &chance)
+            readRecords(step, device, &chance)
+        case .soundStart, .sound, .soundHole, .soundEnd: try takeAudio(step, device, &chance)
+        case .surveyStart, .surveyStop: runSurvey(step, device, &chance)
         case .sync, .health, .maintain, .requeue, .drop, .resend, .limits, .shrink, .declare, .stop,
             .kill,
             .reboot:
-            try takeCommand(step, device, &chance)
+            try runCommand(step, device, &chance)
         case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
             .readOnly,
             .faultsEnd,
@@ -69,7 +69,7 @@ extension World {
         for device in devices { device.clock.advance(by: .milliseconds(span)) }
     }
 
-    private func takeClock(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
+    private func runClock(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
         let offset: Int64
         switch step.kind {
         case .clockStep:
@@ -78,15 +78,15 @@ extension World {
         case .clockRight: device.clock.stepWall(to: WallTime(milliseconds: now))
         case .clockSync:
             device.clock.stepWall(to: WallTime(milliseconds: now))
-            try note(device, synced: true)
-        default: try note(device, synced: false)
+            try record(device, synced: true)
+        default: try record(device, synced: false)
         }
     }
 
-    private func note(_ device: Device, synced: Bool) throws {
+    private func record(_ device: Device, synced: Bool) throws {
         let stamp = device.clock.stamp()
         let isNoted: Void? = try? device.queue?.perform { writer in
-            try writer.noteClock(stamp, synced: synced)
+            try writer.recordClock(stamp, synced: synced)
             try writer.pruneClockMap()
         }
         guard synced else { return }
@@ -101,15 +101,15 @@ extension World {
 
     // MARK: Records
 
-    private func takeRecords(_ step: Step, _ device: Device, _ chance: inout Chance) {
+    private func readRecords(_ step: Step, _ device: Device, _ chance: inout Chance) {
         guard let queue = device.queue else { return }
         switch step.kind {
         case .lossNoted:
             let stamp = device.clock.stamp()
-            device.account.note(step.amount + 1, Stream.beacons.number)
+            device.account.record(step.amount + 1, Stream.beacons.number)
             let time = EffortAudit.Time(boot: device.boot, boottime: device.now.boottime)
             device.effort.noted.append((Stream.beacons.number, time))
-            queue.note(
+            queue.record(
                 Loss(.missed, .beacons, records: Int64(step.amount + 1), from: stamp, to: stamp)
             )
         case .beacons:
@@ -118,10 +118,10 @@ extension World {
             var identity = truth.identities[place]
             identity.address = BluetoothAddress(value: chance.next())
             truth.identities.append(identity)
-            note(.failed("gpsd"), .location, device)
+            record(.failed("gpsd"), .location, device)
         case .put: put(step.amount % 12 + 1, device, queue, &chance)
         default:
-            for _ in 0...step.amount { takeRecord(step.kind, device, queue, &chance) }
+            for _ in 0...step.amount { readRecord(step.kind, device, queue, &chance) }
         }
     }
 
@@ -136,7 +136,7 @@ extension World {
         )
     }
 
-    private func takeRecord(
+    private func readRecord(
         _ kind: Step.Kind,
         _ device: Device,
         _ queue: Queue,
@@ -149,7 +149,7 @@ extension World {
             let newest = truth.identities.count
             record.beacon = chance.number(max(0, newest - plan.beacons)...(newest - 1))
             let serial = truth.add(record)
-            device.account.take(serial, Stream.beacons.number)
+            device.account.receive(serial, Stream.beacons.number)
             let sighting = Sighting(
                 identity: truth.identities[record.beacon],
                 rssi: -40 - serial % 50,
@@ -159,25 +159,25 @@ extension World {
             if queue.accept(sighting) { device.live?.accept(sighting) }
         case .fixes:
             let serial = truth.add(known(.location, device))
-            device.account.take(serial, Stream.location.number)
-            note(.listening, .location, device)
+            device.account.receive(serial, Stream.location.number)
+            record(.listening, .location, device)
             let fix = Fix(
                 stamp: stamp,
                 mode: .threeDimensional,
                 latitude: Double(serial) / 1e7,
                 longitude: Double(serial * 2) / 1e7
             )
-            queue.note(place: fix)
+            queue.record(place: fix)
             if queue.accept(fix) { device.live?.accept(fix) }
         // One in four of the program's own records is one of its health.
         case _ where truth.records.count % 4 == 0:
             let serial = truth.add(known(.health, device))
-            device.account.take(serial, Stream.health.number)
+            device.account.receive(serial, Stream.health.number)
             let health = DeviceHealth(serial: serial, stamp: stamp)
             if queue.accept(health) { device.live?.accept(health) }
         default:
             let serial = truth.add(known(.events, device))
-            device.account.take(serial, Stream.events.number)
+            device.account.receive(serial, Stream.events.number)
             queue.accept(
                 Event(
                     .sourceLost,
@@ -221,7 +221,7 @@ extension World {
 
     // MARK: Surveys
 
-    private func takeSurvey(_ step: Step, _ device: Device, _ chance: inout Chance) {
+    private func runSurvey(_ step: Step, _ device: Device, _ chance: inout Chance) {
         guard let queue = device.queue else { return }
         if step.kind == .surveyStart {
             try? queue.startSurvey("open")
@@ -237,7 +237,7 @@ extension World {
             record.given = .min
         }
         let serial = truth.add(record)
-        device.account.take(serial, number)
+        device.account.receive(serial, number)
         let report = "{\"track\":{},\"beacons\":[],\"n\":\(serial)}"
         let isDone = (try? queue.perform({ try $0.finishSurvey(report: report) })) != nil
         // If the disk refused, it is computed again later and is another record then.

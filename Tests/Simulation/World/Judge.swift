@@ -42,7 +42,7 @@ extension World {
         for kind in streams where kind.stream != .audio {
             try balance(device, kind.stream, presence)
         }
-        try balanceSound(device, presence)
+        try balanceAudio(device, presence)
         try checkQuarantine(device, presence)
         device.account.look()
     }
@@ -63,13 +63,13 @@ extension World {
                 && (!device.account.acknowledged.contains($0)
                     || device.account.ambiguous.contains($0))
         }
-        let told = presence.ledger[number] ?? 0
-        let gap = missing.count + (device.account.noted[number] ?? 0) - told
+        let reported = presence.ledger[number] ?? 0
+        let gap = missing.count + (device.account.noted[number] ?? 0) - reported
         let before = device.account.gap[number] ?? 0
         let uncertain = (device.account.atRisk[number] ?? 0) + (device.account.hidden[number] ?? 0)
         let words = { [truth] in
             "device \(device.number), \(stream): \(taken.count) taken, missing \(missing.suffix(9)) "
-                + "(\(missing.count)), \(told) told, gap \(before) before, \(uncertain) uncertain; "
+                + "(\(missing.count)), \(reported) told, gap \(before) before, \(uncertain) uncertain; "
                 + missing.suffix(2).map { "\($0): \(truth.records[$0])" }.joined(separator: ", ")
         }
         if !device.account.isDamaged, gap > before + uncertain {
@@ -92,7 +92,7 @@ extension World {
         device.account.hidden[number] = presence.hasOlder ? uncertain : 0
     }
 
-    private func balanceSound(
+    private func balanceAudio(
         _ device: Device,
         _ presence: Presence
     ) throws {
@@ -107,20 +107,20 @@ extension World {
         device.account.uncertainSegments = device.account.segments.count {
             !here($0) && truth.segments[$0].run == open && $0 > newest
         }
-        let told = presence.ledger[number] ?? 0
+        let reported = presence.ledger[number] ?? 0
         let uncertain = device.account.segmentsAtRisk
         // A reported chunk has at most this many unshared segments.
-        let covered = told * Self.chunkLimit + device.account.segmentGap + uncertain
+        let covered = reported * Self.chunkLimit + device.account.segmentGap + uncertain
         if !device.account.isDamaged, missing.count > covered {
             throw Violation(
                 "sound lost untold",
-                "device \(device.number): \(missing.count) segments, \(told) chunks told: \(missing.suffix(9))"
+                "device \(device.number): \(missing.count) segments, \(reported) chunks told: \(missing.suffix(9))"
             )
         }
         if uncertain > 0 {
             device.account.segmentGap = max(
                 device.account.segmentGap,
-                missing.count - told * Self.chunkLimit
+                missing.count - reported * Self.chunkLimit
             )
         }
     }
@@ -202,11 +202,11 @@ extension World {
             streams: queue.streams.kinds,
             isThorough: true
         )
-        let told = presence.ledger.values.reduce(0, +)
+        let reported = presence.ledger.values.reduce(0, +)
         let missing = device.account.readable.subtracting(server.serials)
             .subtracting(presence.records)
-        guard missing.count <= told + device.account.cost else {
-            throw Violation("not salvaged", "device \(device.number): \(missing), \(told) told")
+        guard missing.count <= reported + device.account.cost else {
+            throw Violation("not salvaged", "device \(device.number): \(missing), \(reported) told")
         }
         let sound = device.account.readableSegments.subtracting(server.segments)
             .subtracting(presence.segments)

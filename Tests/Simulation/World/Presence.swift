@@ -144,7 +144,7 @@ struct Presence {
         _ connection: borrowing Connection,
         _ mark: Mark?
     ) throws {
-        if case .sound = kind.shape { return try readSound(connection, mark) }
+        if case .sound = kind.shape { return try readAudio(connection, mark) }
         let rows = try connection.prepare(
             """
             SELECT \(Self.column(kind.stream)), id FROM \(kind.table) WHERE id<\(mark?.next[kind.stream.name] ?? .max) ORDER BY id
@@ -249,7 +249,7 @@ struct Presence {
     }
 
     /// Reads segments that are in a chunk, or will be.
-    private mutating func readSound(_ connection: borrowing Connection, _ mark: Mark?) throws {
+    private mutating func readAudio(_ connection: borrowing Connection, _ mark: Mark?) throws {
         let tail =
             mark.map {
                 "s.run=\($0.run) AND s.id>=\($0.tail.lowerBound) AND s.id<\($0.tail.upperBound)"
@@ -271,10 +271,10 @@ struct Presence {
         while try rows.step() {
             if let serial = Serial.read(rows.data(0)) { segments.insert(serial) }
         }
-        try readQuarantinedSound(connection)
+        try readQuarantinedAudio(connection)
     }
 
-    private mutating func readQuarantinedSound(_ connection: borrowing Connection) throws {
+    private mutating func readQuarantinedAudio(_ connection: borrowing Connection) throws {
         let rows = try connection.prepare(
             """
             SELECT s.data FROM batches b JOIN chunks c ON c.id BETWEEN b.first AND b.last

@@ -36,7 +36,7 @@ final class Promise: @unchecked Sendable {
 extension Device {
     /// Registers records that were given but not yet acknowledged.
     func promise(_ serials: [Int], _ stream: Int) -> Promise {
-        for serial in serials { account.take(serial, stream) }
+        for serial in serials { account.receive(serial, stream) }
         return Promise(self, serials, stream)
     }
 }

@@ -16,9 +16,9 @@ extension World {
             try start(devices[0])
             for hour in 0..<hours {
                 for _ in 0..<12 { try fiveMinutes(&chance) }
-                try take(Step(.clockSync))
+                try receive(Step(.clockSync))
                 for kind in [Step.Kind.soundStart, .sound, .soundEnd] {
-                    try take(Step(kind, amount: 4, draw: chance.next()))
+                    try receive(Step(kind, amount: 4, draw: chance.next()))
                 }
                 if chance.isOne(in: 24) { try mishap(&chance) }
                 guard hour % 24 == 23 else { continue }
@@ -34,8 +34,8 @@ extension World {
 
     private func fiveMinutes(_ chance: inout Chance) throws {
         let device = devices[0]
-        try take(Step(.sightings, amount: 4, draw: chance.next()))
-        try take(Step(.fixes, draw: chance.next()))
+        try receive(Step(.sightings, amount: 4, draw: chance.next()))
+        try receive(Step(.fixes, draw: chance.next()))
         try pass(300_000)
         try settlePower(device)
         if device.queue == nil { try start(device) }
@@ -54,7 +54,7 @@ extension World {
             .powerCut, .powerOff, .kill, .reboot, .stop, .server, .full, .failWrites, .failReads,
             .faultsEnd, .clockStep, .faultsEnd, .faultsEnd,
         ]
-        try take(Step(chance.one(of: kinds), amount: chance.scale(0...20), draw: chance.next()))
+        try receive(Step(chance.one(of: kinds), amount: chance.scale(0...20), draw: chance.next()))
     }
 
     /// A summary of the counts.

@@ -21,7 +21,7 @@ struct SentBatches {
     private var keys: [Int: [String: String]] = [:]
 
     /// Records a request; throws a Violation if it breaks the guarantee.
-    mutating func note(_ key: String, _ records: [WireRecord], _ device: Int) throws {
+    mutating func record(_ key: String, _ records: [WireRecord], _ device: Int) throws {
         if let known = batches[device]?[key] {
             guard !known.isSplit else {
                 throw Violation("parts", "batch \(key) came again after it had been split")

@@ -87,7 +87,7 @@ final class Server {
         // A batch may be remade with better dates only if no byte of it was sent. After a failed
         // sync that is unknown.
         if mode != .stalls, !device.account.isGarbled, !device.account.hasFailedSync {
-            try sent.note(key, records, device.number)
+            try sent.record(key, records, device.number)
         }
         log?(
             "  request \(key.prefix(8)) of \(device.number): \(records.count) \(records[0].stream), \(mode)"

@@ -29,7 +29,7 @@ struct TableAnswer {
 
     /// Returns the rows for a request with that many records.
     static func all(records: Int) -> [Self] {
-        stored(records) + denied(records) + judged(records)
+        stored(records) + denied(records) + evaluated(records)
             + [408, 425, 429, 500, 502, 503, 504, 511, 401, 403, 404, 405, 301, 302, 308, 409, 418]
             .map { Self(status: $0, meaning: .unjudged, retryAfter: $0 == 429 ? 7200 : 0) }
             + [
@@ -71,7 +71,7 @@ struct TableAnswer {
         ]
     }
 
-    private static func judged(_ records: Int) -> [Self] {
+    private static func evaluated(_ records: Int) -> [Self] {
         [
             Self(status: 400, meaning: .refused, body: #"{"error":"bad"}"#),
             Self(status: 422, meaning: .refused, body: #"{"error":"bad"}"#),

@@ -16,7 +16,7 @@ struct TableAudit {
     /// Checks all tables; `isDamaged`: some may be older than the rest, which the program finds as
     /// it reads records.
     func check(isDamaged: Bool) throws {
-        try checkSound()
+        try checkAudio()
         if !isDamaged {
             try checkRows()
             try checkChunks()
@@ -161,7 +161,7 @@ struct TableAudit {
         )
     }
 
-    private func checkSound() throws {
+    private func checkAudio() throws {
         // Two segments more than the chunks' may stay: those the next chunk shares, and a pre-roll.
         try none(
             "sound that no chunk has",

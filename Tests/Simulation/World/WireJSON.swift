@@ -136,7 +136,7 @@ private struct Parser {
         return String(decoding: bytes[start..<at], as: UTF8.self)
     }
 
-    private mutating func take(_ byte: Character) -> Bool {
+    private mutating func consume(_ byte: Character) -> Bool {
         guard at < bytes.count, bytes[at] == byte.asciiValue else { return false }
         at += 1
         return true
@@ -145,11 +145,11 @@ private struct Parser {
     private mutating func list() -> WireJSON? {
         at += 1
         var values: [WireJSON] = []
-        if take("]") { return .list([]) }
+        if consume("]") { return .list([]) }
         while let value = value() {
             values.append(value)
-            if take("]") { return .list(values) }
-            guard take(",") else { return nil }
+            if consume("]") { return .list(values) }
+            guard consume(",") else { return nil }
         }
         return nil
     }
@@ -157,12 +157,12 @@ private struct Parser {
     private mutating func object() -> WireJSON? {
         at += 1
         var members: [(key: String, value: WireJSON)] = []
-        if take("}") { return .object([]) }
+        if consume("}") { return .object([]) }
         while at < bytes.count, bytes[at] == UInt8(ascii: "\""), let key = string() {
-            guard take(":"), let value = value() else { return nil }
+            guard consume(":"), let value = value() else { return nil }
             members.append((key, value))
-            if take("}") { return .object(members) }
-            guard take(",") else { return nil }
+            if consume("}") { return .object(members) }
+            guard consume(",") else { return nil }
         }
         return nil
     }

@@ -40,7 +40,7 @@ struct WireRecord {
             }
         )
         switch stream {
-        case "linux_alsa_audio": try readSound(json, truth)
+        case "linux_alsa_audio": try readAudio(json, truth)
         default: try readPlain(json, truth)
         }
     }
@@ -170,7 +170,7 @@ struct WireRecord {
 
     // MARK: Audio
 
-    private mutating func readSound(_ json: WireJSON, _ truth: Truth) throws {
+    private mutating func readAudio(_ json: WireJSON, _ truth: Truth) throws {
         guard let text = json["audio_data"]?.text, let file = Base64Text.decode(text) else {
             throw Violation("sound", "no sound in \(json)")
         }

@@ -64,7 +64,7 @@ package final class World {
             for (number, step) in plan.steps.enumerated() {
                 place = number
                 log?("\(number): \(step)")
-                try take(step)
+                try receive(step)
                 try look(number)
             }
             place = plan.steps.count
@@ -118,7 +118,7 @@ package final class World {
     func start(_ device: Device) throws {
         device.start(truth)
         guard let queue = device.queue else { return }
-        noteAll(.listening, device)
+        recordAll(.listening, device)
         device.syncer = try Syncer(
             device,
             queue,

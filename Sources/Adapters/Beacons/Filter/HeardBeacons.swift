@@ -39,7 +39,7 @@ struct HeardBeacons {
         var measurement: LastMeasurement?
 
         /// Evaluates a sighting in place, to avoid copying the entry.
-        mutating func take(
+        mutating func receive(
             _ mark: MeasurementMark?,
             _ telemetry: Telemetry,
             at now: BootInstant,
@@ -51,7 +51,7 @@ struct HeardBeacons {
             // Moved out and back so that its arrays are never copied.
             measurement = nil
             defer { measurement = last }
-            let verdict = last.judge(mark, telemetry, at: now)
+            let verdict = last.evaluate(mark, telemetry, at: now)
             guard !last.givesWay(mark, at: now), consumeSlot(at: now, limit) else {
                 return .tooOften
             }
@@ -93,7 +93,7 @@ struct HeardBeacons {
     }
 
     /// Evaluates a sighting; without a measurement mark it is always new.
-    mutating func take(
+    mutating func receive(
         _ identity: BeaconIdentity,
         _ mark: MeasurementMark? = nil,
         _ telemetry: Telemetry = Telemetry(),
@@ -101,11 +101,11 @@ struct HeardBeacons {
     ) -> MeasurementVerdict {
         let key = Key(identity)
         if let index = heard.index(forKey: key) {
-            return heard.values[index].take(mark, telemetry, at: now, limit)
+            return heard.values[index].receive(mark, telemetry, at: now, limit)
         }
         if heard.count >= Self.limit { forgetHalf() }
         var first = Heard(due: now, newest: now)
-        let verdict = first.take(mark, telemetry, at: now, limit)
+        let verdict = first.receive(mark, telemetry, at: now, limit)
         heard[key] = first
         return verdict
     }
@@ -120,7 +120,7 @@ struct HeardBeacons {
         let next = sighting.stamp.boot + limit.spacing
         var beacon = heard[key] ?? Heard(due: next, newest: sighting.stamp.boot)
         var last = beacon.measurement ?? LastMeasurement()
-        _ = last.judge(mark, sighting.telemetry, at: sighting.stamp.boot)
+        _ = last.evaluate(mark, sighting.telemetry, at: sighting.stamp.boot)
         last.keep(mark, sighting.telemetry, at: sighting.stamp.boot)
         beacon.measurement = last
         beacon.newest = sighting.stamp.boot

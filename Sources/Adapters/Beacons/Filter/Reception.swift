@@ -34,7 +34,7 @@ final class Reception {
 
     /// Handles an event; true when it held a report.
     @discardableResult
-    func take(_ event: ArraySlice<UInt8>) -> Bool {
+    func receive(_ event: ArraySlice<UInt8>) -> Bool {
         let stamp = clock.stamp()
         let malformed = parser.malformed
         let reports = parser.parse(event, at: stamp.boot)
@@ -50,7 +50,7 @@ final class Reception {
             for report in reports where !report.isAnonymous { tap.pass(report.raw) }
         }
         for report in reports {
-            intake.take(report, at: stamp) { sighting in
+            intake.receive(report, at: stamp) { sighting in
                 if sink.accept(sighting) { meter.admit(stamp) } else { meter.drop() }
             }
         }
@@ -84,7 +84,7 @@ final class Reception {
             miss(losses - linkLosses, at: clock.stamp())
             linkLosses = losses
         }
-        if let missed { sink.note(missed) }
+        if let missed { sink.record(missed) }
         missed = nil
     }
 

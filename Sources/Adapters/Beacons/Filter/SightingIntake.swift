@@ -54,9 +54,9 @@ struct SightingIntake: ~Copyable {
     /// The sum of the weights in `cache`.
     private(set) var cacheWeight = 0
     /// Messages already reported: each reason once per device with a key.
-    private var told: Set<Told> = []
+    private var reported: Set<Reported> = []
 
-    private struct Told: Hashable {
+    private struct Reported: Hashable {
         var device: BluetoothAddress
         var reason: UnreadReason
     }
@@ -71,30 +71,30 @@ struct SightingIntake: ~Copyable {
     }
 
     /// Calls `body` with each sighting to store.
-    mutating func take(
+    mutating func receive(
         _ report: AdvertisingReport,
         at stamp: Stamp,
         _ body: (Sighting) -> Void
     ) {
         for admitted in decode(report, at: stamp) {
             var sighting = admitted.sighting
-            let verdict = heard.take(
+            let verdict = heard.receive(
                 sighting.identity,
                 admitted.mark,
                 sighting.telemetry,
                 at: stamp.boot
             )
             if verdict == .tooOften { continue }
-            if let reason = admitted.unread { note(reason, of: admitted.device) }
-            if case .replayed = verdict { note(.replayed, of: admitted.device) }
+            if let reason = admitted.unread { record(reason, of: admitted.device) }
+            if case .replayed = verdict { record(.replayed, of: admitted.device) }
             if verdict != .new { sighting.telemetry = Telemetry() }
             (sighting.rssi, sighting.stamp) = (report.rssi, stamp)
             body(sighting)
         }
     }
 
-    private mutating func note(_ reason: UnreadReason, of device: BluetoothAddress) {
-        guard told.insert(Told(device: device, reason: reason)).inserted else { return }
+    private mutating func record(_ reason: UnreadReason, of device: BluetoothAddress) {
+        guard reported.insert(Reported(device: device, reason: reason)).inserted else { return }
         sink.warn(reason.text(of: device))
     }
 

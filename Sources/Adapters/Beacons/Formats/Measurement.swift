@@ -89,7 +89,7 @@ struct LastMeasurement {
 
     /// Classifies a measurement; changes only the time the mark was last heard, and the counter
     /// that went back.
-    mutating func judge(
+    mutating func evaluate(
         _ mark: MeasurementMark,
         _ telemetry: Telemetry,
         at now: BootInstant

@@ -150,7 +150,7 @@ final class ManagementSocket {
             if let stop { entries.append(PollEntry(stop.descriptor)) }
             _ = wait(for: &entries, timeout: end - SystemClock().now())
         }
-        throw NoAnswer(command: command.name)
+        throw NoAnswerError(command: command.name)
     }
 
     private func receive(_ opcode: UInt16) -> BluetoothManagement.Answer? {

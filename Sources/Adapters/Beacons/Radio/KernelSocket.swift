@@ -51,12 +51,12 @@ enum KernelSocket {
                 "\(name): \(call): \(reason); run it by its service, or give it CAP_NET_RAW and CAP_NET_ADMIN",
                 code: .permission
             )
-        case ENODEV, EPIPE: return NoAdapter(name: name)
+        case ENODEV, EPIPE: return NoAdapterError(name: name)
         case EAFNOSUPPORT:
             return Failure(
                 "\(name): this kernel has no Bluetooth (\(reason)); try `modprobe bluetooth`"
             )
-        case ERFKILL: return RadioBlocked(name: name)
+        case ERFKILL: return RadioBlockedError(name: name)
         case ENETDOWN: return Failure("\(name): it was switched off; it is switched on again")
         case EADDRNOTAVAIL:
             return Failure(
@@ -72,7 +72,7 @@ enum KernelSocket {
 }
 
 /// The adapter does not exist; `AdapterMonitor` reports when it appears.
-struct NoAdapter: Error, CustomStringConvertible {
+struct NoAdapterError: Error, CustomStringConvertible {
     var name: String
     /// The adapters that exist.
     var others: [String] = []
@@ -86,7 +86,7 @@ struct NoAdapter: Error, CustomStringConvertible {
 }
 
 /// rfkill prevents switching the adapter on.
-struct RadioBlocked: Error, CustomStringConvertible {
+struct RadioBlockedError: Error, CustomStringConvertible {
     var name: String
 
     var description: String { "\(name): switched off by rfkill; `rfkill unblock bluetooth`" }

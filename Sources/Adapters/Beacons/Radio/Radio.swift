@@ -154,7 +154,7 @@ final class SharedRadio: Radio {
     let endsForAll = false
 
     /// The kernel is older than Linux 5.10, or reports each beacon only once.
-    struct NotSupported: Error, CustomStringConvertible {
+    struct NotSupportedError: Error, CustomStringConvertible {
         let description =
             "the kernel has no passive scan that reports repeats; raw commands are used instead"
     }
@@ -176,14 +176,14 @@ final class SharedRadio: Radio {
             // The table is full of monitors left by earlier processes, so the kernel already scans.
             monitor = nil
         case BluetoothManagement.unknownCommand, BluetoothManagement.notSupported:
-            throw NotSupported()
+            throw NotSupportedError()
         case BluetoothManagement.permissionDenied:
             throw Failure(
                 "\(command.name): no permission; run it by its service, or give it CAP_NET_ADMIN",
                 code: .permission
             )
         default:
-            throw ScanRefusal(command: command.name, status: answer.status)
+            throw ScanError(command: command.name, status: answer.status)
         }
     }
 
@@ -202,7 +202,7 @@ final class SharedRadio: Radio {
             switch link.takeForeignOrder() {
             case .on(filtersDuplicates: true):
                 try remove(until: stop)
-                throw NotSupported()
+                throw NotSupportedError()
             case .on: return
             case .off, nil: break
             }

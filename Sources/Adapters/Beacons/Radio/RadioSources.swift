@@ -39,17 +39,17 @@ final class KernelRadioSource: RadioSource {
     private(set) var watch: AdapterMonitor?
     private let number: Int
     private let settings: BeaconSettings
-    private let tell: @Sendable (String) -> Void
+    private let warn: @Sendable (String) -> Void
     private let rfkill: RFKill
-    private var told: Set<String> = []
+    private var reported: Set<String> = []
 
     init(
         adapter: Int,
         settings: BeaconSettings,
         rfkill: RFKill = RFKill(),
-        tell: @escaping @Sendable (String) -> Void = { _ in }
+        warn: @escaping @Sendable (String) -> Void = { _ in }
     ) {
-        self.tell = tell
+        self.warn = warn
         name = "hci\(adapter)"
         number = adapter
         self.adapter = adapter
@@ -87,24 +87,24 @@ final class KernelRadioSource: RadioSource {
         do {
             // Kernel support can only be tried; starting the scan replaces this monitor.
             try shared.start(until: stop, pass)
-            tellOnce(shared.departures.map(\.text))
+            reportOnce(shared.departures.map(\.text))
             return shared
-        } catch is SharedRadio.NotSupported {
+        } catch is SharedRadio.NotSupportedError {
             return raw
         }
     }
 
     /// Reports each message once, however often the adapter is opened.
-    private func tellOnce(_ texts: [String]) {
-        for text in texts where told.insert(text).inserted { tell("\(name): \(text)") }
+    private func reportOnce(_ texts: [String]) {
+        for text in texts where reported.insert(text).inserted { warn("\(name): \(text)") }
     }
 
     private func connect(until stop: StopSignal) throws -> KernelLink {
         do {
             return try KernelLink(adapter: number, life: stop.life)
-        } catch is NoAdapter {
-            throw NoAdapter(name: name, others: KernelSocket.adapters())
-        } catch is RadioBlocked {
+        } catch is NoAdapterError {
+            throw NoAdapterError(name: name, others: KernelSocket.adapters())
+        } catch is RadioBlockedError {
             _ = try rfkill.unblock(for: name, until: stop)
             return try KernelLink(adapter: number, life: stop.life)
         }

@@ -47,10 +47,10 @@ struct Scanner {
         let fitting = try supportsExtended(dialogue, pass)
         do {
             return (fitting, try start(settings, dialogue, isExtended: fitting, pass))
-        } catch let refusal as ScanRefusal where refusal.concernsTheCommand {
+        } catch let refusal as ScanError where refusal.concernsTheCommand {
             do {
                 return (!fitting, try start(settings, dialogue, isExtended: !fitting, pass))
-            } catch is ScanRefusal {
+            } catch is ScanError {
                 throw refusal
             }
         }
@@ -68,7 +68,7 @@ struct Scanner {
             isExtended ? HCI.setExtendedScanParameters(settings) : HCI.setScanParameters(settings)
         let status = try dialogue.ask(parameters, pass).status
         guard status == 0 || status == HCI.commandDisallowed else {
-            throw ScanRefusal(command: parameters.name, status: status)
+            throw ScanError(command: parameters.name, status: status)
         }
         // Disable first, because enabling a running scan has no effect. Some controllers reject
         // disabling a scan that is off.
@@ -111,7 +111,7 @@ struct Scanner {
 }
 
 /// A command that the controller answered with an error (Core Specification, Vol 1, Part F).
-struct ScanRefusal: Error, CustomStringConvertible {
+struct ScanError: Error, CustomStringConvertible {
     var command: String
     var status: UInt8
 
@@ -124,7 +124,7 @@ struct ScanRefusal: Error, CustomStringConvertible {
 }
 
 /// A command that the controller did not answer in time.
-struct NoAnswer: Error, CustomStringConvertible {
+struct NoAnswerError: Error, CustomStringConvertible {
     var command: String
 
     var description: String { "the controller did not answer \(command)" }
@@ -144,7 +144,7 @@ private struct Dialogue {
     ) throws {
         let status = try ask(command, pass).status
         guard status == 0 || status == tolerated else {
-            throw ScanRefusal(command: command.name, status: status)
+            throw ScanError(command: command.name, status: status)
         }
     }
 
@@ -166,7 +166,7 @@ private struct Dialogue {
             if let stop { entries.append(PollEntry(stop.descriptor)) }
             _ = wait(for: &entries, timeout: deadline - clock.now())
         }
-        throw NoAnswer(command: command.name)
+        throw NoAnswerError(command: command.name)
     }
 
     private static func answer(

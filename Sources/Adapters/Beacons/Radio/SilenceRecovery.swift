@@ -88,7 +88,7 @@ struct SilenceRecovery {
             rest(from: now)
             return nil
         }
-        take(step)
+        perform(step)
         return step
     }
 
@@ -109,7 +109,7 @@ struct SilenceRecovery {
         hasHeard && reached != nil && !isResting ? Self.climbLimit : Self.limit
     }
 
-    private mutating func take(_ step: Step) {
+    private mutating func perform(_ step: Step) {
         reached = step
         next =
             switch step {

@@ -2,9 +2,9 @@
 
 struct DayPage {
     /// The maximum number of points drawn of a track; more would look the same.
-    private static let mostPoints = 2000
+    private static let maxPoints = 2000
 
-    private static let mostBeacons = 40
+    private static let maxBeacons = 40
 
     /// A stream and its content on the page.
     struct Part {
@@ -20,7 +20,7 @@ struct DayPage {
     /// The kind of data in a stream's day.
     enum Content {
         case track(Track)
-        case sound(SoundDay)
+        case sound(AudioDay)
         case readings(DayReadings)
 
         /// The order on the page.
@@ -86,7 +86,7 @@ struct DayPage {
             if readings.beacons.isEmpty {
                 html.readings(readings.series, stream)
             } else {
-                html.beacons(readings, stream, most: Self.mostBeacons) {
+                html.beacons(readings, stream, maximum: Self.maxBeacons) {
                     $0.beacon($1, names, isEditor: isEditor)
                 }
             }
@@ -161,7 +161,7 @@ struct DayPage {
     }
 
     private func lines(_ track: Track, _ map: PlaceMap, _ html: inout HTML) {
-        let every = max(1, track.fixes / Self.mostPoints)
+        let every = max(1, track.fixes / Self.maxPoints)
         var end: Track.Fix?
         for part in track.parts {
             guard let first = part.first, let last = part.last else { continue }

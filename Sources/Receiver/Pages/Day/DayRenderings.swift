@@ -3,9 +3,9 @@ import Host
 
 extension FleetRenderings {
     /// The maximum number of streams whose files are read for one page.
-    private static let mostContents = 24
+    private static let maxContents = 24
     /// Bytes of a day's effort records that are read.
-    private static let mostEffort: Int64 = 1 << 20
+    private static let maxEffort: Int64 = 1 << 20
 
     func answer(
         _ head: RequestHead,
@@ -46,7 +46,7 @@ extension FleetRenderings {
             day: day,
             stream: stream,
             known,
-            sound: RecordsPage.isOfSound(stream) ? try soundStream(of: id, on: day) : nil,
+            sound: RecordsPage.isOfAudio(stream) ? try soundStream(of: id, on: day) : nil,
             RecordsPage.Request(query)
         )
     }
@@ -65,7 +65,7 @@ extension FleetRenderings {
     {
         let time = min(max(time, day.start), day.end - 1)
         guard let (chunk, day) = try chunk(stream, at: time, of: id, on: day) else {
-            throw HTTPRefusal(status: 404, reason: "No sound on \(day.name).")
+            throw HTTPError(status: 404, reason: "No sound on \(day.name).")
         }
         let hour = (chunk.start - day.start) / 3_600_000
         let name = hour < 10 ? "0\(hour)" : "\(hour)"
@@ -75,14 +75,14 @@ extension FleetRenderings {
 
     /// Returns the chunk, and the day on which it begins.
     private func chunk(_ stream: String, at time: Int64, of id: String, on day: Day) throws
-        -> (SoundChunk, Day)?
+        -> (AudioChunk, Day)?
     {
-        let chunk = try SoundDay(path(stream, day, id)).chunk(at: time, of: day)
+        let chunk = try AudioDay(path(stream, day, id)).chunk(at: time, of: day)
         if let chunk, chunk.start <= time { return (chunk, day) }
         // One that began before midnight may have the day's first seconds.
         let date = WallTime(milliseconds: day.start - 1).rfc3339.prefix(10)
         if let before = Day(String(date)),
-            let last = try SoundDay(path(stream, before, id)).chunk(at: time, of: before),
+            let last = try AudioDay(path(stream, before, id)).chunk(at: time, of: before),
             last.end > time
         {
             return (last, before)
@@ -99,12 +99,12 @@ extension FleetRenderings {
             + effort(path("waypost_effort", day, id))
         var parts: [DayPage.Part] = []
         let shown = try reader?.contents(of: id).filter { slots[$0.key] != nil } ?? [:]
-        for (stream, content) in shown.sorted(by: { $0.key < $1.key }).prefix(Self.mostContents) {
+        for (stream, content) in shown.sorted(by: { $0.key < $1.key }).prefix(Self.maxContents) {
             let file = path(stream, day, id)
             func add(_ content: DayPage.Content) {
                 parts.append(DayPage.Part(stream: stream, content: content))
             }
-            if content == .audio { add(.sound(try SoundDay(file))) }
+            if content == .audio { add(.sound(try AudioDay(file))) }
             if content == .positions { add(.track(try Track(file))) }
             guard content.hasReadings, let reader else { continue }
             add(.readings(try reader.readings(of: id, stream, on: day)))
@@ -128,7 +128,7 @@ extension FleetRenderings {
     private func effort(_ path: String) throws -> [LossSpan] {
         guard let file = try LineFile.open(path) else { return [] }
         var spans: [LossSpan] = []
-        try file.forEachLine(from: 0, to: min(try file.size(), Self.mostEffort)) { line in
+        try file.forEachLine(from: 0, to: min(try file.size(), Self.maxEffort)) { line in
             if let span = line.flatMap(LossSpan.init(effort:)) { spans.append(span) }
         }
         return spans
@@ -166,9 +166,9 @@ extension FleetRenderings {
         at now: Int64
     ) throws -> HTTPAnswer {
         if name.utf8.count == 2, let hour = Int(name), (0..<24).contains(hour) {
-            let chunks = try SoundDay(path(stream, day, id)).chunks(in: hour, of: day)
+            let chunks = try AudioDay(path(stream, day, id)).chunks(in: hour, of: day)
             guard !chunks.isEmpty else { throw Self.nothing }
-            let page = SoundPage(
+            let page = AudioPage(
                 device: id,
                 names: known,
                 day: day,
@@ -179,7 +179,7 @@ extension FleetRenderings {
             )
             return HTTPAnswer(page: page.html())
         }
-        guard SoundChunk.isFile(name) else { throw Self.nothing }
+        guard AudioChunk.isFile(name) else { throw Self.nothing }
         let file = "\(directory)/\(ArchiveFile.audioFolder(stream, day.name, id))/\(name)"
         return try HTTPAnswer(soundFile: file, head.fields[.range])
     }

@@ -40,8 +40,8 @@ extension HTML {
             html.element("figcaption") { html in
                 html.element("b", words)
                 html.text(" \(text(series.last)) ")
-                let (least, most) = (series.range.lowerBound, series.range.upperBound)
-                let span = "\(text(least)) to \(text(most))"
+                let (least, maximum) = (series.range.lowerBound, series.range.upperBound)
+                let span = "\(text(least)) to \(text(maximum))"
                 html.element("span", [("class", "soft")], "\(span), mean \(text(series.mean))")
             }
         }
@@ -55,7 +55,7 @@ extension HTML {
     mutating func beacons(
         _ readings: DayReadings,
         _ stream: String,
-        most: Int,
+        maximum: Int,
         title: (inout HTML, String) -> Void
     ) {
         let sorted = readings.beacons.sorted {
@@ -63,9 +63,9 @@ extension HTML {
         }
         let more = readings.isCut ? "more than " : ""
         let count = Words.count(Int64(sorted.count), "beacon", "beacons")
-        let shown = sorted.count > most ? " The \(most) heard most are shown." : ""
+        let shown = sorted.count > maximum ? " The \(maximum) heard most are shown." : ""
         element("p", "\(more)\(count).\(shown)")
-        for (beacon, day) in sorted.prefix(most) {
+        for (beacon, day) in sorted.prefix(maximum) {
             element("section", [("class", "beacon")]) { html in
                 html.element("h3") { title(&$0, beacon) }
                 html.strength(day)
@@ -78,9 +78,13 @@ extension HTML {
     private mutating func strength(_ beacon: DayBeacon) {
         guard let range = beacon.strength?.range else { return }
         let sightings = Words.count(Int64(beacon.sightings), "sighting", "sightings")
-        let (least, most) = (
+        let (least, maximum) = (
             Words.decimal(range.lowerBound, 0), Words.decimal(range.upperBound, 0)
         )
-        element("p", [("class", "soft")], "\(beacon.kind), \(sightings), \(least) to \(most) dBm")
+        element(
+            "p",
+            [("class", "soft")],
+            "\(beacon.kind), \(sightings), \(least) to \(maximum) dBm"
+        )
     }
 }

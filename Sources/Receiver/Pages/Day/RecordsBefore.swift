@@ -2,7 +2,7 @@
 
 /// Records before a place in a file, newest first, in bounded memory and time.
 struct RecordsBefore {
-    static let most = 100
+    static let maximum = 100
     /// More than the longest line, so that a block has the beginning of a line.
     private static let block = Int64(2 * LineFile.longest)
     /// Bytes that are searched for one page.
@@ -38,7 +38,7 @@ struct RecordsBefore {
                     }
                     guard full == nil else { return true }
                     records.append(FlatRecord(record))
-                    if records.count == Self.most { full = place }
+                    if records.count == Self.maximum { full = place }
                     return false
                 }
             }
@@ -51,14 +51,14 @@ struct RecordsBefore {
         }
     }
 
-    /// Passes on the lines, last one first, with their offsets, until `take` returns true.
+    /// Passes on the lines, last one first, with their offsets, until `receive` returns true.
     ///
-    /// `isWhole`: the first line begins here; otherwise it is left out. Returns whether `take`
+    /// `isWhole`: the first line begins here; otherwise it is left out. Returns whether `receive`
     /// returned true.
     private static func forEachLine(
         of bytes: UnsafeRawBufferPointer,
         isWhole: Bool,
-        _ take: (Slice<UnsafeRawBufferPointer>, Int) -> Bool
+        _ receive: (Slice<UnsafeRawBufferPointer>, Int) -> Bool
     ) -> Bool {
         var end = bytes.count
         while end > 0 {
@@ -66,7 +66,7 @@ struct RecordsBefore {
             let feed = bytes[..<text].lastIndex(of: 10)
             guard feed != nil || isWhole else { return false }
             let start = feed.map { $0 + 1 } ?? 0
-            if take(bytes[start..<text], start) { return true }
+            if receive(bytes[start..<text], start) { return true }
             end = start
         }
         return false

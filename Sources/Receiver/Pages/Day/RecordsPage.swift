@@ -116,7 +116,7 @@ struct RecordsPage {
     }
 
     /// True for events and streams of one's own, such as detections of a program that listens.
-    static func isOfSound(_ stream: String) -> Bool {
+    static func isOfAudio(_ stream: String) -> Bool {
         !stream.hasPrefix("linux_") && stream != "waypost_health"
     }
 

@@ -2,8 +2,8 @@
 import Host
 
 struct Timeline {
-    private static let mostRows = 100
-    private static let mostLosses = 50
+    private static let maxRows = 100
+    private static let maxLosses = 50
     private static let slots = Day.milliseconds / IndexedPart.slot
 
     let day: Day
@@ -33,12 +33,12 @@ struct Timeline {
         let named = Dictionary(grouping: streams.keys.sorted(), by: StreamTitle.of)
         let lost = Dictionary(grouping: losses) { $0.label.map(StreamTitle.ofLoss) ?? "" }
         let titles = Set(named.keys).union(lost.keys).subtracting([""]).sorted()
-        for title in titles.prefix(Self.mostRows) {
+        for title in titles.prefix(Self.maxRows) {
             row(title, named[title] ?? [], (lost[""] ?? []) + (lost[title] ?? []), &html)
         }
         if titles.isEmpty { row("Gateway", [], losses, &html) }
         html.raw("</tbody></table>")
-        html.more(titles.count - Self.mostRows, "row", "rows")
+        html.more(titles.count - Self.maxRows, "row", "rows")
         list(&html, more)
     }
 
@@ -67,7 +67,7 @@ struct Timeline {
                 Words.count(Int64(losses.count), "gap or pause", "gaps and pauses")
             )
             html.raw("<ul>")
-            for loss in losses.prefix(Self.mostLosses) {
+            for loss in losses.prefix(Self.maxLosses) {
                 html.element("li") { html in
                     html.text("\(loss.label.map(StreamTitle.ofLoss) ?? "All"): \(loss.words), ")
                     html.time(loss.from, seconds: true)
@@ -77,7 +77,7 @@ struct Timeline {
                 }
             }
             html.raw("</ul>")
-            html.more(losses.count - Self.mostLosses, "gap", "gaps")
+            html.more(losses.count - Self.maxLosses, "gap", "gaps")
         }
     }
 

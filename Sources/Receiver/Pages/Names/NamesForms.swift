@@ -31,7 +31,7 @@ extension FleetRenderings {
             (try field("label"), try field("group"), try field("note"))
         do {
             try names.set(sent, of: device)
-        } catch let error as UnfitName {
+        } catch let error as InvalidNameError {
             let page = DeviceNamesPage(device: device, names: sent, wrong: "\(error)", now: now)
             return HTTPAnswer(422, page: page.html())
         }
@@ -41,7 +41,7 @@ extension FleetRenderings {
     private func save(beacon: String, _ label: String, at now: Int64) throws -> HTTPAnswer {
         do {
             try names.set(label, ofBeacon: beacon)
-        } catch let error as UnfitName {
+        } catch let error as InvalidNameError {
             var page = BeaconNamesPage(names: known, isEditor: true, beacon: beacon, now: now)
             (page.label, page.wrong) = (label, "\(error)")
             return HTTPAnswer(422, page: page.html())
@@ -51,7 +51,7 @@ extension FleetRenderings {
 
     private func expectEditor() throws {
         guard !isEditor else { return }
-        throw HTTPRefusal(
+        throw HTTPError(
             status: 403,
             reason: "only an editor may name devices and beacons; "
                 + "a viewer becomes one with: waypost-receiver viewers add NAME --role editor"

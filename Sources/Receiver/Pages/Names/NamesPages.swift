@@ -12,9 +12,9 @@ struct DeviceNamesPage {
         .page("Names of \(device) – Waypost fleet", now: now) { html in
             html.element("h1", "Names of \(device)")
             html.form(to: "/device/\(device)/names", wrong: wrong) { html in
-                html.field("Label", "label", names.label, most: Names.longestLabel)
-                html.field("Group", "group", names.group, most: Names.longestGroup)
-                html.field("Note", "note", names.note, most: Names.longestNote)
+                html.field("Label", "label", names.label, maximum: Names.longestLabel)
+                html.field("Group", "group", names.group, maximum: Names.longestGroup)
+                html.field("Note", "note", names.note, maximum: Names.longestNote)
             }
             html.element("p") {
                 $0.element("a", [("href", "/device/\(device)")], "Back to \(device)")
@@ -25,7 +25,7 @@ struct DeviceNamesPage {
 
 /// The labels of beacons, with a form for an editor.
 struct BeaconNamesPage {
-    private static let most = 1000
+    private static let maximum = 1000
 
     let names: KnownNames
     let isEditor: Bool
@@ -40,13 +40,13 @@ struct BeaconNamesPage {
             html.element("h1", "Names of beacons")
             if isEditor {
                 html.form(to: "/beacons", wrong: wrong) { html in
-                    html.field("Beacon’s id or address", "beacon", beacon, most: 200)
+                    html.field("Beacon’s id or address", "beacon", beacon, maximum: 200)
                     let label = label ?? names.beacons[beacon] ?? ""
                     html.field(
                         "Label; empty to remove it",
                         "label",
                         label,
-                        most: Names.longestLabel
+                        maximum: Names.longestLabel
                     )
                 }
             }
@@ -65,7 +65,7 @@ struct BeaconNamesPage {
             """
         )
         let sorted = names.beacons.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
-        for (beacon, label) in sorted.prefix(Self.most) {
+        for (beacon, label) in sorted.prefix(Self.maximum) {
             html.element("tr") { html in
                 html.element("th", [("scope", "row")], label)
                 html.element("td", [("data-label", "Beacon")]) { html in
@@ -75,7 +75,7 @@ struct BeaconNamesPage {
             }
         }
         html.raw("</tbody></table></div>")
-        html.more(sorted.count - Self.most, "beacon", "beacons")
+        html.more(sorted.count - Self.maximum, "beacon", "beacons")
     }
 
     /// Returns the address of the form for a beacon.
@@ -100,10 +100,11 @@ extension HTML {
         }
     }
 
-    fileprivate mutating func field(_ title: String, _ name: String, _ value: String, most: Int) {
+    fileprivate mutating func field(_ title: String, _ name: String, _ value: String, maximum: Int)
+    {
         element("label", [("for", name)], title)
         let attributes: [Attribute] = [
-            ("id", name), ("name", name), ("value", value), ("maxlength", "\(most)"),
+            ("id", name), ("name", name), ("value", value), ("maxlength", "\(maximum)"),
             ("autocomplete", "off"),
         ]
         open("input", attributes)

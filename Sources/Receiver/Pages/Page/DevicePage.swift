@@ -4,9 +4,9 @@ import Host
 struct DevicePage {
     static let eventsOnAPage = 100
     /// The maximum number of days listed; the oldest of them links to earlier days.
-    private static let mostDays = 62
-    private static let mostDaysAhead = 10
-    private static let mostStreams = 100
+    private static let maxDays = 62
+    private static let maxDaysAhead = 10
+    private static let maxStreams = 100
 
     let device: DeviceView
     let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
@@ -99,7 +99,7 @@ struct DevicePage {
         )
         let contacts = device.contact?.streams ?? [:]
         let names = Set(contacts.keys).union(streams.keys).sorted()
-        for stream in names.prefix(Self.mostStreams) {
+        for stream in names.prefix(Self.maxStreams) {
             let (contact, kept) = (contacts[stream], streams[stream])
             html.element("tr") { html in
                 html.element("th", [("scope", "row"), ("title", stream)], StreamTitle.of(stream))
@@ -114,14 +114,14 @@ struct DevicePage {
             }
         }
         html.raw("</tbody></table></div>")
-        html.more(names.count - Self.mostStreams, "stream", "streams")
+        html.more(names.count - Self.maxStreams, "stream", "streams")
     }
 
     private func dayList(_ html: inout HTML) {
         let tomorrow = WallTime(milliseconds: now + Day.milliseconds).rfc3339.prefix(10)
         let ahead = days.filter { $0.name > tomorrow }
-        list(&html, "Days (UTC)", days.dropFirst(ahead.count).prefix(Self.mostDays))
-        list(&html, "Days ahead of this server's clock", ahead.suffix(Self.mostDaysAhead))
+        list(&html, "Days (UTC)", days.dropFirst(ahead.count).prefix(Self.maxDays))
+        list(&html, "Days ahead of this server's clock", ahead.suffix(Self.maxDaysAhead))
     }
 
     private func list(

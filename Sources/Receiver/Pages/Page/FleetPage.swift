@@ -84,7 +84,7 @@ final class FleetPage: Sendable {
     private func stream(_ head: RequestHead, isLive: Bool) throws -> RequestPlan {
         try head.expect("GET")
         try expectViewers()
-        guard let session = viewer(head) else { throw HTTPRefusal(status: 401, reason: "log in") }
+        guard let session = viewer(head) else { throw HTTPError(status: 401, reason: "log in") }
         guard isLive else { throw FleetRenderings.nothing }
         // libmicrohttpd 0.9.75 would send a body without a length even for HEAD.
         guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
@@ -94,7 +94,7 @@ final class FleetPage: Sendable {
     func expectViewers() throws {
         _ = try viewers.refresh(waits: false)
         guard viewers.isEmpty else { return }
-        throw HTTPRefusal(
+        throw HTTPError(
             status: 404,
             reason: "the page has no viewer yet; run: waypost-receiver viewers add NAME"
         )
@@ -141,14 +141,14 @@ final class FleetPage: Sendable {
             }
         }
         guard let answer else {
-            throw HTTPRefusal(status: 503, reason: "too many page requests at once", retryAfter: 1)
+            throw HTTPError(status: 503, reason: "too many page requests at once", retryAfter: 1)
         }
         return answer
     }
 
     /// Returns a refusal as a page if a browser asked for one, else as it is.
     func refusal(_ answer: HTTPAnswer, _ error: any Error, to head: RequestHead) -> HTTPAnswer {
-        guard head.route.isForPeople, let refusal = error as? HTTPRefusal,
+        guard head.route.isForPeople, let refusal = error as? HTTPError,
             head.fields[.accept]?.contains(text: "text/html") == true || role(head) != nil
         else { return answer }
         let now = role(head).map { _ in SystemClock().wall().milliseconds }
@@ -199,7 +199,7 @@ final class FleetPage: Sendable {
 }
 
 extension RequestHead {
-    /// Throws an HTTPRefusal for a form sent by another site's page.
+    /// Throws an HTTPError for a form sent by another site's page.
     ///
     /// A proxy may hide the host name. `Sec-Fetch-Site` does not depend on it, and pages cannot set
     /// it.
@@ -211,6 +211,6 @@ extension RequestHead {
         guard !["http://\(host)", "https://\(host)"].contains(origin) else { return }
         let reason =
             "the form comes from \(origin), not from \(host): configure the proxy to pass the Host header unchanged"
-        throw HTTPRefusal(status: 403, reason: reason)
+        throw HTTPError(status: 403, reason: reason)
     }
 }

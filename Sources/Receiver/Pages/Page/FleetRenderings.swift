@@ -33,7 +33,7 @@ struct FleetRenderings: Sendable {
         }
     }
 
-    static var nothing: HTTPRefusal { HTTPRefusal(status: 404, reason: "no such page") }
+    static var nothing: HTTPError { HTTPError(status: 404, reason: "no such page") }
 
     private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let (devices, note) = try fleet.look(at: now)
@@ -48,7 +48,7 @@ struct FleetRenderings: Sendable {
         return HTTPAnswer(page: page.html(), tiles: page.hasMap ? libraries.tiles : nil)
     }
 
-    /// Throws an HTTPRefusal for a device that has neither sent nor enrolled.
+    /// Throws an HTTPError for a device that has neither sent nor enrolled.
     func find(_ id: String) throws -> (Contact?, DeviceToken?) {
         let contact = try Contacts.read(directory: directory, device: id)
         let token = try enrolments.devices()[id]
@@ -62,14 +62,14 @@ struct FleetRenderings: Sendable {
         let (contact, token) = try find(id)
         let (reader, note) = fleet.openIndex()
         let facts = fleet.facts(of: id, reader, at: now)
-        let most = DevicePage.eventsOnAPage + 1
+        let maximum = DevicePage.eventsOnAPage + 1
         // Events dated ahead would stay the newest for years.
         let shown = (time: min(place.time, now + Day.milliseconds), id: place.id)
         return DevicePage(
             device: fleet.view(id, contact, token, facts, at: now),
             streams: try reader?.streams(of: id) ?? [:],
             days: try reader?.days(of: id) ?? [],
-            events: try reader?.events(of: id, before: shown, most: most) ?? [],
+            events: try reader?.events(of: id, before: shown, maximum: maximum) ?? [],
             isFirst: place.time == .max,
             names: known,
             isEditor: isEditor,

@@ -15,7 +15,7 @@ struct LiveViewer: Sendable {
 /// Owns the background thread that notifies viewers; it sleeps while no page is open.
 final class LivePages: Sendable {
     /// The maximum number of open live pages, so that connections remain for gateways.
-    static let most = 16
+    static let maximum = 16
     private static let tick = Duration.seconds(1)
     /// The interval of heartbeat comments: proxies close connections that are silent for a minute.
     private static let heartbeatInterval = Duration.seconds(15)
@@ -61,7 +61,7 @@ final class LivePages: Sendable {
     /// Stops the thread.
     func finish() { stop.raise() }
 
-    /// Opens a viewer's stream; throws an HTTPRefusal if too many are open.
+    /// Opens a viewer's stream; throws an HTTPError if too many are open.
     ///
     /// The first event makes the browser reload the page, in case it changed before the stream
     /// opened.
@@ -75,13 +75,13 @@ final class LivePages: Sendable {
             written: SystemClock().now()
         )
         let isTaken = openViewers.withLock { openViewers in
-            guard openViewers.count < Self.most else { return false }
+            guard openViewers.count < Self.maximum else { return false }
             openViewers.new.append(viewer)
             openViewers.count += 1
             return true
         }
         guard isTaken else {
-            throw HTTPRefusal(status: 503, reason: "too many live pages are open", retryAfter: 60)
+            throw HTTPError(status: 503, reason: "too many live pages are open", retryAfter: 60)
         }
         wakeup.signal()
         return viewer.stream

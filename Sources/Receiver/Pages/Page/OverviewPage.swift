@@ -2,7 +2,7 @@
 
 struct OverviewPage {
     /// The maximum number of devices whose names are shown on the map.
-    private static let mostNames = 25
+    private static let maxNames = 25
     /// The number of devices on a page of the list.
     private static let pageSize = 500
 
@@ -116,7 +116,7 @@ struct OverviewPage {
             map.draw(&html, label: "The last positions of \(count)") { html in
                 // Devices in trouble are drawn last, on top.
                 for (device, place) in placed.reversed() {
-                    dot(device, place, on: map, isNamed: placed.count <= Self.mostNames, &html)
+                    dot(device, place, on: map, isNamed: placed.count <= Self.maxNames, &html)
                 }
             }
         }

@@ -14,7 +14,7 @@ struct PageAssets: Sendable {
     /// By their addresses; each belongs to no session.
     let answers: [String: HTTPAnswer]
 
-    /// Throws a `StartFailure` if a file is missing.
+    /// Throws a `StartError` if a file is missing.
     init(folder: String = Self.folder(of: "/proc/self/exe")) throws {
         var answers: [String: HTTPAnswer] = [:]
         for (name, type) in Self.types.sorted(by: { $0.key < $1.key }) {
@@ -23,7 +23,7 @@ struct PageAssets: Sendable {
                 let bytes = try SmallFile.read(path, limit: WebLibraries.largest).bytes
                 answers["/\(name)"] = HTTPAnswer(200, type: type, bytes, cache: "max-age=300")
             } catch {
-                throw StartFailure(
+                throw StartError(
                     "the pages cannot be shown without \(path) (\(error.reason)); "
                         + "run: apt install --reinstall waypost-receiver"
                 )

@@ -53,14 +53,14 @@ extension HTTPAnswer {
     /// Answers with an audio file, or the requested part of it.
     init(soundFile path: String, _ range: String?) throws {
         guard let file = try LineFile.open(path) else {
-            throw HTTPRefusal(status: 404, reason: "this audio file no longer exists")
+            throw HTTPError(status: 404, reason: "this audio file no longer exists")
         }
         let count = Int(try file.size())
-        let type = SoundChunk.type(path.split(separator: ".").last.map(String.init) ?? "") ?? ""
+        let type = AudioChunk.type(path.split(separator: ".").last.map(String.init) ?? "") ?? ""
         let fields = [("Accept-Ranges", "bytes"), ("Cache-Control", "private, max-age=3600")]
         guard let part = ByteRange.read(range, count: count) else {
             guard count <= Self.largestFile else {
-                throw HTTPRefusal(status: 413, reason: "too large for one answer: use ranges")
+                throw HTTPError(status: 413, reason: "too large for one answer: use ranges")
             }
             self.init(200, type: type, try file.read(count, at: 0))
             headers += fields
@@ -140,7 +140,7 @@ extension HTML {
     }
 
     /// Makes the page of a refused request, with the way back.
-    static func refusal(_ refusal: HTTPRefusal, now: Int64?) -> HTML {
+    static func refusal(_ refusal: HTTPError, now: Int64?) -> HTML {
         let title = refusal.status == 404 ? "There is no such page" : "This did not work"
         return page("\(title) – Waypost fleet", now: now) { html in
             html.element("h1", title)

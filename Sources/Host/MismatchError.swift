@@ -1,0 +1,10 @@
+// The reason why a value was refused.
+
+/// A value was refused; `message` says why.
+package struct MismatchError: Error, Equatable {
+    package var message: String
+
+    package init(_ message: String) {
+        self.message = message
+    }
+}
