@@ -117,8 +117,8 @@ private final class QuietGPSD: Sendable {
     }
 
     @Test func fileThatCannotBeUsed_isAmongTheErrors() throws {
-        let fixture = try GatewayFixture(reload: { _ in throw Failure("no such key\nno such value")
-            })
+        let problems = Failure("no such key\nno such value")
+        let fixture = try GatewayFixture(reload: { _ in throw problems })
         try waitUntil("a start") { fixture.readies.value >= 1 }
         fixture.signal(SIGHUP)
         try waitUntil("the error") {
