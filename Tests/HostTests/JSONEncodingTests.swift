@@ -88,7 +88,7 @@ import JSON
             var maximum = Float.infinity
             var count = 3
         }
-        #expect(ours(Figures()) == #"{"count":3,"most":null,"rate":null}"#)
+        #expect(ours(Figures()) == #"{"count":3,"maximum":null,"rate":null}"#)
     }
 
     @Test(arguments: ["1.5", "1e3", "300", "-1", #""1""#, "true", "null", "[1]", "{}"])
