@@ -56,6 +56,12 @@ func tests(
     )
 }
 
+/// The parts of the server, for tests that use most of them.
+let server: [Target.Dependency] = [
+    "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "ServerExports", "ServerPages",
+    "ServerWiring",
+]
+
 /// The targets of Tests/Fuzz: functions that parse bytes from outside, each with its corpus.
 ///
 /// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
@@ -66,9 +72,7 @@ let fuzzing: [Target] = {
         "Audio", "Schedule", "StatusBoard", "Configuration", "Host", "JSON", "Support",
         "SourceSupport", "FuzzSupport",
     ]
-    let receiver: [Target.Dependency] = [
-        "Receiver", "Host", "SQLite", "Support", "FuzzSupport",
-    ]
+    let receiver: [Target.Dependency] = server + ["Host", "SQLite", "Support", "FuzzSupport"]
     let support = Target.target(
         name: "FuzzSupport",
         path: "Tests/Fuzz/Support",
@@ -96,7 +100,7 @@ let fuzzing: [Target] = {
         support,
         .executableTarget(
             name: "waypost-fuzz",
-            dependencies: gateway + ["Receiver", "SQLite"],
+            dependencies: gateway + server + ["SQLite"],
             path: "Tests/Fuzz",
             exclude: [
                 "corpus", "Support", "CorpusTests.swift", "Receiver/ReceiverCorpusTests.swift",
@@ -309,13 +313,56 @@ let package = Package(
             ],
             small: true
         ),
+        // The server: each target uses only those before it.
         module(
-            "Receiver",
+            "ServerBase",
+            ["Host", "JSON", "SQLite", "CLinux", "CCrypto"],
+            path: "Server/Base",
+            exclude: []
+        ),
+        module(
+            "ServerWeb",
+            ["ServerBase", "Host", "SQLite", "HTTP", "CMicrohttpd", "CCrypto"],
+            path: "Server/Web",
+            exclude: []
+        ),
+        module(
+            "ServerArchive",
+            ["ServerBase", "ServerWeb", "Host", "SQLite", "HTTP", "CLinux", "CZlib", "CZstd"],
+            path: "Server/Archive",
+            exclude: []
+        ),
+        module(
+            "ServerIndex",
+            ["ServerBase", "ServerWeb", "ServerArchive", "Host", "SQLite", "CLinux"],
+            path: "Server/Index",
+            exclude: []
+        ),
+        module(
+            "ServerExports",
             [
-                "Host", "JSON", "SQLite", "HTTP", "AudioTags", "CLinux", "CMicrohttpd", "CZlib",
-                "CZstd", "CCrypto",
+                "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "Host", "JSON", "SQLite",
+                "HTTP", "AudioTags", "CLinux",
             ],
-            exclude: ["README.md", "Pages/Assets"]
+            path: "Server/Exports",
+            exclude: []
+        ),
+        module(
+            "ServerPages",
+            [
+                "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "Host", "JSON", "SQLite",
+            ],
+            path: "Server/Pages",
+            exclude: ["Assets"]
+        ),
+        module(
+            "ServerWiring",
+            [
+                "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "ServerExports",
+                "ServerPages", "Host",
+            ],
+            path: "Server/Wiring",
+            exclude: []
         ),
         .executableTarget(
             name: "waypost",
@@ -332,7 +379,8 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Receiver", "HTTP", "Host", "JSON", "Configuration", "AudioTags",
+                "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "ServerExports",
+                "ServerPages", "ServerWiring", "HTTP", "Host", "JSON", "Configuration", "AudioTags",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -450,19 +498,21 @@ let package = Package(
         ),
         .target(
             name: "ReceiverSupport",
-            dependencies: ["Support"],
+            dependencies: ["Support", "CZlib", "CZstd"],
             path: "Tests/ReceiverSupport",
             swiftSettings: strict
         ),
         tests(
             "Receiver",
-            ["waypost-receiver", "Receiver", "ReceiverSupport", "Host", "CZlib", "CZstd"]
+            server + ["waypost-receiver", "ReceiverSupport", "Host"]
         ),
+        tests("ServerPages", server + ["waypost-receiver", "ReceiverSupport", "Host"]),
+        tests("ServerExports", server + ["waypost-receiver", "ReceiverSupport", "Host"]),
         // Tests the gateway's uploader against the real receiver.
         tests(
             "Delivery",
             [
-                "waypost-receiver", "Receiver", "ReceiverSupport", "Intake",
+                "waypost-receiver", "ServerArchive", "ReceiverSupport", "Intake",
                 "Daemon", "Configuration",
                 "Upload", "HTTP", "QueueSupport", "Queue", "Records", "Host", "StatusBoard",
             ]

@@ -1,7 +1,7 @@
 // `waypost-receiver backup` and `waypost-receiver restore`.
 import ArgumentParser
 import Glibc
-import Receiver
+import ServerArchive
 
 struct BackupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

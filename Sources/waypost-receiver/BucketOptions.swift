@@ -1,9 +1,10 @@
 // The options for `--data s3://BUCKET/PREFIX`: a bucket instead of a folder.
 import ArgumentParser
 import Foundation
-import Host
 import HTTP
-import Receiver
+import Host
+import ServerBase
+import ServerExports
 
 struct BucketOptions: ParsableArguments {
     static let scheme = "s3://"

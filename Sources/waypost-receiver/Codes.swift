@@ -2,7 +2,8 @@
 import ArgumentParser
 import FoundationEssentials
 import Host
-import Receiver
+import ServerBase
+import ServerWeb
 
 struct Codes: ParsableCommand {
     static let configuration = CommandConfiguration(

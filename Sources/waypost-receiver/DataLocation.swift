@@ -3,7 +3,8 @@ import ArgumentParser
 import Configuration
 import Glibc
 import Host
-import Receiver
+import ServerArchive
+import ServerWeb
 
 /// The options `--data DIR` and `--config FILE`, which both name the data folder.
 struct DataLocation: ParsableArguments {

@@ -1,7 +1,8 @@
 // Keeps a server of root out of the data folder of another user's server.
 import Glibc
 import Host
-import Receiver
+import ServerArchive
+import ServerBase
 
 extension DataOwner {
     /// Throws if a server of this process would leave files that the owner's server cannot write.

@@ -3,7 +3,8 @@ import ArgumentParser
 import FoundationEssentials
 import Host
 import JSON
-import Receiver
+import ServerArchive
+import ServerWeb
 
 struct DeviceCommands: ParsableCommand {
     static let configuration = CommandConfiguration(

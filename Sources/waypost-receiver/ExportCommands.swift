@@ -4,7 +4,9 @@ import AudioTags
 import Configuration
 import Glibc
 import Host
-import Receiver
+import ServerArchive
+import ServerBase
+import ServerExports
 
 struct ExportCommands: ParsableCommand {
     static let configuration = CommandConfiguration(

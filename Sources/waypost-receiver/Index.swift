@@ -1,7 +1,7 @@
 // `waypost-receiver index`: rebuilds and checks the index behind the page.
 import ArgumentParser
 import Host
-import Receiver
+import ServerIndex
 
 struct Index: ParsableCommand {
     static let configuration = CommandConfiguration(

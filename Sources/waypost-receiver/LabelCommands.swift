@@ -1,7 +1,9 @@
 // `waypost-receiver label`: names devices and beacons for the page.
 import ArgumentParser
 import Host
-import Receiver
+import ServerArchive
+import ServerIndex
+import ServerWeb
 
 struct LabelCommands: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,6 @@
 // The address that the receiver listens on.
 import Glibc
 import Host
-import Receiver
 
 /// An IPv4 address and a port.
 struct ListenAddress {

@@ -1,7 +1,7 @@
 // `waypost-receiver prune`: deletes days that are older than an age.
 import ArgumentParser
 import Host
-import Receiver
+import ServerIndex
 
 struct PruneCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -3,7 +3,13 @@ import ArgumentParser
 import Foundation
 import Glibc
 import Host
-import Receiver
+import ServerArchive
+import ServerBase
+import ServerExports
+import ServerIndex
+import ServerPages
+import ServerWeb
+import ServerWiring
 
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,7 +2,8 @@
 import ArgumentParser
 import Foundation
 import Host
-import Receiver
+import ServerBase
+import ServerWeb
 
 struct ViewerCommands: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -6,8 +6,10 @@ import Support
 import Testing
 
 import Daemon
+
 @testable import Intake
-@testable import Receiver
+@testable import ServerArchive
+@testable import ServerBase
 
 @Suite struct DoorTests {
     private static func nested(_ levels: Int) -> String {

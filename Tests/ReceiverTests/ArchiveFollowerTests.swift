@@ -4,7 +4,8 @@ import Host
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerArchive
+@testable import ServerBase
 
 @Suite struct ArchiveFollowerTests {
     private let follower: ArchiveFollower

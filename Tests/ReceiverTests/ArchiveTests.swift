@@ -4,7 +4,8 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerArchive
+@testable import ServerBase
 
 @Suite struct ArchiveTests {
     private let folder = TemporaryFolder()

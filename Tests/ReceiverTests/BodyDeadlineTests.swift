@@ -4,7 +4,9 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerArchive
+@testable import ServerBase
+@testable import ServerWeb
 
 @Suite struct BodyDeadlineTests {
     private struct Counter: HTTPApplication {

@@ -6,7 +6,8 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerArchive
+@testable import ServerBase
 
 @Suite struct DurabilityTests {
     /// WAYPOST_KILLS: the number of kills.

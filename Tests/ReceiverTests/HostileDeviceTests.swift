@@ -4,8 +4,6 @@ import ReceiverSupport
 import Support
 import Testing
 
-import Receiver
-
 @Suite struct HostileDeviceTests {
     private func post(
         _ receiver: ReceiverProcess,

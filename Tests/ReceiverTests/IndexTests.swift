@@ -4,7 +4,8 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerBase
+@testable import ServerIndex
 
 @Suite struct IndexTests {
     private static let event =

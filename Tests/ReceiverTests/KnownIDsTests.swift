@@ -4,7 +4,7 @@ import SQLite
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerArchive
 
 @Suite struct KnownIDsTests {
     private func open() throws -> Connection {

@@ -4,7 +4,7 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerArchive
 
 @Suite struct MissingRecordsTests {
     private func send(

@@ -2,7 +2,7 @@
 import Host
 import Testing
 
-@testable import Receiver
+@testable import ServerBase
 
 @Suite struct RecordTimeTests {
     @Test func timestamps_areRead() throws {

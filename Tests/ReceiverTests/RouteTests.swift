@@ -1,7 +1,9 @@
 // Which path is which route.
 import Testing
 
-@testable import Receiver
+@testable import ServerBase
+
+@testable import ServerWeb
 
 @Suite struct RouteTests {
     @Test(arguments: [

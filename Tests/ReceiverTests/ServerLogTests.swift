@@ -1,7 +1,7 @@
 // Log lines that contain text from clients.
 import Testing
 
-@testable import Receiver
+@testable import ServerBase
 
 @Suite struct ServerLogTests {
     /// Including the controls of Latin 1, where one character begins an escape sequence.

@@ -4,7 +4,7 @@ import Foundation
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerWeb
 
 @Suite struct SharedPlacesTests {
     private let places = SharedPlaces(2)

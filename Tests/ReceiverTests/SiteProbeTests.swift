@@ -1,8 +1,8 @@
 // The check that `setup` makes of its own site, and a server whose port is in use.
 import Foundation
 import Host
-import Receiver
 import ReceiverSupport
+import ServerWeb
 import Support
 import Testing
 

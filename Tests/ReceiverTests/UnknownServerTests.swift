@@ -4,7 +4,7 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerWeb
 
 @Suite struct StrangerTests {
     private let folder = TemporaryFolder()

@@ -6,8 +6,8 @@ import subprocess
 import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-ASSETS = sorted((TOP / "Sources/Receiver/Pages/Assets").iterdir())
-READER = (TOP / "Sources/Receiver/Pages/Page/PageAssets.swift").read_text()
+ASSETS = sorted((TOP / "Sources/Server/Pages/Assets").iterdir())
+READER = (TOP / "Sources/Server/Pages/Page/PageAssets.swift").read_text()
 
 
 class AssetTests(unittest.TestCase):
@@ -16,7 +16,7 @@ class AssetTests(unittest.TestCase):
         self.assertEqual(sorted(served), [file.name for file in ASSETS])
 
     def test_the_package_installs_them_where_the_server_looks(self):
-        source, folder = "Sources/Receiver/Pages/Assets", "share/waypost-receiver/assets"
+        source, folder = "Sources/Server/Pages/Assets", "share/waypost-receiver/assets"
         lines = (TOP / "deploy/debian/waypost-receiver.install").read_text().splitlines()
         self.assertIn(f"{source}/* usr/{folder}", lines)
         self.assertTrue(f"/{source}\"" in READER and f"/{folder}\"" in READER)

@@ -2,7 +2,7 @@
 import Configuration
 import Foundation
 import Host
-import Receiver
+import ServerPages
 
 /// The configuration file's values; a key is the option of that name with `_` for `-`.
 ///

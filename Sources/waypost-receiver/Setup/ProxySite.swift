@@ -2,7 +2,6 @@
 import ArgumentParser
 import Foundation
 import Host
-import Receiver
 
 /// The proxies that `setup` can configure.
 enum ProxyKind: String, CaseIterable, ExpressibleByArgument {

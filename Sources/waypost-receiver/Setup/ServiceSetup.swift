@@ -2,7 +2,6 @@
 import Configuration
 import Foundation
 import Host
-import Receiver
 
 /// The configuration of the server that `setup` starts.
 struct ServiceSetup {

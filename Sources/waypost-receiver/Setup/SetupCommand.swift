@@ -3,7 +3,9 @@ import ArgumentParser
 import Configuration
 import Foundation
 import Host
-import Receiver
+import ServerArchive
+import ServerBase
+import ServerWeb
 
 struct SetupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 // Checks the names that `setup` writes into a proxy's configuration.
 import Glibc
 import Host
+import ServerBase
 
 /// A host that devices and browsers use for the server: a DNS name or an IPv4 address.
 ///

@@ -1,7 +1,6 @@
 // Runs the programs that `setup` needs: systemctl, caddy, nginx.
 import Foundation
 import Host
-import Receiver
 
 /// A program in one of the system's folders.
 struct Tool {

@@ -5,7 +5,7 @@ import Host
 import SQLite
 import Support
 
-@testable import Receiver
+@testable import ServerArchive
 
 /// A backup whose rows and marker come from the input; shared by all inputs.
 ///

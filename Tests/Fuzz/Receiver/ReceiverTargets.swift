@@ -4,7 +4,9 @@ import FuzzSupport
 import Glibc
 import Support
 
-@testable import Receiver
+@testable import ServerArchive
+@testable import ServerBase
+@testable import ServerWeb
 
 extension FuzzTarget {
     /// All fuzz targets of the server.

@@ -3,7 +3,10 @@ import Foundation
 import FuzzSupport
 import Support
 
-@testable import Receiver
+@testable import ServerBase
+@testable import ServerExports
+@testable import ServerIndex
+@testable import ServerPages
 
 enum RecordTargets {
     static let all = [FuzzTarget(name: "receiver-lines", run: lines)]

@@ -3,7 +3,9 @@ import Foundation
 import FuzzSupport
 import Support
 
-@testable import Receiver
+@testable import ServerBase
+@testable import ServerWeb
+@testable import ServerWiring
 
 enum RouteTargets {
     static let all = [FuzzTarget(name: "receiver-routes", run: { RouteServer.shared.receive($0) })]

@@ -4,7 +4,7 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerBase
 
 @Suite struct BackupTests {
     private let place = TemporaryFolder("backups")

@@ -5,7 +5,8 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerArchive
+@testable import ServerBase
 
 @Suite struct HostileBackupTests {
     private let place = TemporaryFolder("backups/etc", "data")

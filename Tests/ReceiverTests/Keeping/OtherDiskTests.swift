@@ -4,7 +4,7 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerBase
 
 @Suite(.enabled(if: TemporaryMount.isAllowed)) struct OtherDiskTests {
     /// File systems on folders of a test, unmounted with this object.

@@ -5,7 +5,8 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import Receiver
+@testable import ServerBase
+@testable import ServerIndex
 
 @Suite struct PruningTests {
     private func send(_ receiver: ReceiverProcess, _ ids: String..., day: String) throws {

@@ -1,0 +1,63 @@
+// Shows and stores the forms of names.
+import Host
+import ServerBase
+import ServerIndex
+import ServerWeb
+
+extension FleetRenderings {
+    func form(_ device: String, at now: Int64) throws -> HTTPAnswer {
+        try expectEditor()
+        _ = try find(device)
+        let names = known.devices[device] ?? DeviceNames()
+        return HTTPAnswer(page: DeviceNamesPage(device: device, names: names, now: now).html())
+    }
+
+    package func beacons(_ head: RequestHead, at now: Int64) -> BeaconNamesPage {
+        let beacon = head.query["beacon"] ?? ""
+        return BeaconNamesPage(names: known, isEditor: isEditor, beacon: beacon, now: now)
+    }
+
+    /// Stores a form; answers with the page that shows its names, or with the form and what is
+    /// wrong.
+    func save(_ page: PageRoute, _ body: Spool, at now: Int64) throws -> HTTPAnswer {
+        try expectEditor()
+        func field(_ name: String) throws -> String {
+            try body.withView { FormField.read(name, $0) } ?? ""
+        }
+        guard case .names(let device) = page else {
+            return try save(beacon: try field("beacon"), try field("label"), at: now)
+        }
+        guard isName(device) else { throw Self.nothing }
+        _ = try find(device)
+        var sent = DeviceNames()
+        (sent.label, sent.group, sent.note) =
+            (try field("label"), try field("group"), try field("note"))
+        do {
+            try names.set(sent, of: device)
+        } catch let error as InvalidNameError {
+            let page = DeviceNamesPage(device: device, names: sent, wrong: "\(error)", now: now)
+            return HTTPAnswer(422, page: page.html())
+        }
+        return HTTPAnswer(seeOther: "/device/\(device)")
+    }
+
+    private func save(beacon: String, _ label: String, at now: Int64) throws -> HTTPAnswer {
+        do {
+            try names.set(label, ofBeacon: beacon)
+        } catch let error as InvalidNameError {
+            var page = BeaconNamesPage(names: known, isEditor: true, beacon: beacon, now: now)
+            (page.label, page.wrong) = (label, "\(error)")
+            return HTTPAnswer(422, page: page.html())
+        }
+        return HTTPAnswer(seeOther: "/beacons")
+    }
+
+    private func expectEditor() throws {
+        guard !isEditor else { return }
+        throw HTTPError(
+            status: 403,
+            reason: "only an editor may name devices and beacons; "
+                + "a viewer becomes one with: waypost-receiver viewers add NAME --role editor"
+        )
+    }
+}

@@ -1,0 +1,85 @@
+// Maps the routes of requests to pages.
+import Host
+import ServerArchive
+import ServerBase
+import ServerIndex
+import ServerWeb
+
+/// Renders pages from the archive, the enrolments and the index; each call opens what it reads.
+struct FleetRenderings: Sendable {
+    /// Contains an archive.
+    package let directory: String
+    package let enrolments: Enrolments
+    package let names: Names
+    package let fleet: Fleet
+    package let libraries: WebLibraries
+    /// The names at the time of this request.
+    private(set) var known = KnownNames()
+    private(set) var isEditor = false
+
+    /// Returns a copy for one request.
+    package func reading(for role: ViewerRole) throws -> Self {
+        var copy = self
+        (copy.known, copy.isEditor) = (try names.current(), role == .editor)
+        return copy
+    }
+
+    /// `now`: milliseconds since 1970.
+    package func answer(_ page: PageRoute, _ head: RequestHead, at now: Int64) throws -> HTTPAnswer
+    {
+        switch page {
+        case .overview: return try overview(head, at: now)
+        case .beacons: return HTTPAnswer(page: beacons(head, at: now).html())
+        case .device(let id, let event):
+            return HTTPAnswer(page: try device(id, before: event ?? (.max, ""), at: now))
+        case .names(let id) where isName(id): return try form(id, at: now)
+        case .day(let day, let id, let part): return try answer(head, day, id, part, now)
+        case .names, .nothing: throw Self.nothing
+        }
+    }
+
+    package static var nothing: HTTPError { HTTPError(status: 404, reason: "no such page") }
+
+    private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
+        let (devices, note) = try fleet.look(at: now)
+        let page = OverviewPage(
+            devices: DeviceView.sorted(devices),
+            names: known,
+            filter: DeviceFilter(head.query),
+            now: now,
+            note: note,
+            libraries: libraries
+        )
+        return HTTPAnswer(page: page.html(), tiles: page.hasMap ? libraries.tiles : nil)
+    }
+
+    /// Throws an HTTPError for a device that has neither sent nor enrolled.
+    func find(_ id: String) throws -> (Contact?, DeviceToken?) {
+        let contact = try Contacts.read(directory: directory, device: id)
+        let token = try enrolments.devices()[id]
+        guard contact != nil || token != nil else { throw Self.nothing }
+        return (contact, token)
+    }
+
+    private func device(_ id: String, before place: (time: Int64, id: String), at now: Int64) throws
+        -> HTML
+    {
+        let (contact, token) = try find(id)
+        let (reader, note) = fleet.openIndex()
+        let facts = fleet.facts(of: id, reader, at: now)
+        let maximum = DevicePage.eventsOnAPage + 1
+        // Events dated ahead would stay the newest for years.
+        let shown = (time: min(place.time, now + Day.milliseconds), id: place.id)
+        return DevicePage(
+            device: fleet.view(id, contact, token, facts, at: now),
+            streams: try reader?.streams(of: id) ?? [:],
+            days: try reader?.days(of: id) ?? [],
+            events: try reader?.events(of: id, before: shown, maximum: maximum) ?? [],
+            isFirst: place.time == .max,
+            names: known,
+            isEditor: isEditor,
+            now: now,
+            note: note
+        ).html()
+    }
+}

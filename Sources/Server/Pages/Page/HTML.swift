@@ -1,0 +1,69 @@
+// A writer of HTML that escapes everything from outside.
+import Host
+import ServerBase
+
+/// HTML text; markup can only come from the program (`StaticString`), all else is escaped.
+///
+/// Names and values come from the network: a device may call itself `<script>`.
+package struct HTML {
+    /// An attribute; its value is escaped.
+    package typealias Attribute = (name: StaticString, value: String)
+
+    private(set) var bytes: [UInt8] = []
+
+    /// Adds markup of the program.
+    mutating func raw(_ markup: StaticString) {
+        markup.withUTF8Buffer { bytes += $0 }
+    }
+
+    /// Adds text from anywhere; invisible and direction-changing characters become blanks.
+    package mutating func text(_ text: String) {
+        // Most text is plain ASCII and needs no check of each character.
+        let isPlain = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
+        for byte in (isPlain ? text : text.blanked).utf8 { add(byte) }
+    }
+
+    /// Adds `<name …>`, the content that `body` adds, and `</name>`.
+    mutating func element(
+        _ name: StaticString,
+        _ attributes: [Attribute] = [],
+        _ body: (inout HTML) -> Void
+    ) {
+        open(name, attributes)
+        body(&self)
+        raw("</")
+        raw(name)
+        raw(">")
+    }
+
+    package mutating func element(_ name: StaticString, _ attributes: [Attribute], _ text: String) {
+        element(name, attributes) { $0.text(text) }
+    }
+
+    mutating func element(_ name: StaticString, _ text: String) { element(name, [], text) }
+
+    /// Adds an element without content and end tag.
+    package mutating func open(_ name: StaticString, _ attributes: [Attribute] = []) {
+        raw("<")
+        raw(name)
+        for (name, value) in attributes {
+            raw(" ")
+            raw(name)
+            raw("=\"")
+            text(value)
+            raw("\"")
+        }
+        raw(">")
+    }
+
+    private mutating func add(_ byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "&"): raw("&amp;")
+        case UInt8(ascii: "<"): raw("&lt;")
+        case UInt8(ascii: ">"): raw("&gt;")
+        case UInt8(ascii: "\""): raw("&quot;")
+        case UInt8(ascii: "'"): raw("&#39;")
+        default: bytes.append(byte)
+        }
+    }
+}
