@@ -256,7 +256,9 @@ extension String {
     }
 
     @Test func unknownEncryptedData_isKept_butNotReported() {
-        let sightings = receive([report(Self.sealed), report(Self.sealed)])
+        let sink = RecordingSink()
+        let sightings = receive([report(Self.sealed), report(Self.sealed)], sink)
+        #expect(sink.all.warnings == [])
         #expect(sightings.map(\.identity.kind) == [.bthome, .bthome])
         #expect(
             sightings.map(\.data) == Array(repeating: Array(Self.sealed.dropFirst(2)), count: 2)

@@ -47,10 +47,14 @@ import Testing
         let client = try RawClient(port: port)
         client.send("POST / HTTP/1.1\r\nHost: r\r\nContent-Length: 1000000\r\n\r\n")
         client.send([UInt8](repeating: 32, count: 500_000))
+        let start = ContinuousClock.now
         try waitUntil("the end of the connection") {
             usleep(100_000)
             return !client.send([32]) || client.hasNews()
         }
+        // Not a refusal at once, and no answer to a whole body.
+        #expect(ContinuousClock.now - start > .milliseconds(1500))
+        #expect(client.answer()?.status != 200)
         daemon.windDown()
     }
 

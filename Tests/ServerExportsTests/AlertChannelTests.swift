@@ -175,6 +175,12 @@ import Testing
             try? WebPost.send("{}", to: url, userAgent: "t", limit: .seconds(600), until: stop)
             ended.update { $0 = true }
         }.detach()
+        let client = accept(socket, nil, nil)
+        defer { close(client) }
+        var byte: UInt8 = 0
+        // Blocks until the request has begun.
+        #expect(recv(client, &byte, 1, 0) == 1)
+        #expect(!ended.value)
         stop.raise()
         try waitUntil("its end") { ended.value }
     }
