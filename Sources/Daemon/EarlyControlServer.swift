@@ -25,7 +25,12 @@ final class EarlyControlServer: Sendable {
     /// `life` is the heartbeat of the start.
     init(_ settings: GatewaySettings, clock: any HostClock, start life: Heartbeat) throws {
         let state = StateBox(State())
-        let starting = StartingReport(settings, clock: clock, start: life)
+        let starting = StartingReport(
+            settings: settings,
+            clock: clock,
+            life: life,
+            begun: clock.now()
+        )
         self.state = state
         configuration = settings.configuration
         status = try StatusPublication(
@@ -84,18 +89,11 @@ struct GatewayActions: RunningGateway {
 }
 
 /// The report of a gateway that has not finished its start.
-private final class StartingReport: Sendable {
+private struct StartingReport: Sendable {
     let settings: GatewaySettings
     let clock: any HostClock
     let life: Heartbeat
     let begun: BootInstant
-
-    init(_ settings: GatewaySettings, clock: any HostClock, start life: Heartbeat) {
-        self.settings = settings
-        self.clock = clock
-        self.life = life
-        begun = clock.now()
-    }
 
     /// Adds to `report`, if there is one, what the start is waiting for; reads memory only.
     func report(_ report: StatusReport?) -> StatusReport {

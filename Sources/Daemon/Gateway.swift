@@ -114,9 +114,7 @@ package final class Gateway: Sendable {
         self.services = services
         intake = IntakeService(
             directory: configuration.runtimeDirectory,
-            sink: EnrolledSink(queue: LiveSink(queue: queue, live: context.live)) {
-                services.whyNotCollecting
-            },
+            sink: ProgramSink(queue: queue, live: context.live) { services.whyNotCollecting },
             clock: clock
         )
         subscriber = SubscriberService(

@@ -49,13 +49,13 @@ extension Gateway {
             // A network driver that hangs may hold it; the gateway works without it.
             Supervisor.Part(
                 name: "connectivity",
-                word: { services.uploads?.connectivityWord },
+                word: { services.uploads?.connectivity.life.word },
                 isVital: false
             ),
-            Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
+            Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolment?.life.word }),
             Supervisor.Part(
                 name: "proxy",
-                word: { services.proxy?.life.word },
+                word: { services.proxy?.thread.life.word },
                 ask: { services.proxy?.ask() },
                 isVital: false
             ),

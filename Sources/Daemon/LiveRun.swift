@@ -2,7 +2,6 @@
 import Beacons
 import HTTP
 import Host
-import Intake
 import Live
 import MQTT
 import Queue
@@ -33,7 +32,7 @@ struct LiveSlice: Sendable, Equatable {
 final class LiveRun: Sendable {
     let slice: LiveSlice
     let output: LiveOutput
-    private let thread: StoppableThread
+    let thread: StoppableThread
 
     /// Starts the thread.
     init(_ slice: LiveSlice, _ context: ServiceContext) throws {
@@ -80,34 +79,9 @@ final class LiveRun: Sendable {
         }
     }
 
-    var life: Heartbeat { thread.life }
-
     /// Wakes the thread once, so that it gives a heartbeat.
     func ask() {
         thread.life.asked()
         output.tap.wakeup.signal()
-    }
-
-    func raise() { thread.raise() }
-
-    /// Stops the thread; returns false if it hangs and was abandoned.
-    func stop(by deadline: BootInstant) -> Bool { thread.stop(by: deadline) }
-}
-
-/// An intake sink that also publishes the records of other programs, once they are on disk.
-struct LiveSink: IntakeSink {
-    let queue: any IntakeSink
-    let live: StateBox<LiveTap?>
-
-    var putBytes: Int { queue.putBytes }
-
-    func refusal(of stream: String) -> String? { queue.refusal(of: stream) }
-
-    func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
-        guard let tap = live.value else { return queue.put(records, done: done) }
-        queue.put(records) { error in
-            if error == nil { tap.accept(records) }
-            done(error)
-        }
     }
 }

@@ -26,7 +26,7 @@ final class ProxyRun: Sendable {
     let slice: ProxySlice
     private let key: ProxyKey
     private let server: ProxyServer
-    private let thread: StoppableThread
+    let thread: StoppableThread
 
     /// Reads the key, opens the socket and starts the thread.
     init(_ slice: ProxySlice, _ context: ServiceContext, _ tap: AdvertisementTap) throws {
@@ -65,18 +65,11 @@ final class ProxyRun: Sendable {
         return now == key
     }
 
-    var life: Heartbeat { thread.life }
-
     /// Wakes the thread once, for a heartbeat.
     func ask() {
         thread.life.asked()
         server.ask()
     }
-
-    func raise() { thread.raise() }
-
-    /// Stops the run; returns false if it hangs and was abandoned.
-    func stop(by deadline: BootInstant) -> Bool { thread.stop(by: deadline) }
 }
 
 extension GatewayBoard {

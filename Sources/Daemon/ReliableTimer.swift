@@ -2,7 +2,6 @@
 import CLinux
 import Glibc
 package import Host
-import Synchronization
 
 /// A grid of times on CLOCK_BOOTTIME: `phase` plus multiples of `interval`.
 package struct TimerGrid: Sendable, Equatable {
@@ -51,14 +50,8 @@ package struct TimerGrid: Sendable, Equatable {
 /// Times that pass while the handler runs, or while the machine sleeps, cause at most one call
 /// afterwards; the next one is on the grid.
 package final class ReliableTimer: Sendable {
-    private struct Slot: ~Copyable {
-        var thread: OwnThread?
-    }
-
-    private let stop: StopSignal
-    private let slot: Mutex<Slot>
-    private let upcoming = Mutex<BootInstant?>(nil)
-    private let grid: TimerGrid
+    private let thread: StoppableThread
+    private let upcoming: StateBox<BootInstant?>
 
     package init(
         _ name: String,
@@ -67,17 +60,15 @@ package final class ReliableTimer: Sendable {
         leeway: Duration = .zero,
         handler: @escaping @Sendable () -> Void
     ) throws {
-        let stop = try StopSignal()
         let number = waypost_boottime_timer()
         guard number >= 0 else { throw SystemError("timerfd_create", on: name, code: -number) }
-        self.stop = stop
-        self.grid = grid
-        slot = Mutex(Slot(thread: nil))
-        var thread: OwnThread? = try OwnThread(name) { [weak self] in
+        let upcoming = StateBox<BootInstant?>(nil)
+        self.upcoming = upcoming
+        thread = try StoppableThread(name) { stop in
             let timer = Descriptor(owning: number)
             while !stop.isRaised {
                 let next = grid.next(after: clock.now())
-                self?.record(next)
+                upcoming.update { $0 = next }
                 let wake = TimerGrid.wake(for: next, leeway: leeway)
                 guard waypost_arm_timer(timer.number, wake.nanoseconds) == 0 else { return }
                 var entries = [PollEntry(timer.number), PollEntry(stop.descriptor)]
@@ -85,20 +76,15 @@ package final class ReliableTimer: Sendable {
                 if entries[0].isReady, !stop.isRaised { handler() }
             }
         }
-        slot.withLock { $0.thread = thread.take() }
     }
 
     /// When the handler is called next.
-    package var next: BootInstant? { upcoming.withLock { $0 } }
-
-    private func record(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
+    package var next: BootInstant? { upcoming.value }
 
     /// Stops the timer and waits for its handler; returns false if that still ran at `deadline`.
     ///
     /// That thread is abandoned. Must not be called from the handler.
     @discardableResult package func cancel(by deadline: BootInstant) -> Bool {
-        stop.raise()
-        guard let thread = slot.withLock({ $0.thread.take() }) else { return true }
-        return thread.join(within: deadline - SystemClock().now())
+        thread.stop(by: deadline)
     }
 }

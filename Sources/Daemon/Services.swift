@@ -226,10 +226,10 @@ final class Services: Sendable {
             return state
         }
         planStop(of: Array(now.sources.keys))
-        for run in now.sources.values { run.raise() }
+        for run in now.sources.values { run.thread.raise() }
         now.uploads?.raise()
-        now.live?.raise()
-        now.proxy?.raise()
+        now.live?.thread.raise()
+        now.proxy?.thread.raise()
         let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
         // The change that has the turn hangs: the sources are stopped anyway, but not in order.
         return hasEnded ?? (endAll(by: deadline) && false)
@@ -255,10 +255,10 @@ final class Services: Sendable {
         _ why: (SourceName) -> String?
     ) -> Bool {
         let runs = names.compactMap { source($0) }
-        for run in runs { run.raise() }
+        for run in runs { run.thread.raise() }
         let ended = runs.map { run in
             let hasEnded = run.stop(by: deadline)
-            if !hasEnded { leave(run.slice.name.rawValue, [run.life]) }
+            if !hasEnded { leave(run.slice.name.rawValue, [run.thread.life]) }
             if let why = why(run.slice.name) { context.record(.off(why), of: run.slice.name) }
             return hasEnded
         }
@@ -277,16 +277,16 @@ final class Services: Sendable {
     @discardableResult private func stopLive(by deadline: BootInstant) -> Bool {
         guard let live else { return true }
         context.live.update { $0 = nil }
-        let hasEnded = live.stop(by: deadline)
-        if !hasEnded { leave("mqtt", [live.life]) }
+        let hasEnded = live.thread.stop(by: deadline)
+        if !hasEnded { leave("mqtt", [live.thread.life]) }
         state.update { $0.live = nil }
         return hasEnded
     }
 
     @discardableResult private func stopProxy(by deadline: BootInstant) -> Bool {
         guard let proxy else { return true }
-        let hasEnded = proxy.stop(by: deadline)
-        if !hasEnded { leave("proxy", [proxy.life]) }
+        let hasEnded = proxy.thread.stop(by: deadline)
+        if !hasEnded { leave("proxy", [proxy.thread.life]) }
         state.update { $0.proxy = nil }
         return hasEnded
     }
@@ -295,7 +295,7 @@ final class Services: Sendable {
 
     /// The heartbeat of the live output, or of the abandoned one that prevents a new one.
     var liveWord: Heartbeat.Word? {
-        if let live { return live.life.word }
+        if let live { return live.thread.life.word }
         return LiveSlice(configuration) == nil ? nil : left("mqtt").last?.word
     }
 
@@ -304,7 +304,7 @@ final class Services: Sendable {
 
     /// The heartbeat of the source's run, or of the abandoned run that prevents a new one.
     private func word(_ name: SourceName) -> Heartbeat.Word? {
-        if let run = source(name) { return run.life.word }
+        if let run = source(name) { return run.thread.life.word }
         let isOff = context.board.schedule.state.value?.off[name] != nil
         if isOff || context.board.resting.value[name] != nil { return nil }
         return left(name.rawValue).last?.word
@@ -312,7 +312,7 @@ final class Services: Sendable {
 
     /// The heartbeat of the uploader, or of the abandoned one that prevents a new one.
     var uploadsWord: Heartbeat.Word? {
-        if let uploads { return uploads.word }
+        if let uploads { return uploads.uploading.life.word }
         return configuration.upload.target == nil ? nil : left("upload").last?.word
     }
 

@@ -70,7 +70,7 @@ final class SourceRun: Sendable {
     /// The window that it was started for.
     let window: DeviceWindow
     private let source: any Source
-    private let thread: StoppableThread
+    let thread: StoppableThread
     /// Whether its window has closed.
     private let closed = StateBox(false)
 
@@ -183,16 +183,11 @@ final class SourceRun: Sendable {
         context.record(passed: passed, of: slice.name)
     }
 
-    /// The heartbeat of its thread.
-    var life: Heartbeat { thread.life }
-
     /// Asks the source to check itself and give a heartbeat.
     func check() {
         thread.life.asked()
         source.checkHealth()
     }
-
-    func raise() { thread.raise() }
 
     /// Stops the run; returns false if it hangs and was abandoned.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {

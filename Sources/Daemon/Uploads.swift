@@ -26,9 +26,11 @@ final class Uploads: Sendable {
     let slice: UploadSlice
     let uploader: Uploader
     private let timer: ReliableTimer
-    private let uploading: StoppableThread
-    private let connectivity: StoppableThread
-    private let enrolment: StoppableThread?
+    let uploading: StoppableThread
+    /// Watches the network and the token.
+    let connectivity: StoppableThread
+    /// Waits for the enrolment; nil if the device is enrolled.
+    let enrolment: StoppableThread?
     private let clockChanges: Subscription?
     private let storageChanges: Subscription
 
@@ -106,13 +108,6 @@ final class Uploads: Sendable {
 
     /// The next tick of the upload grid.
     var nextSync: BootInstant? { timer.next }
-
-    /// The heartbeat of the uploader's thread.
-    var word: Heartbeat.Word { uploading.life.word }
-    /// The heartbeat of the thread that watches the network and the token.
-    var connectivityWord: Heartbeat.Word { connectivity.life.word }
-    /// The heartbeat of the thread that waits for the enrolment; nil if the device is enrolled.
-    var enrolmentWord: Heartbeat.Word? { enrolment?.life.word }
 
     /// The heartbeats of all its threads that may hang.
     var lives: [Heartbeat] { [uploading, connectivity, enrolment].compactMap { $0?.life } }

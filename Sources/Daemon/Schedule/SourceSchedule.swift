@@ -317,10 +317,10 @@ struct ScheduleMemo: Sendable, Equatable {
     /// `location.fixed` at that time.
     var fixed: SitePosition?
 
-    init(time: WallTime, position: SitePosition?, fixed: SitePosition?) {
-        (self.time, self.position, self.fixed) = (time, position, fixed)
-    }
+    var text: String { "\(time.milliseconds) \(position?.text ?? "-") \(fixed?.text ?? "-")" }
+}
 
+extension ScheduleMemo {
     /// Parses `text`; nil for anything else.
     init?(_ text: String?) {
         let parts = (text ?? "").split(separator: " ")
@@ -331,6 +331,4 @@ struct ScheduleMemo: Sendable, Equatable {
             fixed: SitePosition(String(parts[2]))
         )
     }
-
-    var text: String { "\(time.milliseconds) \(position?.text ?? "-") \(fixed?.text ?? "-")" }
 }
