@@ -4,15 +4,9 @@ package import Host
 extension ValueFormat where Value == String {
     /// An absolute path; messages never quote it, since a token may have been put in its place.
     package static func path(limit: Int = 1024) -> Self {
-        var format = ValueFormat.text(
-            "an absolute path of at most \(limit) bytes",
-            isDiscreet: true,
-            parse: { text in
-                pathProblem(text, limit: limit).map { .failure(MismatchError($0)) }
-                    ?? .success(text)
-            },
-            written: { $0 }
-        )
+        var format = text("an absolute path of at most \(limit) bytes", isDiscreet: true) {
+            pathProblem($0, limit: limit)
+        }
         format.namesFile = { _ in true }
         return format
     }
@@ -24,17 +18,15 @@ extension ValueFormat where Value == String {
     ) -> Self {
         .text(
             "1 to 64 of the characters A-Z a-z 0-9 _ -" + (first.map { ", \($0.text)" } ?? ""),
-            no: what,
-            parse: { text in
-                let bytes = text.utf8
-                let isSafe = bytes.allSatisfy { $0.isLetter || $0.isDigit || $0 == 95 || $0 == 45 }
-                guard isSafe, (1...64).contains(bytes.count), let start = bytes.first else {
-                    return nil
-                }
-                return first?.isRight(start) ?? true ? text : nil
-            },
-            written: { $0 }
-        )
+            no: what
+        ) { text in
+            let bytes = text.utf8
+            let isSafe = bytes.allSatisfy { $0.isLetter || $0.isDigit || $0 == 95 || $0 == 45 }
+            guard isSafe, (1...64).contains(bytes.count), let start = bytes.first else {
+                return false
+            }
+            return first?.isRight(start) ?? true
+        }
     }
 }
 

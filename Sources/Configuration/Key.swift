@@ -172,25 +172,22 @@ package struct Key<Settings: Sendable>: Sendable {
         _ section: String,
         _ part: any WritableKeyPath<Whole, Settings> & Sendable
     ) -> Key<Whole> {
-        within(section, get: { $0[keyPath: part] }) { change, whole in change(&whole[keyPath: part])
+        Key<Whole>(self, within: section) {
+            $0[keyPath: part]
+        } change: { change, whole in
+            change(&whole[keyPath: part])
         }
     }
 
-    func within<Whole>(
-        _ section: String,
-        get: @escaping @Sendable (Whole) -> Settings?,
-        change: @escaping @Sendable (_ by: (inout Settings) -> Void, inout Whole) -> Void
-    ) -> Key<Whole> {
-        Key<Whole>(whole: self, "\(section).\(path)", get, change)
-    }
-
-    private init<Part>(
-        whole key: Key<Part>,
-        _ path: String,
-        _ get: @escaping @Sendable (Settings) -> Part?,
-        _ change: @escaping @Sendable ((inout Part) -> Void, inout Settings) -> Void
+    /// Creates the same key as part of a section of these settings, which may be absent.
+    init<Part>(
+        _ key: Key<Part>,
+        within section: String,
+        get: @escaping @Sendable (Settings) -> Part?,
+        change: @escaping @Sendable (_ by: (inout Part) -> Void, inout Settings) -> Void
     ) {
-        (self.path, summary, allowed, example) = (path, key.summary, key.allowed, key.example)
+        path = "\(section).\(key.path)"
+        (summary, allowed, example) = (key.summary, key.allowed, key.example)
         (needsRestart, systemdVariable) = (key.needsRestart, key.systemdVariable)
         cardAdvice = key.cardAdvice
         isOfDevice = { get($0).map(key.isOfDevice) ?? false }

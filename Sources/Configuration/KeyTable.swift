@@ -65,7 +65,7 @@ package struct NamedTables<Settings: Sendable>: Sendable {
     ) {
         let keysOf: @Sendable (String) -> [Key<Settings>] = { table in
             keys.map { key in
-                key.within("\(section).\(table)") { settings in
+                Key(key, within: "\(section).\(table)") { settings in
                     settings[keyPath: list].first { $0[keyPath: name] == table }
                 } change: { change, settings in
                     let place = settings[keyPath: list].firstIndex { $0[keyPath: name] == table }

@@ -96,17 +96,15 @@ extension ValueFormat where Value == Duration {
             "a duration from \(ends) (number and unit: ms, s, m, h, d)\(multiple)",
             parse: { text in
                 guard let nanoseconds = quantity(text, units: Unit.durations) else {
-                    return .failure(MismatchError("\"\(printable(text))\" is not a valid duration"))
+                    return .mismatch("\"\(printable(text))\" is not a valid duration")
                 }
                 let value = Duration.nanoseconds(nanoseconds)
                 guard range.contains(value) else {
-                    return .failure(MismatchError("\(durationText(value)) is out of range"))
+                    return .mismatch("\(durationText(value)) is out of range")
                 }
                 if let step, nanoseconds % step.nanoseconds != 0 {
                     let name = durationText(step)
-                    return .failure(
-                        MismatchError("\(durationText(value)) is not a multiple of \(name)")
-                    )
+                    return .mismatch("\(durationText(value)) is not a multiple of \(name)")
                 }
                 return .success(value)
             },
@@ -128,14 +126,14 @@ extension ValueFormat where Value: FixedWidthInteger {
                     bytes = number
                 } else if let text = literal.text {
                     guard let value = quantity(text, units: units) else {
-                        return .failure(MismatchError("\"\(printable(text))\" is not a valid size"))
+                        return .mismatch("\"\(printable(text))\" is not a valid size")
                     }
                     bytes = value
                 } else {
                     return .failure(MismatchError(found: literal))
                 }
                 guard let value = Value(exactly: bytes), range.contains(value) else {
-                    return .failure(MismatchError("\(bytes) bytes is out of range"))
+                    return .mismatch("\(bytes) bytes is out of range")
                 }
                 return .success(value)
             },

@@ -34,12 +34,8 @@ extension KeyTable {
     ///
     /// A file with a syntax error counts as setting keys.
     package static func setsKeys(_ bytes: [UInt8], except key: String) -> Bool {
-        do {
-            let entries = try TOMLDocument(bytes).entries()
-            return entries.contains { $0.value != .table && $0.path != key }
-        } catch {
-            return true
-        }
+        let entries = try? TOMLDocument(bytes).entries()
+        return entries?.contains { $0.value != .table && $0.path != key } ?? true
     }
 
     /// Finds the last part of `key` in a wrong section, where a line after that section's header

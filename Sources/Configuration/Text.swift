@@ -45,12 +45,16 @@ extension KeyTable {
     }
 
     /// Writes all keys in file order under their sections.
-    private func written(table names: [String] = [], _ line: (Key<Settings>) -> String) -> String {
+    private func written(
+        table names: [String] = [],
+        heading: (String) -> String = { "\n[\($0)]\n" },
+        _ line: (Key<Settings>) -> String
+    ) -> String {
         var (text, section) = ("", "")
         for key in keys + names.flatMap({ named?.keys($0) ?? [] }) {
             if key.section != section {
                 section = key.section
-                text += "\n[\(section)]\n"
+                text += heading(section)
             }
             text += line(key)
         }
@@ -59,14 +63,9 @@ extension KeyTable {
 
     /// The list of keys in scdoc(5), for waypost.toml(5).
     package var manual: String {
-        var (text, section) = ("", "")
-        for key in keys {
-            if key.section != section {
-                section = key.section
-                text += "# [\(escaped(section))]\n\n"
-            }
+        var text = written(heading: { "# [\(escaped($0))]\n\n" }) { key in
             let value = key.defaultText.map { "= \($0)" }
-            text += entry(key, value ?? "(not set; such as \(key.example ?? ""))")
+            return entry(key, value ?? "(not set; such as \(key.example ?? ""))")
         }
         guard let named else { return text }
         text += "# [\(named.section).NAME]\n\n\(escaped(named.about.joined(separator: " ")))\n\n"

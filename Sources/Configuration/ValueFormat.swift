@@ -102,21 +102,16 @@ extension ValueFormat where Value == Int {
         return ValueFormat(
             allowed: allowed + (unit.isEmpty ? "" : " \(unit)") + multiple,
             read: { literal in
-                let value: Int
-                switch literal {
-                case .integer(let number): value = Int(clamping: number)
-                case .unquoted(let text):
-                    guard let number = Int(text) else {
-                        return .failure(MismatchError(found: literal))
+                let number: Int? =
+                    switch literal {
+                    case .integer(let number): Int(clamping: number)
+                    case .unquoted(let text): Int(text)
+                    default: nil
                     }
-                    value = number
-                default: return .failure(MismatchError(found: literal))
-                }
-                guard range.contains(value) else {
-                    return .failure(MismatchError("\(value) is out of range"))
-                }
+                guard let value = number else { return .failure(MismatchError(found: literal)) }
+                guard range.contains(value) else { return .mismatch("\(value) is out of range") }
                 guard value % step == 0 else {
-                    return .failure(MismatchError("\(value) is not a multiple of \(step)"))
+                    return .mismatch("\(value) is not a multiple of \(step)")
                 }
                 return .success(value)
             },
@@ -135,19 +130,16 @@ extension ValueFormat where Value == Double {
         return ValueFormat(
             allowed: allowed + (unit.isEmpty ? "" : " \(unit)"),
             read: { literal in
-                let value: Double
-                switch literal {
-                case .integer(let number): value = Double(number)
-                case .number(let number): value = number
-                case .unquoted(let text):
-                    guard let number = Double(text) else {
-                        return .failure(MismatchError(found: literal))
+                let number: Double? =
+                    switch literal {
+                    case .integer(let number): Double(number)
+                    case .number(let number): number
+                    case .unquoted(let text): Double(text)
+                    default: nil
                     }
-                    value = number
-                default: return .failure(MismatchError(found: literal))
-                }
+                guard let value = number else { return .failure(MismatchError(found: literal)) }
                 guard range.contains(value), !above || value > range.lowerBound else {
-                    return .failure(MismatchError("\(short(value)) is out of range"))
+                    return .mismatch("\(short(value)) is out of range")
                 }
                 return .success(value)
             },
@@ -173,7 +165,7 @@ extension ValueFormat {
                     return .failure(MismatchError(found: literal))
                 }
                 if let word = words.first(where: { $0.0 == text }) { return .success(word.1) }
-                return .failure(MismatchError("\"\(printable(text))\" is not one of them"))
+                return .mismatch("\"\(printable(text))\" is not one of them")
             },
             written: { value in
                 words.first { $0.1 == value }.map { "\"\($0.0)\"" } ?? "\"\""
@@ -195,7 +187,7 @@ extension ValueFormat {
             read: { literal in
                 guard let text = literal.text else {
                     let found = isDiscreet ? literal.foundKind : literal.found
-                    return .failure(MismatchError("found \(found)"))
+                    return .mismatch("found \(found)")
                 }
                 return parse(text)
             },
@@ -214,10 +206,35 @@ extension ValueFormat {
             allowed,
             parse: { text in
                 parse(text).map { .success($0) }
-                    ?? .failure(MismatchError("\"\(printable(text))\" is not a valid \(what)"))
+                    ?? .mismatch("\"\(printable(text))\" is not a valid \(what)")
             },
             written: written
         )
+    }
+}
+
+extension ValueFormat where Value == String {
+    /// A text for which `problem` returns nil, and not why it is refused.
+    package static func text(
+        _ allowed: String,
+        isDiscreet: Bool = false,
+        problem: @escaping @Sendable (String) -> String?
+    ) -> Self {
+        text(
+            allowed,
+            isDiscreet: isDiscreet,
+            parse: { text in problem(text).map { .mismatch($0) } ?? .success(text) },
+            written: { $0 }
+        )
+    }
+
+    /// A text for which `isValid` returns true; any other is "not a valid `what`".
+    package static func text(
+        _ allowed: String,
+        no what: String,
+        isValid: @escaping @Sendable (String) -> Bool
+    ) -> Self {
+        text(allowed, no: what, parse: { isValid($0) ? $0 : nil }, written: { $0 })
     }
 }
 
@@ -242,16 +259,12 @@ extension ValueFormat where Value == [String] {
                 case .strings(let strings): texts = strings
                 case .unquoted(let text):
                     guard let list = arrayOfTexts(text) else {
-                        return .failure(
-                            MismatchError("\"\(printable(text))\" is not an array of texts")
-                        )
+                        return .mismatch("\"\(printable(text))\" is not an array of texts")
                     }
                     texts = list
                 default: return .failure(MismatchError(found: literal))
                 }
-                if let message = texts.firstResult(problem) {
-                    return .failure(MismatchError(message))
-                }
+                if let message = texts.firstResult(problem) { return .mismatch(message) }
                 return .success(texts)
             },
             written: { "[" + $0.map(tomlString).joined(separator: ", ") + "]" }
@@ -263,11 +276,10 @@ extension ValueFormat where Value == [String] {
 private func arrayOfTexts(_ text: String) -> [String]? {
     guard trimmed(text).hasPrefix("[") else { return splitAtCommas(text) }
     let entries = try? TOMLDocument(Array("list = \(text)\n".utf8)).entries()
-    guard let entries, entries.count == 1 else { return nil }
-    switch entries[0].value {
-    case .strings(let texts): return texts
-    default: return nil
+    guard let entries, entries.count == 1, case .strings(let texts) = entries[0].value else {
+        return nil
     }
+    return texts
 }
 
 /// Splits at commas and trims white space.

@@ -8,3 +8,8 @@ package struct MismatchError: Error, Equatable {
         self.message = message
     }
 }
+
+extension Result where Failure == MismatchError {
+    /// A refusal, with its reason.
+    package static func mismatch(_ message: String) -> Self { .failure(MismatchError(message)) }
+}

@@ -13,19 +13,15 @@ package struct DutyCycle: Sendable, Equatable {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { trimmed($0) }
         guard parts.count == 2, let on = duration(of: parts[0]), let period = duration(of: parts[1])
         else {
-            return .failure(
-                MismatchError("\"\(printable(text))\" is not a duty cycle; write it as 1m/10m")
-            )
+            return .mismatch("\"\(printable(text))\" is not a duty cycle; write it as 1m/10m")
         }
         let range = Duration.seconds(1) ... .seconds(86_400)
         guard range.contains(on), range.contains(period) else {
-            return .failure(MismatchError("\"\(printable(text))\" is out of range"))
+            return .mismatch("\"\(printable(text))\" is out of range")
         }
         guard on < period else {
-            return .failure(
-                MismatchError(
-                    "\"\(printable(text))\" has no pause; take it out to record all the time"
-                )
+            return .mismatch(
+                "\"\(printable(text))\" has no pause; take it out to record all the time"
             )
         }
         return .success(Self(on: on.milliseconds, period: period.milliseconds))

@@ -40,9 +40,7 @@ extension ValueFormat where Value == [ScheduleWindow] {
             read: { literal in
                 texts.read(literal).flatMap { texts in
                     guard texts.count <= 24 else {
-                        return .failure(
-                            MismatchError("found \(texts.count) windows; at most 24 are allowed")
-                        )
+                        return .mismatch("found \(texts.count) windows; at most 24 are allowed")
                     }
                     return .success(texts.compactMap { try? ScheduleWindow.parse($0).get() })
                 }

@@ -15,7 +15,7 @@ package enum WindowEdge: Sendable, Equatable {
     static func parse(_ text: String) -> Result<Self, MismatchError> {
         if text.first?.isNumber == true {
             guard let minutes = minutes(ofTime: text) else {
-                return .failure(MismatchError("\"\(printable(text))\" is not a time; write HH:MM"))
+                return .mismatch("\"\(printable(text))\" is not a time; write HH:MM")
             }
             return .success(.time(minutes))
         }
@@ -23,19 +23,15 @@ package enum WindowEdge: Sendable, Equatable {
         guard let event = SunEvent(rawValue: name) else {
             let near = nearest(to: name, among: SunEvent.allCases.map(\.rawValue))
             let hint = near.map { "; did you mean \($0)?" } ?? ""
-            return .failure(
-                MismatchError("\"\(printable(name))\" is not an event of the sun" + hint)
-            )
+            return .mismatch("\"\(printable(name))\" is not an event of the sun" + hint)
         }
         let rest = String(text.dropFirst(name.count))
         guard let sign = rest.first else { return .success(.sun(event, offset: .zero)) }
         guard let length = duration(of: String(rest.dropFirst())) else {
-            return .failure(
-                MismatchError("\"\(printable(rest))\" is not an offset; write it as -30m or +1h")
-            )
+            return .mismatch("\"\(printable(rest))\" is not an offset; write it as -30m or +1h")
         }
         guard length <= farthest else {
-            return .failure(MismatchError("\"\(printable(rest))\" is more than 12h"))
+            return .mismatch("\"\(printable(rest))\" is more than 12h")
         }
         return .success(.sun(event, offset: sign == "-" ? .zero - length : length))
     }
@@ -63,19 +59,17 @@ package struct ScheduleWindow: Sendable, Equatable {
     package static func parse(_ text: String) -> Result<Self, MismatchError> {
         let compact = text.filter { $0 != " " }
         guard compact.utf8.count <= 64, let dots = compact.firstRange(ofPart: "..") else {
-            return .failure(
-                MismatchError("\"\(printable(text))\" is not a window; write it as A..B")
-            )
+            return .mismatch("\"\(printable(text))\" is not a window; write it as A..B")
         }
         let opens = WindowEdge.parse(String(compact[..<dots.lowerBound]))
         let closes = WindowEdge.parse(String(compact[dots.upperBound...]))
         switch (opens, closes) {
         case (.failure(let mismatch), _), (_, .failure(let mismatch)):
-            return .failure(MismatchError("in \"\(printable(text))\": \(mismatch.message)"))
+            return .mismatch("in \"\(printable(text))\": \(mismatch.message)")
         case (.success(let opens), .success(let closes)):
             let window = Self(opens: opens, closes: closes)
             if let problem = window.problem {
-                return .failure(MismatchError("\"\(printable(text))\" \(problem)"))
+                return .mismatch("\"\(printable(text))\" \(problem)")
             }
             return .success(window)
         }

@@ -261,18 +261,11 @@ extension Loaded<Configuration> {
 extension ValueFormat where Value == String {
     fileprivate static let led = ValueFormat.text(
         "\"auto\", \"off\", or a name in /sys/class/leds",
-        parse: { text in
-            LEDName.isName(text)
-                ? .success(text)
-                : .failure(MismatchError("\"\(printable(text))\" is not a valid LED name"))
-        },
-        written: { $0 }
+        no: "LED name",
+        isValid: LEDName.isName
     )
     fileprivate static let deviceID = ValueFormat.text(
         "\"auto\", or 1 to 64 of the characters A-Z a-z 0-9 . _ -, no dot first",
-        parse: { text in
-            DeviceID.problem(text).map { .failure(MismatchError($0)) } ?? .success(text)
-        },
-        written: { $0 }
+        problem: DeviceID.problem
     )
 }

@@ -105,7 +105,7 @@ package enum DeviceID {
     /// Returns why a text is not a valid device id, or nil.
     ///
     /// Valid are 1 to 64 characters that are safe in a header, a path and a table.
-    static func problem(_ text: String) -> String? {
+    @Sendable static func problem(_ text: String) -> String? {
         let bytes = text.utf8
         let safe = bytes.allSatisfy { byte in
             byte.isLetter || byte.isDigit || [UInt8(ascii: "."), 95, 45].contains(byte)

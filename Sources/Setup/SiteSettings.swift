@@ -19,7 +19,7 @@ package struct SiteSettings: Configurable {
     }
 }
 
-private func isLine(_ text: String) -> Bool {
+@Sendable private func isLine(_ text: String) -> Bool {
     (1...64).contains(text.utf8.count)
         && !text.unicodeScalars.contains { $0.value < 32 || (127...159).contains($0.value) }
 }
@@ -28,8 +28,7 @@ extension ValueFormat where Value == String {
     fileprivate static let siteName = ValueFormat.text(
         "a line of at most 64 bytes",
         no: "site name",
-        parse: { isLine($0) ? $0 : nil },
-        written: { $0 }
+        isValid: isLine
     )
 }
 
@@ -39,15 +38,14 @@ extension ValueFormat where Value == [String: String] {
         allowed: "a line under the name of a field, as \"NABat|Grid Cell\" = \"1234\"",
         read: { literal in
             guard case .member(let name, .string(let text)) = literal else {
-                return .failure(MismatchError("found \(literal.foundKind)"))
+                return .mismatch("found \(literal.foundKind)")
             }
             let isName = name.utf8.allSatisfy { $0 < 126 && !":=".utf8.contains($0) }
             let own = ["GUANO", "Waypost", "Timestamp", "Samplerate", "Length"]
             guard isName, isLine(name), !own.contains(where: { name.hasPrefix($0) }) else {
-                return .failure(MismatchError("its name is reserved, or not one that GUANO allows"))
+                return .mismatch("its name is reserved, or not one that GUANO allows")
             }
-            return isLine(text)
-                ? .success([name: text]) : .failure(MismatchError("is not such a line"))
+            return isLine(text) ? .success([name: text]) : .mismatch("is not such a line")
         },
         written: { _ in "{}" }
     )

@@ -58,7 +58,7 @@ extension ValueFormat where Value == [String] {
         format.read = { literal in
             read(literal).flatMap { filters in
                 filters.count <= limit
-                    ? .success(filters) : .failure(MismatchError("found \(filters.count) filters"))
+                    ? .success(filters) : .mismatch("found \(filters.count) filters")
             }
         }
         return format

@@ -121,47 +121,30 @@ extension ValueFormat where Value == [String] {
 extension ValueFormat where Value == String {
     fileprivate static let loopback = text(
         "a loopback address and a port, such as 127.0.0.1:9101",
-        no: "loopback address",
-        parse: { ListenAddress($0)?.isLoopback == true ? $0 : nil },
-        written: { $0 }
-    )
-    fileprivate static let tiles = text(
-        TilesURL.expected,
-        no: "address of map tiles",
-        parse: { TilesURL($0)?.text },
-        written: { $0 }
-    )
+        no: "loopback address"
+    ) { ListenAddress($0)?.isLoopback == true }
+    fileprivate static let tiles = text(TilesURL.expected, no: "address of map tiles") {
+        TilesURL($0) != nil
+    }
     fileprivate static let listen = text(
         "IPV4-ADDRESS:PORT, such as 127.0.0.1:8080",
-        no: "address and port",
-        parse: { ListenAddress($0) == nil ? nil : $0 },
-        written: { $0 }
-    )
+        no: "address and port"
+    ) { ListenAddress($0) != nil }
     fileprivate static let data = text(
         "an absolute path, or s3://BUCKET/PREFIX",
-        no: "folder or bucket",
-        parse: { text in
-            let isPrintable = text.utf8.allSatisfy { $0 >= 32 && $0 != 127 }
-            return isPrintable && (text.hasPrefix("/") || BucketOptions.isBucket(text)) ? text : nil
-        },
-        written: { $0 }
-    )
+        no: "folder or bucket"
+    ) { text in
+        let isPrintable = text.utf8.allSatisfy { $0 >= 32 && $0 != 127 }
+        return isPrintable && (text.hasPrefix("/") || BucketOptions.isBucket(text))
+    }
     /// A URL, which may contain a secret, so no message quotes it.
-    fileprivate static let web = text(
-        "http://… or https://…",
-        isDiscreet: true,
-        parse: { isWeb($0) ? .success($0) : .failure(MismatchError("is not a valid URL")) },
-        written: { $0 }
-    )
-    fileprivate static let program = text(
-        "the absolute path of a program, without arguments",
-        parse: { path in
-            path.hasPrefix("/") && canRun(path)
-                ? .success(path)
-                : .failure(MismatchError("\"\(printable(path))\" is not a program that can be run"))
-        },
-        written: { $0 }
-    )
+    fileprivate static let web = text("http://… or https://…", isDiscreet: true) {
+        isWeb($0) ? nil : "is not a valid URL"
+    }
+    fileprivate static let program = text("the absolute path of a program, without arguments") {
+        $0.hasPrefix("/") && canRun($0)
+            ? nil : "\"\(printable($0))\" is not a program that can be run"
+    }
 }
 
 /// Returns whether a path is that of a program.
