@@ -79,12 +79,14 @@ extension SystemFiles {
 
     /// Memory that programs can still get (proc_meminfo(5), `MemAvailable`).
     fileprivate var availableBytes: Int64? {
-        let lines = text("/proc/meminfo")?.split(separator: "\n") ?? []
-        let line = lines.first { $0.hasPrefix("MemAvailable:") }
-        guard let count = line?.split(separator: " ").dropFirst().first.flatMap({ Int64($0) }),
-            (0..<1 << 40).contains(count)
-        else { return nil }
-        return count * 1024
+        let count = number(after: "MemAvailable:", in: "/proc/meminfo")
+        return count.flatMap { (0..<1 << 40).contains($0) ? $0 * 1024 : nil }
+    }
+
+    /// Returns the number after a name that begins a line, as in many files of /proc.
+    func number(after name: String, in path: String) -> Int64? {
+        let line = text(path)?.split(separator: "\n").first { $0.hasPrefix(name) }
+        return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int64($0) }
     }
 
     // MARK: Wi-Fi

@@ -9,20 +9,17 @@ extension StatusReport.Daemon {
         Self(
             running: true,
             pid: Int(getpid()),
-            rssBytes: field("VmRSS:", of: "/proc/self/status") * 1024,
+            rssBytes: number(after: "VmRSS:", in: "/proc/self/status") * 1024,
             // Private memory that the system cannot reclaim (proc(5), `Private_Dirty`).
-            privateBytes: field("Private_Dirty:", of: "/proc/self/smaps_rollup") * 1024,
+            privateBytes: number(after: "Private_Dirty:", in: "/proc/self/smaps_rollup") * 1024,
             cpuS: rounded(Double(SystemClock.read(CLOCK_PROCESS_CPUTIME_ID)) / 1e9, 100)
         )
     }
 
     /// The bytes handed to the storage layer since the process began (proc(5), `write_bytes`).
-    static var writtenBytes: Int64 { field("write_bytes:", of: "/proc/self/io") }
+    static var writtenBytes: Int64 { number(after: "write_bytes:", in: "/proc/self/io") }
 
-    private static func field(_ name: String, of path: String) -> Int64 {
-        let text = SmallText.read(path) ?? ""
-        let line = text.split(separator: "\n").first { $0.hasPrefix(name) }
-        return line?.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first
-            .flatMap { Int64($0) } ?? 0
+    private static func number(after name: String, in path: String) -> Int64 {
+        SystemFiles().number(after: name, in: path) ?? 0
     }
 }

@@ -33,13 +33,7 @@ extension StatusReport.Output {
         (clients, sent, dropped) = (report.clients, report.sent, report.dropped)
         errors = report.faults
         detail = report.unannounced ?? ""
-        lastError = report.lastFault.map {
-            StatusReport.ErrorAt(
-                code: $0.failure.code,
-                message: $0.failure.message,
-                at: date($0.at)
-            )
-        }
+        lastError = report.lastFault.map { StatusReport.ErrorAt($0.failure, at: date($0.at)) }
     }
 
     /// The listen socket's state; `sent` and `dropped` are samples.

@@ -177,9 +177,7 @@ package struct StatusCollector: Sendable {
                 uploaded: figures.uploaded,
                 lastAttemptAt: state.lastAttemptAt.map(date),
                 lastSuccessAt: state.lastSuccessAt.map(date),
-                lastError: state.lastError.map {
-                    .init(code: $0.failure.code, message: $0.failure.message, at: date($0.at))
-                },
+                lastError: state.lastError.map { .init($0.failure, at: date($0.at)) },
                 nextAttemptAt: next,
                 waitsFor: figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil,
                 resending: figures.resending > 0 ? figures.resending : nil
@@ -270,9 +268,7 @@ package struct StatusCollector: Sendable {
                 clients: output.clients,
                 sent: output.published,
                 dropped: output.dropped,
-                lastError: output.lastError.map {
-                    .init(code: $0.failure.code, message: $0.failure.message, at: wall($0.at))
-                }
+                lastError: output.lastError.map { .init($0.failure, at: wall($0.at)) }
             )
         }
         if configuration.proxy.isEnabled {

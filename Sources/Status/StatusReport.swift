@@ -186,6 +186,12 @@ extension StatusReport {
     }
 }
 
+extension StatusReport.ErrorAt {
+    init(_ failure: Failure, at time: WallTime) {
+        self.init(code: failure.code, message: failure.message, at: time)
+    }
+}
+
 /// An optional value that is written as `null` when absent, so that its field is always present.
 @propertyWrapper
 package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable, Equatable {

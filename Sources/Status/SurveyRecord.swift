@@ -38,16 +38,9 @@ extension QueueQuestions {
 
 /// The record of a survey, as on the wire.
 package struct SurveyRecord: Codable, Sendable {
-    package struct Place: Codable, Sendable {
-        package var latitude: Double
-        package var longitude: Double
-    }
-
     package struct Track: Codable, Sendable {
         package var fixes: Int
         package var distance: Double?
-        package var first: Place?
-        package var last: Place?
     }
 
     package struct Beacon: Codable, Sendable {
@@ -69,14 +62,13 @@ package struct SurveyRecord: Codable, Sendable {
     package var end: String
     package var sightings: Int
     package var missingSightings: Int?
-    package var otherSightings: Int?
     package var track: Track
     package var beacons: [Beacon]
     /// The JSON text on the wire.
     package private(set) var json: [UInt8] = []
 
     private enum CodingKeys: CodingKey {
-        case id, name, start, end, sightings, missingSightings, otherSightings, track, beacons
+        case id, name, start, end, sightings, missingSightings, track, beacons
     }
 
     init?(json: [UInt8]) {

@@ -2,6 +2,7 @@
 package import Host
 package import Queue
 package import Setup
+import StatusBoard
 package import Upload
 
 /// The parts of a running gateway that commands use; only `restart` may block.
@@ -27,6 +28,7 @@ package final class ControlPlane: Sendable {
     private let workers: [Worker]
     /// True if any client watches; otherwise a change need not wake the thread.
     private let isWatched: StateBox<Bool>
+    private let publications: Subscription
 
     /// `inside`: returns the queue and the actions; nil while the gateway starts.
     package convenience init(
@@ -75,7 +77,7 @@ package final class ControlPlane: Sendable {
         )
         let isWatched = StateBox(false)
         (self.lines, self.workers, self.isWatched) = (lines, workers, isWatched)
-        status.onPublished { lines.wakeup.signal() }
+        publications = status.publications.subscribe { _ in lines.wakeup.signal() }
         thread = try StoppableThread("control") {
             lines.run(until: $0, ControlHandler(lines, status, isWatched, perform))
         }

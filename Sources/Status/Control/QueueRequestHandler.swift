@@ -60,23 +60,24 @@ package final class QueueQuestions {
     /// Throws a Failure or ControlError that says what to do.
     package func quarantine() throws -> [QuarantinePage.Entry] {
         guard let client = try daemon() else {
-            return hasRecorded ? try offline { try pages(of: $0) } : []
+            guard hasRecorded else { return [] }
+            return try offline { reader in
+                try allPages { try QuarantinePage(reader, $0 ?? 0, configuration) }
+            }
         }
-        var all: [QuarantinePage.Entry] = []
-        var page = QuarantinePage()
-        repeat {
-            let after = all.last.map { "\($0.number)" }
-            let reply = try client.ask(.init(.quarantineList, after), timeout: .seconds(60))
-            page = reply.quarantine ?? QuarantinePage()
-            all += page.batches
-        } while page.more && !page.batches.isEmpty
-        return all
+        return try allPages { last in
+            let request = ControlRequest(.quarantineList, last.map { "\($0)" })
+            return try client.ask(request, timeout: .seconds(60)).quarantine ?? QuarantinePage()
+        }
     }
 
-    private func pages(of reader: Reader) throws -> [QuarantinePage.Entry] {
+    /// Collects the pages that `page` returns for the number of the last batch before them.
+    private func allPages(
+        _ page: (Int64?) throws -> QuarantinePage
+    ) rethrows -> [QuarantinePage.Entry] {
         var all: [QuarantinePage.Entry] = []
         while true {
-            let page = try QuarantinePage(reader, all.last?.number ?? 0, configuration)
+            let page = try page(all.last?.number)
             all += page.batches
             if !page.more || page.batches.isEmpty { return all }
         }

@@ -1,5 +1,6 @@
 // Publishes the status from memory, so that a slow disk delays no reader.
 package import Host
+import StatusBoard
 import Synchronization
 
 /// Gathers the stored figures on its own thread on request, and composes reports with the newest.
@@ -14,10 +15,10 @@ package final class StatusPublication: Sendable {
         var begun = 0
         var published = 0
         var begunAt: BootInstant?
-        /// Called after each publication; keyed by the number that `onPublished` returned.
-        var listeners: [Int: @Sendable () -> Void] = [:]
-        var lastListener = 0
     }
+
+    /// Publishes the number of each publication.
+    let publications = Publisher<Int>()
 
     private let state = StateBox(State())
     private let clock: any HostClock
@@ -77,13 +78,13 @@ package final class StatusPublication: Sendable {
     }
 
     private func finish(_ figures: StoredFigures?) {
-        let listeners = state.update { state in
+        let number = state.update { state in
             state.figures = figures
             state.published = state.begun
             state.begunAt = nil
-            return Array(state.listeners.values)
+            return state.published
         }
-        for report in listeners { report() }
+        publications.loaded(number)
     }
 
     /// Requests a publication that begins after now; returns its number.
@@ -99,17 +100,6 @@ package final class StatusPublication: Sendable {
     /// The number of the newest publication.
     package var number: Int { state.value.published }
 
-    /// Calls `body`, which must not block, after each publication on the publishing thread.
-    @discardableResult package func onPublished(_ body: @escaping @Sendable () -> Void) -> Int {
-        state.update { state in
-            state.lastListener += 1
-            state.listeners[state.lastListener] = body
-            return state.lastListener
-        }
-    }
-
-    private func forget(_ listener: Int) { state.update { $0.listeners[listener] = nil } }
-
     /// Returns the current status with the newest published figures; never blocks.
     package func report() -> StatusReport {
         let (figures, begunAt) = state.update { ($0.figures, $0.begunAt) }
@@ -119,8 +109,8 @@ package final class StatusPublication: Sendable {
     /// Returns the current status, with fresh figures if they arrive within `limit`.
     package func fresh(within limit: Duration) -> StatusReport {
         guard let published = try? Wakeup() else { return report() }
-        let listener = onPublished { published.signal() }
-        defer { forget(listener) }
+        let subscription = publications.subscribe { _ in published.signal() }
+        defer { withExtendedLifetime(subscription) {} }
         let number = ask()
         let deadline = clock.now() + limit
         while self.number < number, case let left = deadline - clock.now(), left > .zero {

@@ -4,11 +4,6 @@ package import Schedule
 
 /// The windows of all sources and the sun's times, for whole days of UTC.
 package struct ScheduleListing: Encodable, Sendable {
-    package struct Place: Encodable, Sendable {
-        package var latitude: Double
-        package var longitude: Double
-    }
-
     package struct Window: Encodable, Sendable {
         package var from: WallTime
         package var to: WallTime
@@ -24,6 +19,22 @@ package struct ScheduleListing: Encodable, Sendable {
         /// The time in which it runs, by the duty cycle, too.
         package var recordedS: Int64
         package var windows: [Window]
+
+        fileprivate init(
+            _ schedule: Schedule,
+            _ place: SitePosition?,
+            from: WallTime,
+            to: WallTime
+        ) {
+            self.schedule = schedule.windows.map(\.text)
+            duty = schedule.duty?.text
+            always = schedule.isAlways
+            recordedS = schedule.openLength(from: from, to: to, place) / 1000
+            let spans = schedule.windows.isEmpty ? [] : schedule.spans(from: from, to: to, place)
+            windows = spans.map {
+                Window(from: $0.from, to: $0.to, opens: $0.opens, closes: $0.closes)
+            }
+        }
     }
 
     package struct Sun: Encodable, Sendable {
@@ -33,9 +44,18 @@ package struct ScheduleListing: Encodable, Sendable {
         package var noon: WallTime
         package var sunset: WallTime
         package var dusk: WallTime
+
+        fileprivate init(_ day: SolarDay) {
+            date = String(day[.noon].rfc3339.prefix(10))
+            dawn = day[.dawn]
+            sunrise = day[.sunrise]
+            noon = day[.noon]
+            sunset = day[.sunset]
+            dusk = day[.dusk]
+        }
     }
 
-    package var position: Place?
+    package var position: StatusReport.SchedulePlace?
     package var from: WallTime
     package var to: WallTime
     package var sources: [String: Source] = [:]
@@ -48,7 +68,7 @@ package struct ScheduleListing: Encodable, Sendable {
         days: Int,
         now: WallTime
     ) {
-        position = place.map { Place(latitude: $0.latitude, longitude: $0.longitude) }
+        position = place.map { .init(latitude: $0.latitude, longitude: $0.longitude) }
         from = WallTime(milliseconds: now.utcDay * 86_400_000)
         to = from + .seconds(86_400 * days)
         for (name, schedule) in sources {
@@ -56,34 +76,5 @@ package struct ScheduleListing: Encodable, Sendable {
         }
         guard let place else { return }
         sun = (0..<days).map { Sun(SolarDay(now.utcDay + Int64($0), at: place)) }
-    }
-}
-
-extension ScheduleListing.Source {
-    fileprivate init(_ schedule: Schedule, _ place: SitePosition?, from: WallTime, to: WallTime) {
-        self.init(
-            schedule: schedule.windows.map(\.text),
-            duty: schedule.duty?.text,
-            always: schedule.isAlways,
-            recordedS: schedule.openLength(from: from, to: to, place) / 1000,
-            windows: schedule.windows.isEmpty
-                ? []
-                : schedule.spans(from: from, to: to, place).map {
-                    .init(from: $0.from, to: $0.to, opens: $0.opens, closes: $0.closes)
-                }
-        )
-    }
-}
-
-extension ScheduleListing.Sun {
-    fileprivate init(_ day: SolarDay) {
-        self.init(
-            date: String(day[.noon].rfc3339.prefix(10)),
-            dawn: day[.dawn],
-            sunrise: day[.sunrise],
-            noon: day[.noon],
-            sunset: day[.sunset],
-            dusk: day[.dusk]
-        )
     }
 }

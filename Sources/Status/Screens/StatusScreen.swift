@@ -88,9 +88,8 @@ package struct StatusScreen {
     }
 
     private var sources: [String] {
-        let names = ["beacons", "location", "audio"].filter { report.sources[$0] != nil }
-        return ["SOURCE    STATE     LAST      RATE/S  RECORDS  DETAIL"]
-            + names.compactMap { name in
+        ["SOURCE    STATE     LAST      RATE/S  RECORDS  DETAIL"]
+            + ["beacons", "location", "audio"].compactMap { name in
                 guard let source = report.sources[name] else { return nil }
                 let isRunning = source.state == .loaded
                 let state =
