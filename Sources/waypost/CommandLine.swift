@@ -13,21 +13,21 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(name: .long, help: .value("FILE", "The configuration file."), completion: .file())
     var config = standard
 
-    /// Reads the configuration.
+    /// Reads the configuration, with the origin of each value.
     ///
     /// An invalid one ends the command with status 78 and all errors, an unreadable one with 2.
-    func values(warns: Bool = true) throws -> Configuration { try load(warns: warns).values }
-
-    /// Reads the configuration, with the origin of each value.
     func load(warns: Bool = true) throws -> LoadedConfiguration {
         do {
-            let loaded = try Configuration.load(path: config, environment: Environment.all)
-            for warning in warns ? loaded.warnings : [] { Output.error("warning: \(warning)") }
-            return loaded
+            return try read(warns: warns)
         } catch {
-            Output.error("\(error)")
-            throw ExitCode(error.isUnread ? 2 : 78)
+            throw failure("\(error)", status: error.isUnread ? 2 : 78)
         }
+    }
+
+    private func read(warns: Bool) throws(ConfigurationErrors) -> LoadedConfiguration {
+        let loaded = try Configuration.load(path: config, environment: Environment.all)
+        for warning in warns ? loaded.warnings : [] { Output.error("warning: \(warning)") }
+        return loaded
     }
 
     /// The configuration without a file.
@@ -40,7 +40,7 @@ struct ConfigurationOptions: ParsableArguments {
         // A file that was named must be there.
         guard config == Self.standard, access(Configuration.inForce(config), F_OK) != 0,
             errno == ENOENT, let defaults
-        else { return try values() }
+        else { return try load().values }
         Output.error("warning: \(config) does not exist: continuing with the defaults")
         return defaults
     }
@@ -63,15 +63,10 @@ struct ConfigurationOptions: ParsableArguments {
     /// `isRight` false: that suffices to ask the gateway.
     func loadOrAsk(warns: Bool = true) throws -> (values: Configuration, isRight: Bool) {
         do {
-            let loaded = try Configuration.load(path: config, environment: Environment.all)
-            for warning in warns ? loaded.warnings : [] { Output.error("warning: \(warning)") }
-            return (loaded.values, true)
+            return (try read(warns: warns).values, true)
         } catch {
             let found = Configuration.ofRunningGateway(path: config, environment: Environment.all)
-            guard let found else {
-                Output.error("\(error)")
-                throw ExitCode(error.isUnread ? 2 : 78)
-            }
+            guard let found else { throw failure("\(error)", status: error.isUnread ? 2 : 78) }
             let problems = "\(error)".replacing(text: "\n", with: "\nwarning: ")
             Output.error("warning: \(problems)")
             Output.error("warning: asking the gateway, which runs with an earlier configuration")
@@ -84,25 +79,15 @@ struct ConfigurationOptions: ParsableArguments {
 enum Environment {
     /// Read from /proc, because any thread may change C's `environ`.
     static let all: [String: String] = {
+        let file = try? SmallFile.read("/proc/self/environ", limit: 1 << 24)
         var all: [String: String] = [:]
-        for entry in bytes().split(separator: 0) {
+        for entry in file?.bytes.split(separator: 0) ?? [] {
             guard let equals = entry.firstIndex(of: UInt8(ascii: "=")) else { continue }
             let value = String(decoding: entry[(equals + 1)...], as: UTF8.self)
             all[String(decoding: entry[..<equals], as: UTF8.self)] = value
         }
         return all
     }()
-
-    private static func bytes() -> [UInt8] {
-        guard let file = fopen("/proc/self/environ", "r") else { return [] }
-        defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 4096)
-        while case let count = fread(&block, 1, block.count, file), count > 0 {
-            bytes += block.prefix(count)
-        }
-        return bytes
-    }
 }
 
 /// Standard output and error.
@@ -146,9 +131,22 @@ func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> V
     do {
         return try body()
     } catch {
-        Output.error("\(command): \(error)")
-        throw ExitCode(2)
+        throw failure("\(command): \(error)", status: 2)
     }
+}
+
+/// Prints why the command fails; returns its exit status.
+func failure(_ text: String, status: Int32) -> ExitCode {
+    Output.error(text)
+    return ExitCode(status)
+}
+
+/// Fails unless the value of `--timeout` is a time above zero.
+func expectTimeout(_ text: String) throws {
+    guard duration(of: text).map({ $0 <= .zero }) ?? true else { return }
+    throw ValidationError(
+        "\"\(text.blanked)\" is not a valid time-out; use a number with a unit, such as 30s or 5m"
+    )
 }
 
 /// A progress line on the terminal, updated at most twice per second.

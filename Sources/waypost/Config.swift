@@ -90,8 +90,7 @@ struct Config: ParsableCommand {
                     """
                 )
             } catch {
-                Output.error("config proxy-key: \(error.message)")
-                throw ExitCode(2)
+                throw failure("config proxy-key: \(error.message)", status: 2)
             }
         }
     }

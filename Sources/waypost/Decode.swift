@@ -1,6 +1,7 @@
 // `waypost decode`: decodes advertising data to JSON.
 import ArgumentParser
 import Beacons
+import Configuration
 import Daemon
 import Host
 import JSON
@@ -34,15 +35,14 @@ struct Decode: ParsableCommand {
         var decoder = PayloadDecoder(sender: try sender())
         if let sender = decoder.sender {
             decoder.load = { [options] in
-                try options.values(warns: false).beacons.bindkeys[sender]
+                try options.load(warns: false).values.beacons.bindkeys[sender]
             }
         }
         guard hex == ["-"] else {
             do {
                 for line in try decoder.lines(hex.joined()) { Output.write(line) }
-            } catch let failure as PayloadError {
-                Output.error("decode: \(failure.why)")
-                throw ExitCode(failure.status)
+            } catch let error as PayloadError {
+                throw failure("decode: \(error.why)", status: error.status)
             }
             guard decoder.isComplete else { throw ExitCode(1) }
             return

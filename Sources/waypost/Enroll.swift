@@ -60,11 +60,9 @@ struct Enroll: ParsableCommand {
             let lines = try onboarding.enrol(at: server, with: proof)
             for line in lines { Output.write("\(line)\n") }
         } catch let errors as ConfigurationErrors {
-            Output.error("\(errors)")
-            throw ExitCode(78)
+            throw failure("\(errors)", status: 78)
         } catch {
-            Output.error("enroll: \(error)")
-            throw ExitCode(2)
+            throw failure("enroll: \(error)", status: 2)
         }
     }
 }

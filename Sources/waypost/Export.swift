@@ -112,8 +112,8 @@ struct ExportCommand: ParsableCommand {
             Output.error("\(files) written as recorded, not as \(format?.rawValue ?? "asked")")
         }
         guard outcome.unreadable == 0 else {
-            Output.error("\(counted(outcome.unreadable, "record")) cannot be read or converted")
-            throw ExitCode(1)
+            let unreadable = counted(outcome.unreadable, "record")
+            throw failure("\(unreadable) cannot be read or converted", status: 1)
         }
     }
 

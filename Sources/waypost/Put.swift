@@ -52,11 +52,7 @@ struct Put: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     mutating func validate() throws {
-        if let timeout, duration(of: timeout).map({ $0 <= .zero }) ?? true {
-            throw ValidationError(
-                "\"\(timeout.blanked)\" is not a valid time-out; use a number with a unit, such as 30s or 5m"
-            )
-        }
+        if let timeout { try expectTimeout(timeout) }
     }
 
     mutating func run() throws {
@@ -76,16 +72,15 @@ struct Put: ParsableCommand {
             warn: { progress.say($0) },
             progress: { progress.show(Self.message($0)) }
         )
+        let outcome: IntakeClient.Outcome
         do {
-            let outcome = try client.put(from: input)
-            if progress.isShown { progress.say(Self.message(outcome)) }
-            if outcome.refused > 0 { throw ExitCode(1) }
-        } catch let code as ExitCode {
-            throw code
+            outcome = try client.put(from: input)
         } catch {
             progress.say("\(error)")
             throw ExitCode(1)
         }
+        if progress.isShown { progress.say(Self.message(outcome)) }
+        if outcome.refused > 0 { throw ExitCode(1) }
     }
 
     private var intake: IntakeClient.Options {
@@ -104,10 +99,7 @@ struct Put: ParsableCommand {
     private func openInput() throws -> Int32 {
         guard let file, file != "-" else { return STDIN_FILENO }
         let number = open(file, O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else {
-            Output.error("\(SystemError.last("open", on: file))")
-            throw ExitCode(1)
-        }
+        guard number >= 0 else { throw failure("\(SystemError.last("open", on: file))", status: 1) }
         return number
     }
 }

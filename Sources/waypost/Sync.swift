@@ -66,16 +66,18 @@ struct SyncCommand: ParsableCommand {
     ) throws -> (ControlReply?, StatusReport?) {
         let client: ControlClient
         var reply: ControlReply?
-        do { client = try ControlClient(configuration) } catch { throw Self.failed("\(error)") }
+        do { client = try ControlClient(configuration) } catch {
+            throw failure("\(error)", status: 2)
+        }
         do {
             let request = ControlRequest(.sync, overBudget ? ControlRequest.overBudget : nil)
             let left = deadline - SystemClock().now()
             reply = try client.ask(request, timeout: min(left, Self.firstWord))
         } catch let refusal as ControlError {
             // The gateway may have received the request and begun.
-            throw client.isClosed ? Self.lost(client) : Self.failed("\(refusal)")
+            throw client.isClosed ? Self.lost(client) : failure("\(refusal)", status: 2)
         } catch {
-            throw Self.failed("sync: \(error)")
+            throw failure("sync: \(error)", status: 2)
         }
         var last: StatusReport?
         while let now = reply {
@@ -88,26 +90,19 @@ struct SyncCommand: ParsableCommand {
         return (reply, last)
     }
 
-    /// Reports that the gateway could not be asked or refused.
-    private static func failed(_ why: String) -> ExitCode {
-        Output.error(why)
-        return ExitCode(2)
-    }
-
     /// Reports that the gateway ended before the sync did.
     private static func lost(_ client: ControlClient) -> ExitCode {
         if Output.isTerminal { Output.write("\r\u{1B}[K") }
-        Output.error("not finished: \(client.lost)")
-        return ExitCode(1)
+        return failure("not finished: \(client.lost)", status: 1)
     }
 
     /// Reports what is left, and returns the exit status.
     private func end(_ reply: ControlReply?, _ last: StatusReport?) -> ExitCode {
         guard let sync = reply?.sync else {
-            Output.error(
-                "not finished in \(wait) s; the upload continues, see `waypost status`"
+            return failure(
+                "not finished in \(wait) s; the upload continues, see `waypost status`",
+                status: 1
             )
-            return ExitCode(1)
         }
         if sync.quarantined > 0 {
             Output.error(

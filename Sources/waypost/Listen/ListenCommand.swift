@@ -76,11 +76,7 @@ struct ListenCommand: ParsableCommand {
                 "--segments \"\(segments.blanked)\" is not a time from 100ms to 1m, such as 3s"
             )
         }
-        if let timeout, duration(of: timeout).map({ $0 <= .zero }) ?? true {
-            throw ValidationError(
-                "\"\(timeout.blanked)\" is not a valid time-out; use a number with a unit, such as 30s or 5m"
-            )
-        }
+        if let timeout { try expectTimeout(timeout) }
     }
 
     private var length: Duration? {
