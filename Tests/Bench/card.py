@@ -9,6 +9,14 @@ def run(*command):
     return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout.strip()
 
 
+def unmount(folder):
+    """Also while a program that was killed still has a file open there: the folder is deleted next."""
+    try:
+        run("umount", folder)
+    except subprocess.CalledProcessError:
+        run("umount", "--lazy", folder)
+
+
 @contextlib.contextmanager
 def card(directory="/var/tmp"):
     """A folder on it; in a file below `directory`, as root."""
@@ -23,5 +31,5 @@ def card(directory="/var/tmp"):
         # Otherwise each flush would wait for the disk below, which has a cache.
         pathlib.Path("/sys/block", pathlib.Path(device).name, "queue/write_cache").write_text("write through")
         run("mount", "-o", "noatime", device, mounted)
-        stack.callback(run, "umount", mounted)
+        stack.callback(unmount, mounted)
         yield mounted
