@@ -239,7 +239,7 @@ let package = Package(
             ],
             path: "Adapters/Audio"
         ),
-        module("AudioFiles", ["COgg"]),
+        module("AudioFiles", ["Host", "COgg"]),
         module("AudioTags", ["Host"], small: true),
         module(
             "HTTP",

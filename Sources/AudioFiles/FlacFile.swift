@@ -1,4 +1,5 @@
 // Writes FLAC frames to a FLAC file (RFC 9639).
+import Host
 
 /// Writes one FLAC stream from frames numbered in another; the same frames give the same bytes.
 package struct FlacFile {
@@ -118,9 +119,4 @@ enum CheckSum {
             rest & 0x8000 == 0 ? rest << 1 : rest << 1 ^ 0x8005
         }
     }
-}
-
-/// Returns the bytes of an integer, highest first.
-func bigEndian<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {
-    withUnsafeBytes(of: value.bigEndian) { Array($0) }
 }

@@ -1,5 +1,6 @@
 // Writes Opus packets to an Ogg file (RFC 7845).
 import COgg
+import Host
 
 /// Writes one Ogg Opus stream; the same packets give the same bytes each time.
 package struct OggOpusFile: ~Copyable {
@@ -92,9 +93,4 @@ package struct OggOpusFile: ~Copyable {
     private static let tags =
         Array("OpusTags".utf8) + littleEndian(UInt32(7)) + Array("waypost".utf8)
         + littleEndian(UInt32(0))
-}
-
-/// Returns the bytes of an integer, lowest first.
-func littleEndian<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {
-    withUnsafeBytes(of: value.littleEndian) { Array($0) }
 }

@@ -1,11 +1,11 @@
 // The stored form of a segment's packets: each with its length in front.
+import Host
 
 /// The Opus packets or FLAC frames of one segment: a 16-bit little-endian length before each.
 package enum SegmentPackets {
     package static func append(_ packet: some Collection<UInt8>, to data: inout [UInt8]) {
         let length = UInt16(clamping: packet.count)
-        data.append(UInt8(truncatingIfNeeded: length))
-        data.append(UInt8(truncatingIfNeeded: length >> 8))
+        data += littleEndian(length)
         data.append(contentsOf: packet.prefix(Int(length)))
     }
 

@@ -1,4 +1,5 @@
 // Writes the header of a WAV file.
+import Host
 
 /// Makes headers of RIFF WAVE files of 16-bit PCM, one channel.
 package enum WaveFile {

@@ -1,4 +1,5 @@
 // Puts the fields of a recording into a WAV, FLAC or Ogg Opus file.
+import Host
 
 /// Adds metadata to audio files; the samples and packets stay byte for byte.
 package enum TaggedFile {
@@ -112,7 +113,7 @@ package enum TaggedFile {
             at += 4 + length
         }
         guard blocks.first?[0] == 0 else { return nil }
-        let length = [16, 8, 0].map { UInt8(truncatingIfNeeded: comments.count >> $0) }
+        let length = bigEndian(UInt32(comments.count)).suffix(3)
         blocks.insert([4] + length + comments, at: 1)
         blocks[blocks.count - 1][0] |= 0x80
         return Array("fLaC".utf8) + blocks.joined() + file[at...]
@@ -185,9 +186,4 @@ private struct OggPage {
             }
         }
     }
-}
-
-/// Returns the bytes of an integer, lowest first.
-private func littleEndian(_ value: UInt32) -> [UInt8] {
-    withUnsafeBytes(of: value.littleEndian) { Array($0) }
 }

@@ -3,27 +3,6 @@ import Audio
 import AudioFiles
 import Host
 
-/// Converts pieces of a recording to one rate; starts again after each gap.
-struct RateConverter {
-    private var resampler: Resampler?
-    private var from = 0
-
-    /// Returns the samples at `rate`.
-    mutating func convert(_ piece: AudioPiece, to rate: Int) throws -> [Int16] {
-        if piece.header.rate == rate { return piece.samples }
-        if resampler == nil || from != piece.header.rate {
-            (resampler, from) = (
-                try Resampler(from: piece.header.rate, to: rate), piece.header.rate
-            )
-        } else if piece.isAfterGap {
-            resampler?.reset()
-        }
-        var samples: [Int16] = []
-        resampler?.convert(piece.samples.map(\.fullScale), into: &samples)
-        return samples
-    }
-}
-
 /// The form of the output of `waypost listen`.
 package enum AudioFormat: String, Sendable, CaseIterable {
     /// A WAV file whose length is not known, as a pipe needs it.
@@ -38,7 +17,9 @@ package struct AudioOutput {
     /// Samples per second; the recording's own from the first piece on.
     private var rate: Int?
     private var hasBegun = false
-    private var converter = RateConverter()
+    private var resampler: Resampler?
+    /// The rate that `resampler` converts from.
+    private var from = 0
 
     package init(_ format: AudioFormat, rate: Int?) { (self.format, self.rate) = (format, rate) }
 
@@ -46,16 +27,25 @@ package struct AudioOutput {
     package mutating func bytes(_ piece: AudioPiece) throws -> [UInt8] {
         let rate = rate ?? piece.header.rate
         self.rate = rate
-        let samples = try converter.convert(piece, to: rate)
+        let samples = try convert(piece, to: rate)
         let header = hasBegun || format == .s16le ? [] : WaveFile.header(rate: rate, frames: .max)
         hasBegun = true
         return header + samples.littleEndianBytes
     }
-}
 
-extension [Int16] {
-    /// 16 bits each, little-endian.
-    var littleEndianBytes: [UInt8] { map(\.littleEndian).withUnsafeBytes { Array<UInt8>($0) } }
+    /// Returns the samples at `rate`; the filter starts again after each gap.
+    private mutating func convert(_ piece: AudioPiece, to rate: Int) throws -> [Int16] {
+        if piece.header.rate == rate { return piece.samples }
+        if resampler == nil || from != piece.header.rate {
+            from = piece.header.rate
+            resampler = try Resampler(from: from, to: rate)
+        } else if piece.isAfterGap {
+            resampler?.reset()
+        }
+        var samples: [Int16] = []
+        resampler?.convert(piece.samples.map(\.fullScale), into: &samples)
+        return samples
+    }
 }
 
 extension Int16 {

@@ -12,7 +12,7 @@ final class DetectorProcess {
     /// Its standard output; -1 if that is this program's.
     private let output: Descriptor
     private let child: ChildProcess
-    private(set) var lines = LineBuffer()
+    var lines = LineBuffer()
     /// It has closed its standard output.
     private var isAtEnd = false
     /// When to send the next signal.
@@ -63,9 +63,6 @@ final class DetectorProcess {
             isAtEnd = count == 0
         }
     }
-
-    /// Returns the next line; nil if more must be read.
-    func nextLine(limit: Int) -> LineBuffer.Line? { lines.next(limit: limit) }
 
     /// Ends it: first by SIGTERM, at the next call by SIGKILL.
     func end(at now: BootInstant, isLate: Bool) {

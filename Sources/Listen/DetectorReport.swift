@@ -59,7 +59,7 @@ struct DetectorReport {
     }
 
     mutating func left(_ samples: Int, rate: Int) {
-        warn("\(RoughSeconds(frames: samples, rate: rate)) before a gap make no whole segment")
+        warn("\(roughSeconds(samples, rate: rate)) before a gap make no whole segment")
     }
 
     mutating func failed(_ segment: AudioSegment, _ fault: String, at now: BootInstant) {

@@ -175,7 +175,7 @@ package final class DetectorRun {
     /// Sends the detector's whole lines to the gateway.
     private func store(_ detector: DetectorProcess) {
         guard let put, let stream = settings.stream else { return }
-        while let line = detector.nextLine(limit: Self.lineLimit) {
+        while let line = detector.lines.next(limit: Self.lineLimit) {
             do {
                 guard case .whole(let bytes) = line else {
                     throw Failure("longer than \(Self.lineLimit) bytes")

@@ -127,7 +127,7 @@ package final class ListenClient {
     private func report(_ header: AudioHeader, _ start: AudioTime) {
         if header.lost > 0 {
             lost += header.lost
-            let seconds = RoughSeconds(frames: header.lost, rate: header.rate)
+            let seconds = roughSeconds(header.lost, rate: header.rate)
             warn(
                 "lost \(header.lost) samples (\(seconds)) before \(start.rfc3339): read too slowly"
             )
@@ -137,12 +137,8 @@ package final class ListenClient {
     }
 }
 
-/// Seconds with one decimal, for people.
-struct RoughSeconds: CustomStringConvertible {
-    let description: String
-
-    init(frames: Int, rate: Int) {
-        let tenths = (frames * 10 + rate / 2) / max(1, rate)
-        description = "\(tenths / 10).\(tenths % 10) s"
-    }
+/// Returns the length of so many samples with one decimal, for people: `2.4 s`.
+func roughSeconds(_ frames: Int, rate: Int) -> String {
+    let tenths = (frames * 10 + rate / 2) / max(1, rate)
+    return "\(tenths / 10).\(tenths % 10) s"
 }

@@ -117,7 +117,7 @@ final class APISession {
     }
 
     private func greet(_ frame: ArraySlice<UInt8>) {
-        let length = [UInt8(frame.count >> 8), UInt8(frame.count & 255)]
+        let length = bigEndian(UInt16(frame.count))
         handshake = NoiseHandshake(
             key: facts.key,
             prologue: Array("NoiseAPIInit".utf8) + length + frame
@@ -254,16 +254,13 @@ final class APISession {
     }
 
     private func send(_ type: UInt16, _ body: [UInt8] = []) {
-        let header = [type, UInt16(truncatingIfNeeded: body.count)].flatMap {
-            [UInt8($0 >> 8), UInt8($0 & 255)]
-        }
+        let header = bigEndian(type) + bigEndian(UInt16(truncatingIfNeeded: body.count))
         guard let sealed = ciphers?.sending.seal(header + body) else { return }
         send(frame: sealed)
     }
 
     private func send(frame: [UInt8]) {
-        outgoing += [1, UInt8(truncatingIfNeeded: frame.count >> 8), UInt8(frame.count & 255)]
-        outgoing += frame
+        outgoing += [1] + bigEndian(UInt16(truncatingIfNeeded: frame.count)) + frame
     }
 
     /// Ends a session before or in its handshake, with the reason for the client.

@@ -1,5 +1,6 @@
 // ChaCha20-Poly1305 as the Noise protocol uses it, and X25519, both by libcrypto.
 import CCrypto
+import Host
 
 /// The only owner of a cipher context of libcrypto with its key.
 struct CipherContext: ~Copyable {
@@ -31,7 +32,7 @@ final class NoiseCipher {
     /// Returns the next nonce: four zero bytes and the message's number, little-endian (12.2).
     private func nextNonce() -> [UInt8] {
         defer { number &+= 1 }
-        return [0, 0, 0, 0] + (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+        return [0, 0, 0, 0] + littleEndian(number)
     }
 
     /// Encrypts a message; nil if libcrypto fails, which only a lack of memory makes it do.

@@ -5,7 +5,6 @@ import CCrypto
 /// revision 34, sections 5 and 7; the pattern is `-> psk, e` and `<- e, ee`).
 struct NoiseHandshake {
     static let protocolName = "Noise_NNpsk0_25519_ChaChaPoly_SHA256"
-    static let keyLength = 32
 
     /// `ck` and `h` of the specification.
     private var chain: [UInt8]

@@ -40,7 +40,7 @@ final class BlockSegmentEncoder: SegmentEncoder {
         var start = 0
         while samples.count - start >= codec.blockFrames {
             let block = samples[start..<(start + codec.blockFrames)]
-            record(block)
+            blocks.append(SampleSums(block))
             packets += try codec.encode(block)
             start = block.endIndex
         }
@@ -49,17 +49,13 @@ final class BlockSegmentEncoder: SegmentEncoder {
     }
 
     func finish() throws -> [EncodedSegment] {
-        if !samples.isEmpty { record(samples[...]) }
+        if !samples.isEmpty { blocks.append(SampleSums(samples)) }
         guard !blocks.isEmpty else { return [] }
         packets += try codec.finish(samples[...])
         samples = []
         var ended = wholeSegments()
         if !blocks.isEmpty { ended.append(take(packets.count)) }
         return ended
-    }
-
-    private func record(_ block: ArraySlice<Int16>) {
-        blocks.append(SampleSums(block))
     }
 
     private func wholeSegments() -> [EncodedSegment] {

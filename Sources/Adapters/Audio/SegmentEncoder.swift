@@ -1,6 +1,7 @@
 // Encodes samples into segments: Opus and PCM, and the choice of the codec.
 import AudioFiles
 import COpus
+import Host
 import Records
 
 /// A finished segment.
@@ -71,9 +72,7 @@ final class PCMEncoder: SegmentEncoder {
         EncodedSegment(
             frames: samples.count,
             meanSquare: SampleSums(samples).variance(),
-            data: samples.flatMap {
-                [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]
-            }
+            data: samples.littleEndianBytes
         )
     }
 }
@@ -116,7 +115,7 @@ final class OpusSegmentEncoder: SegmentEncoder {
         let zeros = (wanted - packets.count) * packetFrames - samples.count
         samples += [Int16](repeating: 0, count: max(0, zeros))
         var ended = try drain()
-        if frames > 0 { ended.append(segment(packets[...], frames: frames)) }
+        if frames > 0 { ended.append(segment(frames: frames)) }
         packets = []
         samples = []
         frames = 0
@@ -130,7 +129,7 @@ final class OpusSegmentEncoder: SegmentEncoder {
             guard packets.count > packetsPerSegment else { continue }
             // Fewer frames than the packets hold only at the end of a run, where zeros fill them.
             let whole = min(frames, packetsPerSegment * packetFrames)
-            segments.append(segment(packets[...], frames: whole))
+            segments.append(segment(frames: whole))
             packets.removeFirst(packetsPerSegment)
             frames -= whole
         }
@@ -143,10 +142,7 @@ final class OpusSegmentEncoder: SegmentEncoder {
         samples.removeFirst(block.count)
     }
 
-    private func segment(
-        _ packets: ArraySlice<(bytes: [UInt8], sums: SampleSums)>,
-        frames: Int
-    ) -> EncodedSegment {
+    private func segment(frames: Int) -> EncodedSegment {
         var data: [UInt8] = []
         for packet in packets { SegmentPackets.append(packet.bytes, to: &data) }
         let sums = packets.prefix(packetsPerSegment).reduce(SampleSums()) { $0 + $1.sums }

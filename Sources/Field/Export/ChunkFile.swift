@@ -42,13 +42,7 @@ struct ChunkFile {
 
     private func writeWave(to file: TaggedExportFile) throws {
         try file.write(WaveFile.header(rate: chunk.rate, frames: chunk.frames))
-        try OpusSamples.decode(stored, reader) { samples in
-            try file.write(
-                samples.flatMap {
-                    [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]
-                }
-            )
-        }
+        try OpusSamples.decode(stored, reader) { try file.write($0.littleEndianBytes) }
     }
 
     private func writeFlac(to file: TaggedExportFile) throws {

@@ -1,5 +1,6 @@
 // Decrypts BTHome advertisements (bthome.io/encryption) with libcrypto's AES-CCM.
 import CCrypto
+import Host
 package import Records
 
 /// The reason why a BTHome advertisement's readings are left out despite a key for its device.
@@ -106,11 +107,8 @@ package struct BTHomeKeys: ~Copyable {
     /// Returns the nonce: address, UUID, device information and counter, in the order in which they
     /// are sent, except for the address (most significant byte first).
     private func nonce(_ sealed: SealedPayload, _ device: BluetoothAddress) -> [UInt8] {
-        var nonce: [UInt8] = (0..<6).map {
-            UInt8(truncatingIfNeeded: device.value >> (40 - 8 * $0))
-        }
+        var nonce = Array(bigEndian(device.value).suffix(6))
         nonce += [0xD2, 0xFC, sealed.information]
-        nonce += (0..<4).map { UInt8(truncatingIfNeeded: sealed.counter >> (8 * $0)) }
-        return nonce
+        return nonce + littleEndian(sealed.counter)
     }
 }

@@ -1,4 +1,5 @@
 // The allow and deny lists of beacons.
+import Host
 package import Records
 
 /// Allow and deny lists (waypost.toml(5), [beacons]) of addresses, beacon ids or `kind:NAME`.
@@ -26,15 +27,12 @@ package struct BeaconFilter: Sendable {
         let kind = Self.kinds[identity.kind.rawValue]
         if patterns.contains(where: { Self.matches($0[...], kind[...]) }) { return true }
         guard !patterns.isEmpty else { return false }
-        let names = [Self.folded(identity.address.description), Self.folded(identity.beaconID)]
+        let names = [identity.address.description, identity.beaconID].map {
+            $0.utf8.map(\.asciiLowercased)
+        }
         return patterns.contains { pattern in
             names.contains { Self.matches(pattern[...], $0[...]) }
         }
-    }
-
-    /// Lower case; addresses and ids are ASCII.
-    private static func folded(_ text: String) -> [UInt8] {
-        text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
     }
 
     /// Returns whether the text matches; `*` matches any run of characters.

@@ -55,11 +55,9 @@ final class AdapterMonitor {
     /// Returns the changes since the last call; does not block.
     func changes() -> [AdapterChange] {
         var changes: [AdapterChange] = []
-        var packet = [UInt8](repeating: 0, count: 1 + 2 + 255)
-        while true {
-            let count = read(socket.number, &packet, packet.count)
-            guard count > 0 else { return changes }
-            if let change = AdapterChange(packet[..<count]) { changes.append(change) }
+        while let packet = KernelSocket.nextPacket(descriptor, atMost: 1 + 2 + 255) {
+            if let change = AdapterChange(packet) { changes.append(change) }
         }
+        return changes
     }
 }

@@ -21,9 +21,7 @@ enum BluetoothManagement {
 
         /// Opcode, adapter and length, 16 bits each, little-endian; then the parameters.
         func packet(for adapter: UInt16) -> [UInt8] {
-            [opcode, adapter, UInt16(clamping: parameters.count)].flatMap {
-                [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)]
-            } + parameters
+            [opcode, adapter, UInt16(clamping: parameters.count)].littleEndianBytes + parameters
         }
     }
 
@@ -56,7 +54,7 @@ enum BluetoothManagement {
         Command(
             name: "Remove Advertisement Monitor",
             opcode: 0x0053,
-            parameters: [UInt8(truncatingIfNeeded: handle), UInt8(handle >> 8)]
+            parameters: littleEndian(handle)
         )
     }
 
@@ -154,15 +152,13 @@ final class ManagementSocket {
     }
 
     private func receive(_ opcode: UInt16) -> BluetoothManagement.Answer? {
-        var packet = [UInt8](repeating: 0, count: 1024)
-        while true {
-            let count = read(socket.number, &packet, packet.count)
-            guard count > 0 else { return nil }
-            if let answer = BluetoothManagement.Answer(packet[..<count]), answer.opcode == opcode,
+        while let packet = KernelSocket.nextPacket(socket.number, atMost: 1024) {
+            if let answer = BluetoothManagement.Answer(packet), answer.opcode == opcode,
                 answer.adapter == adapter
             {
                 return answer
             }
         }
+        return nil
     }
 }

@@ -1,4 +1,5 @@
 // The HCI numbers and commands that scanning needs (Core Specification, Vol 4, Part E).
+import Host
 
 /// Numbers and command packets of the Host Controller Interface.
 enum HCI {
@@ -17,14 +18,16 @@ enum HCI {
     struct Command: Sendable {
         var name: String
         var opcode: UInt16
-        var parameters: [UInt8] = []
+        var parameters: [UInt8]
+
+        init(_ name: String, _ opcode: UInt16, _ parameters: [UInt8] = []) {
+            (self.name, self.opcode, self.parameters) = (name, opcode, parameters)
+        }
 
         /// Opcode and parameters after the H4 packet type.
         var packet: [UInt8] {
-            [
-                HCI.commandPacket, UInt8(truncatingIfNeeded: opcode), UInt8(opcode >> 8),
-                UInt8(clamping: parameters.count),
-            ] + parameters
+            [HCI.commandPacket] + littleEndian(opcode) + [UInt8(clamping: parameters.count)]
+                + parameters
         }
     }
 
@@ -72,55 +75,35 @@ enum HCI {
         }
     }
 
-    static let reset = Command(name: "Reset", opcode: 0x0C03)
+    static let reset = Command("Reset", 0x0C03)
     /// All events of the default mask, and LE Meta (bit 61).
-    static let setEventMask = Command(
-        name: "Set Event Mask",
-        opcode: 0x0C01,
-        parameters: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x1F, 0x00, 0x20]
-    )
+    static let setEventMask =
+        Command("Set Event Mask", 0x0C01, [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x1F, 0x00, 0x20])
     /// Advertising Report (bit 1) and Extended Advertising Report (bit 12) beside the default bits.
-    static let setLEEventMask = Command(
-        name: "LE Set Event Mask",
-        opcode: 0x2001,
-        parameters: [0x1F, 0x10, 0, 0, 0, 0, 0, 0]
-    )
-    static let readLocalSupportedCommands = Command(
-        name: "Read Local Supported Commands",
-        opcode: 0x1002
-    )
-
-    static let readLocalFeatures = Command(name: "LE Read Local Supported Features", opcode: 0x2003)
+    static let setLEEventMask =
+        Command("LE Set Event Mask", 0x2001, [0x1F, 0x10, 0, 0, 0, 0, 0, 0])
+    static let readLocalSupportedCommands = Command("Read Local Supported Commands", 0x1002)
+    static let readLocalFeatures = Command("LE Read Local Supported Features", 0x2003)
 
     /// Interval and window in units of 0.625 ms (7.8.10).
     static func setScanParameters(_ scan: ScanSettings) -> Command {
-        Command(
-            name: "LE Set Scan Parameters",
-            opcode: 0x200B,
-            parameters: [scan.isActive ? 1 : 0] + scan.timing + [0, 0]
-        )
+        let mode: UInt8 = scan.isActive ? 1 : 0
+        return Command("LE Set Scan Parameters", 0x200B, [mode] + scan.timing + [0, 0])
     }
 
     static func setScanEnable(_ isOn: Bool) -> Command {
         // Duplicates are not filtered: each repeat is a measurement.
-        Command(name: "LE Set Scan Enable", opcode: 0x200C, parameters: [isOn ? 1 : 0, 0])
+        Command("LE Set Scan Enable", 0x200C, [isOn ? 1 : 0, 0])
     }
 
     /// On the LE 1M PHY, which beacons use (7.8.64).
     static func setExtendedScanParameters(_ scan: ScanSettings) -> Command {
-        Command(
-            name: "LE Set Extended Scan Parameters",
-            opcode: 0x2041,
-            parameters: [0, 0, 1, scan.isActive ? 1 : 0] + scan.timing
-        )
+        let mode: UInt8 = scan.isActive ? 1 : 0
+        return Command("LE Set Extended Scan Parameters", 0x2041, [0, 0, 1, mode] + scan.timing)
     }
 
     static func setExtendedScanEnable(_ isOn: Bool) -> Command {
-        Command(
-            name: "LE Set Extended Scan Enable",
-            opcode: 0x2042,
-            parameters: [isOn ? 1 : 0, 0, 0, 0, 0, 0]
-        )
+        Command("LE Set Extended Scan Enable", 0x2042, [isOn ? 1 : 0, 0, 0, 0, 0, 0])
     }
 }
 
@@ -136,11 +119,8 @@ package struct ScanSettings: Sendable, Equatable {
     /// Interval and window as HCI encodes them: 16 bits each, little-endian, units of 0.625 ms.
     var timing: [UInt8] {
         [interval, window].flatMap { duration -> [UInt8] in
-            let micros =
-                duration.components.seconds * 1_000_000
-                + duration.components.attoseconds / 1_000_000_000_000
-            let units = UInt16(clamping: min(max(4, micros / 625), 0x4000))
-            return [UInt8(truncatingIfNeeded: units), UInt8(units >> 8)]
+            let units = duration.nanoseconds / 625_000
+            return littleEndian(UInt16(clamping: min(max(4, units), 0x4000)))
         }
     }
 }

@@ -51,12 +51,10 @@ struct HCIUser: Equatable {
     /// Reads the list with which a new monitor socket starts.
     static func all(on descriptor: Int32) -> [Self] {
         var users: [Self] = []
-        var packet = [UInt8](repeating: 0, count: 2048)
         // On a busy adapter, traffic that is not needed here follows.
         for _ in 0..<1000 {
-            let count = read(descriptor, &packet, packet.count)
-            guard count > 0 else { break }
-            if let user = Self(packet[..<count]) { users.append(user) }
+            guard let packet = KernelSocket.nextPacket(descriptor, atMost: 2048) else { break }
+            if let user = Self(packet) { users.append(user) }
         }
         return users
     }

@@ -34,6 +34,13 @@ enum KernelSocket {
         return socket
     }
 
+    /// Returns the next packet of a non-blocking descriptor, cut to `size` bytes; nil if none waits.
+    static func nextPacket(_ descriptor: Int32, atMost size: Int) -> ArraySlice<UInt8>? {
+        var packet = [UInt8](repeating: 0, count: size)
+        let count = read(descriptor, &packet, size)
+        return count > 0 ? packet[..<count] : nil
+    }
+
     /// Returns the names of the present adapters, such as `hci1`.
     static func adapters() -> [String] {
         guard let socket = try? open(for: "Bluetooth") else { return [] }

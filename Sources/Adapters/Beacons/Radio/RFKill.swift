@@ -29,7 +29,7 @@ struct RFKillSwitch: Equatable {
 
     /// The request that unblocks this radio: RFKILL_OP_CHANGE, not soft-blocked.
     var unblocking: [UInt8] {
-        (0..<4).map { UInt8(truncatingIfNeeded: index >> (8 * $0)) } + [2, 2, 0, 0]
+        littleEndian(index) + [2, 2, 0, 0]
     }
 }
 
@@ -92,11 +92,8 @@ struct RFKill {
 
     /// Updates `blocked` with all pending events.
     private static func read(_ descriptor: Int32, into blocked: inout [UInt32: RFKillSwitch]) {
-        var packet = [UInt8](repeating: 0, count: 8)
-        while true {
-            let count = Glibc.read(descriptor, &packet, packet.count)
-            guard count > 0 else { return }
-            guard let state = RFKillSwitch(packet[..<count]), state.isBluetooth else { continue }
+        while let packet = KernelSocket.nextPacket(descriptor, atMost: 8) {
+            guard let state = RFKillSwitch(packet), state.isBluetooth else { continue }
             let isBlocked = (state.isSoft || state.isHard) && !state.isRemoved
             blocked[state.index] = isBlocked ? state : nil
         }

@@ -128,26 +128,19 @@ final class SharedRadio: Radio {
     /// Settings that have no effect while bluetoothd shares the adapter, each with a short and a
     /// full message.
     var departures: [(brief: String, text: String)] {
-        var departures: [(brief: String, text: String)] = []
-        if scan.isActive {
-            departures.append(
-                (
-                    "not active",
-                    "beacons.scan = \"active\" has no effect: the scan shared with bluetoothd is passive; "
-                        + "`systemctl disable --now bluetooth` gives the adapter to Waypost"
-                )
-            )
-        }
-        if !hasOurPace {
-            departures.append(
-                (
-                    "at the kernel's pace",
-                    "beacons.scan_interval and scan_window have no effect: this kernel uses a fixed pace "
-                        + "for the scan shared with bluetoothd (Linux 5.9 and later can change it)"
-                )
-            )
-        }
-        return departures
+        let all = [
+            (
+                scan.isActive, "not active",
+                "beacons.scan = \"active\" has no effect: the scan shared with bluetoothd is passive; "
+                    + "`systemctl disable --now bluetooth` gives the adapter to Waypost"
+            ),
+            (
+                !hasOurPace, "at the kernel's pace",
+                "beacons.scan_interval and scan_window have no effect: this kernel uses a fixed pace "
+                    + "for the scan shared with bluetoothd (Linux 5.9 and later can change it)"
+            ),
+        ]
+        return all.filter(\.0).map { ($0.1, $0.2) }
     }
 
     /// The kernel keeps scanning for other programs.

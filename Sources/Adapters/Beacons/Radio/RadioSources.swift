@@ -34,7 +34,7 @@ final class TCPRadioSource: RadioSource {
 /// `hciN`: an adapter of this machine.
 final class KernelRadioSource: RadioSource {
     let name: String
-    let adapter: Int?
+    var adapter: Int? { number }
     /// nil on a kernel without Bluetooth.
     private(set) var watch: AdapterMonitor?
     private let number: Int
@@ -52,7 +52,6 @@ final class KernelRadioSource: RadioSource {
         self.warn = warn
         name = "hci\(adapter)"
         number = adapter
-        self.adapter = adapter
         self.settings = settings
         self.rfkill = rfkill
     }

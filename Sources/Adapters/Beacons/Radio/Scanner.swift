@@ -149,17 +149,16 @@ private struct Dialogue {
     }
 
     /// Sends a command and waits for its Command Complete or Command Status (7.7.14, 7.7.15).
-    func ask(
-        _ command: HCI.Command,
-        _ pass: EventSink
-    ) throws -> (status: UInt8, values: ArraySlice<UInt8>) {
+    func ask(_ command: HCI.Command, _ pass: EventSink) throws -> HCI.Answer {
         try link.send(command)
         let clock = SystemClock()
         let deadline = clock.now() + timeout
         var isStopped: Bool { stop?.isRaised ?? false }
         while clock.now() < deadline, !isStopped {
             while !isStopped, clock.now() < deadline, let event = try link.receive() {
-                if let answer = Self.answer(event, to: command.opcode) { return answer }
+                if let answer = HCI.Answer(event), answer.opcode == command.opcode {
+                    return answer
+                }
                 pass(event)
             }
             var entries = [PollEntry(link.descriptor)]
@@ -167,13 +166,5 @@ private struct Dialogue {
             _ = wait(for: &entries, timeout: deadline - clock.now())
         }
         throw NoAnswerError(command: command.name)
-    }
-
-    private static func answer(
-        _ event: ArraySlice<UInt8>,
-        to opcode: UInt16
-    ) -> (status: UInt8, values: ArraySlice<UInt8>)? {
-        guard let answer = HCI.Answer(event), answer.opcode == opcode else { return nil }
-        return (answer.status, answer.values)
     }
 }

@@ -35,7 +35,8 @@ struct SilenceRecovery {
     private var restsUntil: BootInstant?
     private var rounds = 0
     private var resets: [BootInstant] = []
-    private var failures = 0
+    /// Failed starts since the last success.
+    private(set) var failedStarts = 0
     /// The strongest step taken in this silence.
     private(set) var reached: Step?
 
@@ -47,9 +48,6 @@ struct SilenceRecovery {
     /// True during a pause: all steps were taken, or the hourly reset limit is reached.
     var isResting: Bool { restsUntil != nil }
 
-    /// Failed starts since the last success.
-    var failedStarts: Int { failures }
-
     /// Returns the length of a silence; nil if it is under a minute.
     func silence(at now: BootInstant) -> Duration? {
         let silence = now - silentSince
@@ -59,7 +57,7 @@ struct SilenceRecovery {
     /// Notes that a scan has started.
     mutating func started(at now: BootInstant) {
         since = now
-        failures = 0
+        failedStarts = 0
     }
 
     /// Notes a report; true if it ends a silence in which a step was taken.
@@ -94,9 +92,9 @@ struct SilenceRecovery {
 
     /// Returns the step for the retry after a failed start or remedy.
     mutating func failed(at now: BootInstant) -> Step {
-        failures += 1
+        failedStarts += 1
         let step: Step =
-            switch failures % 3 {
+            switch failedStarts % 3 {
             case 1: .restart
             case 2: .reset
             default: .reopen
