@@ -114,19 +114,14 @@ package enum AudioReport {
         from output: Int32,
         onLevel: (Double) -> Void
     ) throws -> AudioProbe.Level {
-        var (bytes, block) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
+        var (lines, block) = (LineBuffer(), [UInt8](repeating: 0, count: 4096))
         while true {
             let count = Glibc.read(output, &block, block.count)
             if count < 0, errno == EINTR { continue }
-            guard count > 0, bytes.count < 1 << 20 else { break }
-            bytes += block.prefix(count)
-            while let end = bytes.firstIndex(of: 10) {
-                let line = try JSONInput.decode(
-                    Line.self,
-                    from: Array(bytes[..<end]),
-                    snakeCase: true
-                )
-                bytes.removeFirst(end + 1)
+            guard count > 0, lines.count < 1 << 20 else { break }
+            lines.append(block.prefix(count))
+            while case .whole(let bytes)? = lines.next(limit: .max) {
+                let line = try JSONInput.decode(Line.self, from: bytes, snakeCase: true)
                 if let level = line.level { onLevel(shown(level)) }
                 if let heard = line.heard { return shown(heard) }
                 if let message = line.message {

@@ -67,15 +67,11 @@ struct BluetoothCheck {
             if let problem = socketProblem { return [problem] }
             let others =
                 here.isEmpty ? "no adapter is here" : "here: \(here.joined(separator: ", "))"
-            return [
-                .fail(
-                    "bluetooth",
-                    "\(name) is not here (\(others))",
-                    next: here.isEmpty
-                        ? "plug one in, or look for its firmware: `dmesg | grep -i bluetooth`"
-                        : "set beacons.source to one of them"
-                )
-            ]
+            let next =
+                here.isEmpty
+                ? "plug one in, or look for its firmware: `dmesg | grep -i bluetooth`"
+                : "set beacons.source to one of them"
+            return [.fail("bluetooth", "\(name) is not here (\(others))", next: next)]
         }
         if let lock = Adapters.block(of: name, files) {
             let next = lock == "hard" ? "turn its switch on" : "`sudo rfkill unblock bluetooth`"

@@ -17,19 +17,19 @@ struct CardCheck {
     let input: DoctorInput
     private var files: SystemFiles { input.files }
 
-    var findings: [Finding] {
+    var findings: [Finding] { [finding] }
+
+    private var finding: Finding {
         let readOnly = madeReadOnly
         guard readOnly.isEmpty else {
-            return [
-                .fail(
-                    "card",
-                    "the kernel made \(readOnly.joined(separator: " and ")) read-only",
-                    next: "save what is on it (`waypost sync`, `waypost export`), replace the card"
-                )
-            ]
+            return .fail(
+                "card",
+                "the kernel made \(readOnly.joined(separator: " and ")) read-only",
+                next: "save what is on it (`waypost sync`, `waypost export`), replace the card"
+            )
         }
         guard let log = kernelLog else {
-            return [.ok("card", "nothing is read-only; only root may read the kernel's log")]
+            return .ok("card", "nothing is read-only; only root may read the kernel's log")
         }
         let own = ownDisks
         let errors = log.filter { line in Self.marks.contains { line.contains(text: $0) } }
@@ -39,13 +39,11 @@ struct CardCheck {
             }
             .filter { !Self.isAboutAnother($0, than: own) }
         guard let last = errors.last else {
-            return [.ok("card", "no errors in the kernel's log since the boot")]
+            return .ok("card", "no errors in the kernel's log since the boot")
         }
         let what =
             "\(counted(errors.count, "error")) in the kernel's log, the last: \(last.plainWords(atMost: 120))"
-        return [
-            .warn("card", what, next: "replace the card soon; a weak supply does this, too")
-        ]
+        return .warn("card", what, next: "replace the card soon; a weak supply does this, too")
     }
 
     /// File systems that are writable in /etc/fstab and now mounted read-only.

@@ -104,11 +104,8 @@ package struct CollectionCheck {
 
     private var scheduleProblems: [String] {
         let schedules = configuration.schedules
-        return problems(
-            of: schedules.audio,
-            "audio",
-            configuration.audio.isEnabled
-        ) + problems(of: schedules.beacons, "beacons", configuration.beacons.isEnabled)
+        return problems(of: schedules.audio, "audio", configuration.audio.isEnabled)
+            + problems(of: schedules.beacons, "beacons", configuration.beacons.isEnabled)
     }
 
     private func problems(of schedule: Schedule, _ source: String, _ isEnabled: Bool) -> [String] {

@@ -17,13 +17,8 @@ struct DiskCheck {
         var figures = stat()
         guard stat(directory, &figures) == 0 else {
             let why = String(cString: strerror(errno))
-            return [
-                .fail(
-                    "disk",
-                    "\(directory): \(why)",
-                    next: "start the service once, which makes it, or check state_directory"
-                )
-            ]
+            let next = "start the service once, which makes it, or check state_directory"
+            return [.fail("disk", "\(directory): \(why)", next: next)]
         }
         return [room, memory, rights(figures), database(in: figures)].compactMap { $0 }
     }

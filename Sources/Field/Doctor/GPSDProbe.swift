@@ -42,20 +42,17 @@ struct GPSDProbe {
         )
         let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)
         _ = send(socket.number, request, request.count, Int32(MSG_NOSIGNAL))
-        var text: [UInt8] = []
+        var lines = LineBuffer()
         while clock.now() < deadline, (mode ?? 0) < 2, wantsFix || receivers.isEmpty {
             var entries = [PollEntry(socket.number)]
             guard wait(for: &entries, timeout: deadline - clock.now()) > 0 else { break }
             var bytes = [UInt8](repeating: 0, count: 8192)
             let count = recv(socket.number, &bytes, bytes.count, 0)
             guard count > 0 else { break }
-            text += bytes.prefix(count)
-            while let end = text.firstIndex(of: 10) {
-                receive(Array(text[..<end]))
-                text.removeSubrange(...end)
-            }
+            lines.append(bytes.prefix(count))
+            while case .whole(let line)? = lines.next(limit: .max) { receive(line) }
             // gpsd's lines are at most 10 kB: anything longer is not gpsd.
-            guard text.count < 32 << 10 else { break }
+            guard lines.count < 32 << 10 else { break }
         }
     }
 

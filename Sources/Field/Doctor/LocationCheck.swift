@@ -18,14 +18,12 @@ struct LocationCheck {
         do {
             look = try GPSDProbe(address, limit: .seconds(Self.patience))
         } catch {
-            return [
-                .fail("gpsd", "gpsd at \(error)", next: "`sudo systemctl enable --now gpsd.socket`")
-            ]
+            let next = "`sudo systemctl enable --now gpsd.socket`"
+            return [.fail("gpsd", "gpsd at \(error)", next: next)]
         }
         guard let release = look.release else {
-            return [
-                .fail("gpsd", "the server at \(address) is not gpsd", next: "check location.gpsd")
-            ]
+            let what = "the server at \(address) is not gpsd"
+            return [.fail("gpsd", what, next: "check location.gpsd")]
         }
         return [.ok("gpsd", "gpsd \(release) at \(address)"), receiver(look)]
     }

@@ -10,6 +10,7 @@ import Upload
 struct ServerCheck {
     /// The timeout for all requests together.
     private static let patience = Duration.seconds(5)
+    private static let enroll = "`sudo waypost enroll --endpoint https://HOST --code CODE`"
 
     let input: DoctorInput
     private let deadline = SystemClock().now() + Self.patience
@@ -19,18 +20,17 @@ struct ServerCheck {
         guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
         else {
             let message = "no server is configured"
-            let next = "`sudo waypost enroll --endpoint https://HOST --code CODE`"
             return report(
                 upload.isRequired
-                    ? .fail("server", "\(message): nothing is collected", next: next)
-                    : .warn("server", "\(message): records stay on this device", next: next)
+                    ? .fail("server", "\(message): nothing is collected", next: Self.enroll)
+                    : .warn("server", "\(message): records stay on this device", next: Self.enroll)
             )
         }
         let (token, tokenFinding) = readToken()
         let (way, validity) = reach(target, endpoint)
         report(way)
         guard way.state == .ok else { return report(tokenFinding) }
-        certificate(target, endpoint, validity).forEach(report)
+        certificate(target, endpoint, validity).map(report)
         report(verified(target, token) ?? tokenFinding)
         input.report.flatMap(Self.waiting).map(report)
     }
@@ -103,26 +103,21 @@ struct ServerCheck {
         _ target: String,
         _ endpoint: Endpoint,
         _ validity: ClosedRange<WallTime>?
-    ) -> [Finding] {
-        guard endpoint.isEncrypted else { return [] }
+    ) -> Finding? {
+        guard endpoint.isEncrypted else { return nil }
         let date = validity.map { String($0.upperBound.rfc3339.prefix(10)) } ?? "an unknown date"
         do {
             _ = try ServerProbe.connect(settings(target))
         } catch {
-            return [
-                .fail(
-                    "certificate",
-                    "\(error) (good until \(date))",
-                    next:
-                        "renew it on the server, put its authority into upload.ca_file, or set the clock"
-                )
-            ]
+            let next =
+                "renew it on the server, put its authority into upload.ca_file, or set the clock"
+            return .fail("certificate", "\(error) (good until \(date))", next: next)
         }
         if let validity, let left = Self.late(validity, at: SystemClock().wall()) {
             let what = "good until \(date), \(counted(Int(left), "day")) more"
-            return [.warn("certificate", what, next: "renew it on the server")]
+            return .warn("certificate", what, next: "renew it on the server")
         }
-        return [.ok("certificate", "verified, good until \(date)")]
+        return .ok("certificate", "verified, good until \(date)")
     }
 
     /// Returns the days that a certificate is still good for if it should have been renewed; nil before that.
@@ -143,30 +138,19 @@ struct ServerCheck {
             let secret = try upload.secret(input.environment)
             let collection = CollectionCheck(input.configuration, environment: input.environment)
             if let problem = collection.secretFiles.firstResult(collection.ownerProblem) {
-                return (
-                    nil,
-                    .fail("token", problem, next: "do that, then `sudo systemctl restart waypost`")
-                )
+                let next = "do that, then `sudo systemctl restart waypost`"
+                return (nil, .fail("token", problem, next: next))
             }
             guard upload.destination == .s3 else {
                 return (secret, .ok("token", "there, and only its owner may read it"))
             }
-            return (
-                nil, .ok("keys", "there, and only their owner may read them; a sync tries them")
-            )
+            let what = "there, and only their owner may read them; a sync tries them"
+            return (nil, .ok("keys", what))
         } catch {
-            let isHidden = error.message.contains(text: "must belong to the user")
-            guard !isHidden else {
+            if error.message.contains(text: "must belong to the user") {
                 return (nil, .warn("token", "\(error)", next: "`sudo waypost doctor` may look"))
             }
-            return (
-                nil,
-                .fail(
-                    "token",
-                    "\(error)",
-                    next: "`sudo waypost enroll --endpoint https://HOST --code CODE`"
-                )
-            )
+            return (nil, .fail("token", "\(error)", next: Self.enroll))
         }
     }
 

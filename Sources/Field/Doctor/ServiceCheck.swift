@@ -46,21 +46,15 @@ struct ServiceCheck {
                 next: "`sudo deploy/install`"
             )
         }
-        let wanted = "/etc/systemd/system/multi-user.target.wants/waypost.service"
-        guard files.isThere(wanted) else {
-            return .warn(
-                "service",
-                "waypost.service is installed, but does not start at boot",
-                next: "`sudo systemctl enable waypost`"
-            )
-        }
-        let plugged = "/etc/systemd/system/waypost-hotplug.target.wants/waypost.service"
-        guard files.isThere(plugged) else {
-            return .warn(
-                "service",
-                "waypost.service starts at boot, but not when a device is plugged in",
-                next: "`sudo systemctl reenable waypost`"
-            )
+        let starts = [
+            ("multi-user", "is installed, but does not start at boot", "enable"),
+            ("waypost-hotplug", "starts at boot, but not when a device is plugged in", "reenable"),
+        ]
+        for (target, what, verb) in starts {
+            let link = "/etc/systemd/system/\(target).target.wants/waypost.service"
+            guard !files.isThere(link) else { continue }
+            let next = "`sudo systemctl \(verb) waypost`"
+            return .warn("service", "waypost.service \(what)", next: next)
         }
         return .ok("service", "waypost.service starts at boot, and when a device is plugged in")
     }

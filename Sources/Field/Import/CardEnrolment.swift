@@ -30,12 +30,9 @@ package struct CardEnrolment {
     package init(
         _ paths: ImportPaths,
         version: String,
-        clock: any HostClock = SystemClock()
+        clock: any HostClock = SystemClock(),
+        files: StepFiles = StepFiles()
     ) {
-        self.init(paths, version: version, clock: clock, files: StepFiles())
-    }
-
-    init(_ paths: ImportPaths, version: String, clock: any HostClock, files: StepFiles) {
         (self.paths, self.version, self.clock) = (paths, version, clock)
         let owner = ServiceOwner(stateDirectory: paths.state)
         journal = ImportJournal(paths: paths, files: files, owner: owner)

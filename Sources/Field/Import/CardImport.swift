@@ -31,11 +31,12 @@ package struct CardImport {
     var clock: any HostClock = SystemClock()
 
     /// `path`: the folder on a card, or the mount point of a stick, whose folder `waypost` is read.
-    package init(_ path: String, on medium: Medium = .card, into paths: ImportPaths) {
-        self.init(path, on: medium, into: paths, files: StepFiles())
-    }
-
-    init(_ path: String, on medium: Medium, into paths: ImportPaths, files: StepFiles) {
+    package init(
+        _ path: String,
+        on medium: Medium = .card,
+        into paths: ImportPaths,
+        files: StepFiles = StepFiles()
+    ) {
         (self.path, self.medium, self.paths, self.files) = (path, medium, paths, files)
     }
 

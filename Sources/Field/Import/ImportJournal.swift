@@ -15,7 +15,6 @@ package struct ImportJournal {
     let files: StepFiles
     let owner: ServiceOwner
 
-    private var pending: String { paths.pending }
     private var gathering: String { "\(paths.journal)/gathering" }
     private var done: String { "\(paths.journal)/done" }
 
@@ -53,7 +52,7 @@ package struct ImportJournal {
         }
         try files.write("\(gathering)/\(Self.seenName)", Self.text(seen), mode: 0o600)
         try files.sync(gathering)
-        try files.rename(gathering, to: pending)
+        try files.rename(gathering, to: paths.pending)
     }
 
     private static func text(_ seen: [String: String]) -> String {
@@ -87,19 +86,19 @@ package struct ImportJournal {
     /// Moves committed files into place; does nothing if there are none.
     func finish() throws {
         try clear(done)
-        guard access(pending, F_OK) == 0 else { return }
+        guard access(paths.pending, F_OK) == 0 else { return }
         paths.recordServiceIsBehind(owner)
         for file in CardFile.allCases {
-            guard let bytes = try read("\(pending)/\(file.rawValue)") else { continue }
+            guard let bytes = try read("\(paths.pending)/\(file.rawValue)") else { continue }
             try put(file, String(decoding: bytes, as: UTF8.self))
         }
-        if let seen = try read("\(pending)/\(Self.seenName)") {
+        if let seen = try read("\(paths.pending)/\(Self.seenName)") {
             let path = "\(paths.journal)/\(Self.seenName)"
             try files.replace(path, String(decoding: seen, as: UTF8.self), mode: 0o600)
         }
         try files.replace(paths.unverified, "", mode: 0o600)
         // Renamed before it is cleared, because half a folder would be half an import.
-        try files.rename(pending, to: done)
+        try files.rename(paths.pending, to: done)
         try clear(done)
     }
 

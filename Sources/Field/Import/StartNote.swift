@@ -12,11 +12,7 @@ package struct StartNote: Sendable {
     private let paths: ImportPaths
     private let files: StepFiles
 
-    package init(on folder: String, _ paths: ImportPaths) {
-        self.init(on: folder, paths, files: StepFiles())
-    }
-
-    init(on folder: String, _ paths: ImportPaths, files: StepFiles) {
+    package init(on folder: String, _ paths: ImportPaths, files: StepFiles = StepFiles()) {
         (self.folder, self.paths, self.files) = (folder, paths, files)
     }
 

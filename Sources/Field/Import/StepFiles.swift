@@ -10,6 +10,8 @@ package struct StepFiles: Sendable {
     /// Called before a file is opened for writing; a test throws here for a disk error.
     var onOpen: @Sendable (_ path: String) throws -> Void = { _ in }
 
+    package init() {}
+
     /// Makes a folder durably; an existing one is not changed.
     func makeFolder(_ path: String, mode: mode_t) throws {
         guard mkdir(path, mode) == 0 else {
