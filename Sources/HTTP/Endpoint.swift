@@ -10,10 +10,7 @@ package struct Endpoint: Sendable, Equatable {
         case mqtt
 
         fileprivate func scheme(_ isEncrypted: Bool) -> String {
-            switch self {
-            case .http: isEncrypted ? "https" : "http"
-            case .mqtt: isEncrypted ? "mqtts" : "mqtt"
-            }
+            (self == .http ? "http" : "mqtt") + (isEncrypted ? "s" : "")
         }
 
         fileprivate func port(_ isEncrypted: Bool) -> UInt16 {

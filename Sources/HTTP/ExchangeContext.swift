@@ -84,7 +84,7 @@ func giveBody(
     }
     do {
         let bytes = try exchange.body.read(atMost: size * count)
-        bytes.withUnsafeBytes { UnsafeMutableRawPointer(buffer).copyMemory(from: $0) }
+        UnsafeMutableRawBufferPointer(start: buffer, count: bytes.count).copyBytes(from: bytes)
         exchange.given += bytes.count
         return bytes.count
     } catch {
@@ -140,11 +140,4 @@ func receiveHeader(
     guard let exchange = ExchangeContext.from(context) else { return 0 }
     exchange.receive(header: UnsafeRawBufferPointer(start: buffer, count: size * count))
     return exchange.isHeaderTooLong ? 0 : size * count
-}
-
-extension UnsafeMutableRawPointer {
-    fileprivate func copyMemory(from bytes: UnsafeRawBufferPointer) {
-        guard let start = bytes.baseAddress else { return }
-        copyMemory(from: start, byteCount: bytes.count)
-    }
 }

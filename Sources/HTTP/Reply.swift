@@ -114,18 +114,14 @@ private struct ReplyFields: JSONListener {
 
 /// A member's value, as a count and as a yes or no.
 private struct ReplyValue {
-    private(set) var kind = JSONKind.null
+    let kind: JSONKind
     /// The elements of a list or an object; 1 for a text that is not empty.
     var elements = 0
     private var digits: [UInt8] = []
     private var isAboveZero = false
     private var isInPower = false
 
-    init() {}
-
-    init(_ kind: JSONKind) {
-        self.kind = kind
-    }
+    init(_ kind: JSONKind = .null) { self.kind = kind }
 
     /// Takes a piece of a text or of a number.
     mutating func receive(_ piece: UnsafeRawBufferPointer) {

@@ -9,7 +9,7 @@ package enum JSONInput {
         from bytes: [UInt8],
         snakeCase: Bool = false
     ) throws -> Value {
-        try JSONSource(JSONValue(bytes), inSnakeCase: snakeCase).decode(type)
+        try JSONSource(value: JSONValue(bytes), inSnakeCase: snakeCase).decode(type)
     }
 }
 
@@ -18,15 +18,10 @@ private struct JSONSource: Decoder, SingleValueDecodingContainer {
     let value: JSONValue
     let inSnakeCase: Bool
     /// The members are a dictionary's: their names stay as they are.
-    private var isDictionary = false
+    var isDictionary = false
 
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
-
-    init(_ value: JSONValue, inSnakeCase: Bool) {
-        self.value = value
-        self.inSnakeCase = inSnakeCase
-    }
 
     /// Decodes standard types from values; any other type decodes its own parts.
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
@@ -65,7 +60,9 @@ private struct JSONSource: Decoder, SingleValueDecodingContainer {
         inSnakeCase && !isDictionary ? snakeCase(key.stringValue) : key.stringValue
     }
 
-    func part(_ value: JSONValue) -> JSONSource { JSONSource(value, inSnakeCase: inSnakeCase) }
+    func part(_ value: JSONValue) -> JSONSource {
+        JSONSource(value: value, inSnakeCase: inSnakeCase)
+    }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         guard case .object(let members) = value else { throw other(than: [String: Any].self) }
@@ -126,8 +123,6 @@ private struct DecodedElements: UnkeyedDecodingContainer {
     var codingPath: [any CodingKey] { [] }
     var count: Int? { parts.count }
     var isAtEnd: Bool { currentIndex == parts.count }
-
-    init(parts: [JSONSource]) { self.parts = parts }
 
     private mutating func next() throws -> JSONSource {
         guard !isAtEnd else {

@@ -44,9 +44,7 @@ package struct LiveFormat: Sendable {
     // MARK: Records as they are uploaded, without their id
 
     private func text(_ record: some PlainRecord) -> [UInt8] {
-        let columns: [Column]
-        guard case .plain(let found) = type(of: record).kind.shape else { return [] }
-        columns = found
+        guard case .plain(let columns) = type(of: record).kind.shape else { return [] }
         let values = zip(columns, record.values).map { column, value -> ColumnValue in
             guard case .scaled(let decimals) = column.form else { return value }
             return value.scaled(decimals).map { .integer($0) } ?? .none

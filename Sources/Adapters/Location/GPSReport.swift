@@ -27,10 +27,6 @@ enum GPSReport: Equatable {
         var horizontalAccuracy: Double?
         var verticalAccuracy: Double?
 
-        init(mode: Int) {
-            self.mode = mode
-        }
-
         var hasPlace: Bool { latitude != nil && longitude != nil }
 
         /// Adds the fields of another report of the same epoch.

@@ -9,12 +9,6 @@ package struct RequestSigning {
     /// The body's SHA-256 in hex.
     var digest: String
 
-    package init(region: String, keys: String, digest: String) {
-        self.region = region
-        self.keys = keys
-        self.digest = digest
-    }
-
     /// The header that covers the body: a store refuses other bytes, and the signature includes it.
     ///
     /// Without it, libcurl 7.88 signs a body that it has not read yet as an empty one.

@@ -29,10 +29,7 @@ package struct SystemFiles: Sendable {
     package func exists(_ path: String) -> Bool { access(root + path, F_OK) == 0 }
 
     /// Returns true if the path exists; a dangling symbolic link counts.
-    package func isThere(_ path: String) -> Bool {
-        var figures = stat()
-        return lstat(root + path, &figures) == 0
-    }
+    package func isThere(_ path: String) -> Bool { fileKind(root + path) != 0 }
 
     /// Returns the names in a folder, sorted, without dot files.
     package func names(in folder: String) -> [String] { Host.names(inFolder: root + folder) }

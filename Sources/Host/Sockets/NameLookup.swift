@@ -9,6 +9,13 @@ struct SocketAddress: Sendable {
     var proto: Int32
     /// The bytes of a `sockaddr`.
     var bytes: [UInt8]
+
+    /// Calls `body` with the address as connect(2) and bind(2) take it.
+    func withPointer(_ body: (UnsafePointer<sockaddr>?, socklen_t) -> Int32) -> Int32 {
+        bytes.withUnsafeBytes {
+            body($0.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t($0.count))
+        }
+    }
 }
 
 /// One getaddrinfo(3), which can hang for ever, on a separate thread.

@@ -7,16 +7,16 @@ package enum TCP {
     /// Connects to the first address of `host` that answers; throws the error of the last one
     /// tried.
     ///
-    /// `lookup` limits the wait for a name server, `timeout` the wait for each address.
+    /// A name server has 10 s to answer; `timeout` limits the wait for each address.
     package static func connect(
         host: String,
         port: UInt16,
-        lookup: Duration = .seconds(10),
         timeout: Duration = .seconds(5),
         until stop: StopSignal
     ) throws -> Descriptor {
         var last: Int32 = ECONNREFUSED
-        for address in try NameLookup.addresses(of: host, port: port, within: lookup, until: stop)
+        let limit = Duration.seconds(10)
+        for address in try NameLookup.addresses(of: host, port: port, within: limit, until: stop)
         where !stop.isRaised {
             switch attempt(address, timeout: timeout, until: stop) {
             case .success(let number): return Descriptor(owning: number)
@@ -34,13 +34,7 @@ package enum TCP {
         let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         let number = waypost_socket(address.family, address.type | flags, address.proto)
         guard number >= 0 else { return .failure(.last("socket")) }
-        let code = address.bytes.withUnsafeBytes {
-            Glibc.connect(
-                number,
-                $0.assumingMemoryBound(to: sockaddr.self).baseAddress,
-                socklen_t($0.count)
-            )
-        }
+        let code = address.withPointer { Glibc.connect(number, $0, $1) }
         var result = code == 0 ? 0 : errno
         if result == EINPROGRESS {
             var entries = [

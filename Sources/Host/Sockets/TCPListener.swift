@@ -49,13 +49,7 @@ package struct TCPListener: ~Copyable, Sendable {
         // Connections of an earlier run may still be in TIME_WAIT.
         setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, size)
         setsockopt(number, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)
-        let code = numeric.bytes.withUnsafeBytes {
-            bind(
-                number,
-                $0.assumingMemoryBound(to: sockaddr.self).baseAddress,
-                socklen_t($0.count)
-            )
-        }
+        let code = numeric.withPointer { bind(number, $0, $1) }
         guard code == 0, listen(number, waiting) == 0 else {
             throw SystemError.last("bind", on: place)
         }

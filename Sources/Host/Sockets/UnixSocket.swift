@@ -20,17 +20,6 @@ package enum UnixSocket {
         return owner
     }
 
-    /// Connects without waiting; returns a non-blocking socket, or nil if nobody accepts it now.
-    package static func connectAtOnce(to path: String) -> Descriptor? {
-        let flags = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-        let number = socket(AF_UNIX, Int32(flags), 0)
-        guard number >= 0 else { return nil }
-        let owner = Descriptor(owning: number)
-        let code = withAddress(Array(path.utf8)) { Glibc.connect(number, $0, $1) }
-        guard code == 0 else { return nil }
-        return owner
-    }
-
     /// Sends one datagram to another program's socket; does nothing if that is not possible now.
     package static func send(_ message: String, to name: [UInt8]) {
         let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)

@@ -12,14 +12,7 @@ package enum SmallText {
         limit: Int = 16 << 10,
         followsLink: Bool = true
     ) -> String? {
-        guard followsLink else {
-            let file = try? SmallFile.read(path, limit: limit, followsLink: false)
-            return file.map { String(decoding: $0.bytes.prefix(limit), as: UTF8.self) }
-        }
-        guard let file = fopen(path, "r") else { return nil }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: limit)
-        let count = fread(&bytes, 1, limit, file)
-        return String(decoding: bytes.prefix(count), as: UTF8.self)
+        let file = try? SmallFile.read(path, limit: limit, followsLink: followsLink)
+        return file.map { String(decoding: $0.bytes.prefix(limit), as: UTF8.self) }
     }
 }
