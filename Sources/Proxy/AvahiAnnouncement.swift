@@ -194,7 +194,8 @@ package final class AvahiAnnouncement {
         // No automatic start of a service that somebody has switched off.
         sd_bus_message_set_auto_start(message, 0)
         fill(message)
-        sd_bus_call_async(bus, nil, message, answer, data, 0)
+        // Without a limit: the end of Avahi comes as an error or a signal.
+        sd_bus_call_async(bus, nil, message, answer, data, .max)
     }
 
     /// Subscribes to signals; returns the subscription.

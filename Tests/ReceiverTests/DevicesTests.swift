@@ -58,14 +58,20 @@ import Testing
         #expect(try devices(receiver)[0]["token"] as? String == "valid")
     }
 
-    @Test func tokenThatIsRevokedWithinAnUpload_isRefused() throws {
+    @Test(arguments: [false, true])
+    func tokenThatEndsWithinAnUpload_isRefused(isReplaced: Bool) throws {
         let receiver = try ReceiverProcess()
         let (token, body) = (try receiver.enrol(), RawRequest.batch([UUID().uuidString]))
         let client = try RawClient(receiver)
         client.send(RawRequest.head(length: body.count, token: token))
         client.send(Array(body.dropLast()))
         #expect(try receiver.send(token) == 200)
-        #expect(try receiver.command("devices", "revoke", "d1").status == 0)
+        if isReplaced {
+            let code = try receiver.command("codes", "add", "--device", "d1", "--replace").output
+            _ = try receiver.enrol(code: code.trimmingCharacters(in: .newlines))
+        } else {
+            #expect(try receiver.command("devices", "revoke", "d1").status == 0)
+        }
         client.send(Array(body.suffix(1)))
         #expect(client.answer()?.status == 401)
     }

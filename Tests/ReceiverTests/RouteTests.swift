@@ -2,7 +2,6 @@
 import Testing
 
 @testable import ServerBase
-
 @testable import ServerWeb
 
 @Suite struct RouteTests {

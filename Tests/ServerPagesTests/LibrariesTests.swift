@@ -4,10 +4,9 @@ import ReceiverSupport
 import Support
 import Testing
 
-@testable import ServerWeb
-
 @testable import ServerBase
 @testable import ServerPages
+@testable import ServerWeb
 
 @Suite struct LibrariesTests {
     private let folder = TemporaryFolder()
@@ -49,6 +48,9 @@ import Testing
             PageAssets.folder(of: "/usr/bin/waypost-receiver")
                 == "/usr/share/waypost-receiver/assets"
         )
+        let mine = TemporaryFolder("share/waypost-receiver/assets", "Sources/Server/Pages/Assets")
+        let installed = PageAssets.folder(of: mine.path + "/bin/waypost-receiver")
+        #expect(installed == mine.path + "/share/waypost-receiver/assets")
         let answers = try PageAssets().answers
         let script = try #require(answers["/map.js"])
         #expect(

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Simulation
 @testable import Records
+@testable import Simulation
 
 /// Sound that goes on while the database is replaced on a disk that refuses something.
 @Suite struct AudioReplacedTests {

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Simulation
 @testable import Records
+@testable import Simulation
 
 /// A commit that is reported as failed but is on the disk, in a database that is then quarantined.
 @Suite struct CommitMarkTests {

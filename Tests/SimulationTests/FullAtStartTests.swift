@@ -4,8 +4,8 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Simulation
 @testable import Records
+@testable import Simulation
 
 /// A disk without room for a new database: at the first start, or after one was quarantined.
 @Suite struct FullAtStartTests {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Queue
 import QueueSupport
-@testable import Simulation
 @testable import Records
+@testable import Simulation
 
 /// A stop while the disk refuses: the content of memory is lost, and that is reported.
 @Suite struct StopTests {

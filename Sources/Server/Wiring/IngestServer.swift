@@ -146,11 +146,17 @@ package struct IngestServer: ReceiverApplication {
                 return device
             }
             guard isFresh else { throw Self.changing }
-            // Once codes were created, a server without a token list is not open any more.
-            return !token.text.isEmpty && isOpen() ? "" : nil
+            return owner(of: token)
         }
         try expectGood(device)
         return device
+    }
+
+    /// Returns the device of a token, "" for any; nil if the token is not good.
+    private func owner(of token: GivenSecret) -> String? {
+        if let device = enrolments.device(of: token) ?? listed(token) { return device }
+        // Once codes were created, a server without a token list is not open any more.
+        return !token.text.isEmpty && isOpen() ? "" : nil
     }
 
     /// Returns the device of a listed token; nil if the device has enrolled since, which ends that
@@ -211,9 +217,12 @@ package struct IngestServer: ReceiverApplication {
         _ wire: Spool,
         from device: String
     ) throws -> HTTPAnswer {
-        // It may have been revoked since.
+        // It may have been revoked or replaced since.
         _ = try enrolments.refresh(waits: true)
         try expectGood(device)
+        guard owner(of: GivenSecret(text: head.fields[.token] ?? "")) == device else {
+            throw HTTPError(status: 401, reason: "the token was replaced during the upload")
+        }
         let size = wire.count
         return try requests.answer(head, key, wire, from: device, log) { batch, body in
             try expectGood(batch.device)

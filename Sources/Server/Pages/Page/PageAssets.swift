@@ -34,18 +34,21 @@ struct PageAssets: Sendable {
         self.answers = answers
     }
 
-    /// Returns the folder of the sources for a program in a build folder, otherwise
-    /// `PREFIX/share/waypost-receiver/assets` for `PREFIX/bin/waypost-receiver`.
+    /// Returns `PREFIX/share/waypost-receiver/assets` for `PREFIX/bin/waypost-receiver`, or if that
+    /// is missing, the folder of the sources for a program in a build folder.
     package static func folder(of program: String) -> String {
         let folders = URL(fileURLWithPath: program).resolvingSymlinksInPath().path.split(
             separator: "/"
         ).dropLast()
+        let prefix = folders.dropLast().map { "/\($0)" }.joined()
+        let installed = "\(prefix)/share/waypost-receiver/assets"
+        // First: whoever may write above the program must not choose its scripts.
+        if fileKind(installed) == S_IFDIR { return installed }
         for count in (1...max(1, folders.count)).reversed() {
             let sources =
                 "/\(folders.prefix(count).joined(separator: "/"))/Sources/Server/Pages/Assets"
             if fileKind(sources) == S_IFDIR { return sources }
         }
-        let prefix = folders.dropLast().map { "/\($0)" }.joined()
-        return "\(prefix)/share/waypost-receiver/assets"
+        return installed
     }
 }
