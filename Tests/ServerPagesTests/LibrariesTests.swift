@@ -41,7 +41,7 @@ import Testing
         #expect(headers["Cache-Control"] == "max-age=86400")
     }
 
-    @Test func assets_areFoundBesideTheProgram_andAMissingOneIsNamed() throws {
+    @Test func assets_areFound_andAMissingOneIsNamed() throws {
         let sources = PageAssets.folder(of: "/proc/self/exe")
         #expect(sources == Tree.path("Sources/Server/Pages/Assets"))
         #expect(

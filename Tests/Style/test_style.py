@@ -1,4 +1,5 @@
-"""Rules of the tree that a compiler does not hold: folders without circles, links that lead somewhere, line lengths."""
+"""Rules of the tree that a compiler does not hold: folders without circles, links that lead somewhere, lengths, names."""
+import collections
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -10,6 +11,7 @@ loader = importlib.machinery.SourceFileLoader("circles", str(TOP / "Tests/Style/
 circles = importlib.util.module_from_spec(importlib.util.spec_from_loader("circles", loader))
 loader.exec_module(circles)
 
+TYPE = re.compile(r"^(?:package |private |fileprivate |final |indirect )*(?:struct|class|enum|actor|protocol) (\w+)", re.M)
 ROOTS = ("README.md", "CHANGELOG.md", ".github", "Sources", "Tests", "deploy")
 
 
@@ -44,6 +46,22 @@ class StyleTests(unittest.TestCase):
                 is_block ^= line.lstrip().startswith("```")
                 if len(line) > 100 and not is_block and "|" not in line and "](" not in line and "<" not in line:
                     long.append(f"{page.relative_to(TOP)}:{number}")
+        self.assertEqual(long, [])
+
+    def test_a_name_belongs_to_one_type(self):
+        files = collections.defaultdict(set)
+        for file in (TOP / "Sources").rglob("*.swift"):
+            for name in TYPE.findall(file.read_text()):
+                files[name].add(str(file.relative_to(TOP)))
+        twice = {name: sorted(places) for name, places in files.items() if len(places) > 1}
+        self.assertEqual(twice, {})
+
+    def test_names_of_tests_fit_a_line_of_the_report(self):
+        long = []
+        for file in (TOP / "Tests").rglob("*Tests.swift"):
+            for name in re.findall(r"@Test[^{]*?func (\w+)", file.read_text()):
+                if len(name) > 50:
+                    long.append(f"{file.relative_to(TOP)}: {name}")
         self.assertEqual(long, [])
 
 

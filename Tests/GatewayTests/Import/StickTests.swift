@@ -73,7 +73,7 @@ import Setup
         ("import.stick = true\n[led]\nimport.stick = false\n", false),
         ("import.stick = false\n" + "#" + String(repeating: " ", count: 70_000), false),
     ])
-    func fileThatIsWrong_allowsSticks_onlyWhereTheKeyIsReadable(
+    func wrongFile_allowsSticks_ifTheKeyIsReadable(
         text: String,
         isAllowed: Bool
     ) throws {
