@@ -94,7 +94,7 @@ package final class Queue: Sendable {
     /// Commits pending records, stops the writer and closes the database.
     ///
     /// The queue does not accept anything afterwards. If the disk fails, returns the losses that
-    /// are not in the ledger, including records in memory. The next start must `note` them.
+    /// are not in the ledger, including records in memory. The next start must `record` them.
     @discardableResult package func close() -> [Loss] {
         let stop: @Sendable (WriterLoop) -> Void = { $0.isRunning = false }
         if let hand {

@@ -26,7 +26,7 @@ package struct ExitStatus: Sendable, CustomStringConvertible {
 /// It is killed by deinit, with its process group, unless `wait` was called.
 package final class ChildProcess {
     private let number: pid_t
-    /// What kill(2) gets: its process group, if it has one of its own.
+    /// The argument of kill(2): its process group, if it has one of its own.
     private let target: pid_t
     /// Readable once it has ended (pidfd_open(2)).
     private let ended: Descriptor

@@ -5,8 +5,8 @@ import Synchronization
 
 /// A file with a temporary name in its folder, until it is whole.
 ///
-/// Nobody sees a part of it: its own name leads to all of it or to what was there before. What has
-/// not got its name is removed by deinit. Safe for root in a directory of another user: owner and
+/// Nobody sees a part of it: its own name leads to all of it or to what was there before. A file
+/// that did not get its name is removed by deinit. Safe for root in a directory of another user: owner and
 /// mode are set on the open file, and no link at either name is followed.
 package final class WholeFile {
     package let file: Descriptor

@@ -26,14 +26,14 @@ final class BatchFiles {
     private var changed: Set<String> = []
 
     /// `lengths`: the current end of the file in each folder.
-    package init(in folders: DurableFolders, lengths: [String: Int64]) {
+    init(in folders: DurableFolders, lengths: [String: Int64]) {
         directory = folders.directory
         self.folders = folders
         files = lengths.mapValues { RecordFile(start: $0) }
     }
 
     /// The files that were written to, relative to the directory, and their new lengths.
-    package var lengths: [String: Int64] {
+    var lengths: [String: Int64] {
         var lengths: [String: Int64] = [:]
         for (folder, file) in files where file.written > 0 {
             lengths[ArchiveFile.path(in: folder)] = file.start + file.written
@@ -44,7 +44,7 @@ final class BatchFiles {
     /// Appends a batch's record as a line; audio goes into a file that the line names.
     ///
     /// `isAhead`: see `writeLine`.
-    package func append(
+    func append(
         _ record: IncomingRecord,
         of batch: IncomingBatch,
         _ body: ByteView,
@@ -60,7 +60,7 @@ final class BatchFiles {
     }
 
     /// Flushes and fsyncs everything, and cuts off what a crash may have left behind it.
-    package func finish() throws {
+    func finish() throws {
         try flush()
         var paths = sounds
         for (folder, file) in files where file.written > 0 {

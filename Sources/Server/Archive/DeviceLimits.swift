@@ -11,31 +11,31 @@ import ServerBase
 /// own limits first, so that one with wrong dates or too much data does not stop the others.
 struct DeviceLimits {
     /// Distinct streams per device.
-    package static let streams: Int64 = 100
+    static let streams: Int64 = 100
     /// Distinct event sources per stream, each with its kind (`RecordLine.stateKinds`).
-    package static let states: Int64 = 200
+    static let states: Int64 = 200
     /// New record files per day and stream.
-    package static let files: Int64 = 1000
+    static let files: Int64 = 1000
     /// New record files per day.
     static let allFiles: Int64 = 20_000
     /// Bytes counted for each new file in addition to its content, because an inode takes space
     /// too.
     private static let perFile: Int64 = 16 << 10
 
-    package static let tables = """
+    static let tables = """
         CREATE TABLE IF NOT EXISTS device_states(device TEXT, state TEXT, PRIMARY KEY (device, state)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS stream_days(device TEXT, stream TEXT, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
         files INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
         """
 
     /// The limit per device and day (UTC).
-    package let bytesPerDay: Int64
+    let bytesPerDay: Int64
 
     /// Records the names of a batch that is about to be stored; throws an HTTPError before any
     /// change.
     ///
     /// `newFiles`: record files that do not exist yet.
-    package func admit(
+    func admit(
         _ batch: IncomingBatch,
         newFiles: Int64,
         at now: WallTime,
@@ -47,7 +47,7 @@ struct DeviceLimits {
     }
 
     /// Counts a batch that was stored; `sounds`: the number of its audio files.
-    package func count(
+    func count(
         _ batch: IncomingBatch,
         bytes: Int,
         newFiles: Int64,

@@ -22,13 +22,13 @@ struct DiskReserve {
     private var path: String { "\(directory)/.receiver.reserve" }
 
     /// Deletes the reserve of an earlier process.
-    package init(releasedIn directory: String) {
+    init(releasedIn directory: String) {
         self.directory = directory
         unlink(path)
     }
 
     /// Creates it if it does not exist and there is enough space.
-    package mutating func make() {
+    mutating func make() {
         guard !isThere, FileSpace.free(directory) ?? 0 >= Self.least else { return }
         guard let file = try? Descriptor(opening: path, O_WRONLY | O_CREAT, mode: 0o600) else {
             return

@@ -36,7 +36,7 @@ final class GroupQueue: Sendable {
     private let state = Condition((waiting: [WaitingBatch](), hasLeader: false))
 
     /// Returns the result that `work` gave this batch, on this thread or on another batch's.
-    package func perform(_ mine: WaitingBatch, _ work: ([WaitingBatch]) -> Void) throws -> Receipt {
+    func perform(_ mine: WaitingBatch, _ work: ([WaitingBatch]) -> Void) throws -> Receipt {
         state.withLock { $0.waiting.append(mine) }
         while true {
             let group = state.wait(until: { !$0.hasLeader || mine.result != nil }) { state in

@@ -18,12 +18,12 @@ struct KnownIDs {
     private let device: Int64
     private var span: Span?
 
-    package init(of device: String, _ index: borrowing Connection) throws {
+    init(of device: String, _ index: borrowing Connection) throws {
         self.device = try KnownRecords.number(of: device, index)
     }
 
     /// Returns whether an id is known.
-    package mutating func contains(_ id: String, _ index: borrowing Connection) throws -> Bool {
+    mutating func contains(_ id: String, _ index: borrowing Connection) throws -> Bool {
         guard let number = UUIDNumber(id) else {
             let sql = "SELECT 1 FROM other_ids WHERE device=? AND id=?"
             return try index.integer(sql, device, id) != nil
@@ -75,7 +75,7 @@ struct KnownIDs {
     }
 
     /// Stores what was added, in one row with the next range if they touch.
-    package mutating func finish(_ index: borrowing Connection) throws {
+    mutating func finish(_ index: borrowing Connection) throws {
         guard let span, span.isChanged, let known = span.known else { return }
         self.span = nil
         var last = known.upperBound

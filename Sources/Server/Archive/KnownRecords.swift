@@ -9,7 +9,7 @@ import SQLite
 /// tables. A gateway counts the ids of a stream up, so a row of `id_ranges` is a range of
 /// consecutive UUIDs; ranges never touch. All other ids are rows of `other_ids`.
 enum KnownRecords {
-    package static let schema = """
+    static let schema = """
         CREATE TABLE IF NOT EXISTS owners(number INTEGER PRIMARY KEY, device TEXT NOT NULL UNIQUE);
         CREATE TABLE IF NOT EXISTS id_ranges(device INTEGER, high INTEGER, first INTEGER, last INTEGER NOT NULL,
         PRIMARY KEY (device, high, first)) WITHOUT ROWID;
@@ -17,7 +17,7 @@ enum KnownRecords {
         """
 
     /// Throws a `Failure` for an index of a development version, which had a row for each id.
-    package static func check(_ index: borrowing Connection, of directory: String) throws {
+    static func check(_ index: borrowing Connection, of directory: String) throws {
         let table = "SELECT 1 FROM sqlite_schema WHERE name='records'"
         guard try index.integer(table) != nil else { return }
         throw Failure(
@@ -27,7 +27,7 @@ enum KnownRecords {
     }
 
     /// Returns the number of a device, and creates one if needed.
-    package static func number(of device: String, _ index: borrowing Connection) throws -> Int64 {
+    static func number(of device: String, _ index: borrowing Connection) throws -> Int64 {
         let number = "SELECT number FROM owners WHERE device=?"
         if let known = try index.integer(number, device) { return known }
         try index.run("INSERT INTO owners(device) VALUES (?)", device)

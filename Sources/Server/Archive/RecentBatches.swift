@@ -9,7 +9,7 @@ enum RecentBatches {
     private static let maximum = 4
 
     /// Returns the answer to the batch with this key; nil if it is unknown.
-    package static func receipt(of one: WaitingBatch, _ index: borrowing Connection) throws
+    static func receipt(of one: WaitingBatch, _ index: borrowing Connection) throws
         -> Receipt?
     {
         let entry = try entries(of: one.batch, index).first { $0.hasPrefix("\(one.key):") }
@@ -18,7 +18,7 @@ enum RecentBatches {
     }
 
     /// Adds a batch; the row of its stream must exist.
-    package static func record(
+    static func record(
         _ receipt: Receipt,
         of one: WaitingBatch,
         _ index: borrowing Connection

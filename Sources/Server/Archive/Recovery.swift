@@ -10,7 +10,7 @@ enum Recovery {
     ///
     /// A missing file was archived elsewhere; its row stays because it may come back. A file
     /// shorter than its committed length is an error.
-    package static func run(
+    static func run(
         _ index: borrowing Connection,
         _ directory: String,
         warn: (String) -> Void

@@ -3,7 +3,7 @@ import Host
 
 /// The file in the data folder that keeps a server from starting until a restore is complete.
 enum RestoreMarker {
-    package static let name = ".receiver-restore"
+    static let name = ".receiver-restore"
 
     /// Throws a `Failure` if a restore into a folder has not ended.
     static func expectEnded(in directory: String) throws {

@@ -18,17 +18,17 @@ struct SequenceHoles: Equatable {
     private(set) var holes: [ClosedRange<Int64>]
 
     /// Returns the range that a batch declares; nil if it cannot be sequence numbers.
-    package static func range(from first: Int64?, to last: Int64?) -> ClosedRange<Int64>? {
+    static func range(from first: Int64?, to last: Int64?) -> ClosedRange<Int64>? {
         guard let first, let last, first >= 0, first <= last, last < highest else { return nil }
         return first...last
     }
 
-    package init(next: Int64, holes: [ClosedRange<Int64>] = []) {
+    init(next: Int64, holes: [ClosedRange<Int64>] = []) {
         (self.next, self.holes) = (next, holes)
     }
 
     /// Records that these numbers have arrived.
-    package mutating func record(_ range: ClosedRange<Int64>) {
+    mutating func record(_ range: ClosedRange<Int64>) {
         holes = holes.flatMap { hole -> [ClosedRange<Int64>] in
             guard hole.overlaps(range) else { return [hole] }
             var rest: [ClosedRange<Int64>] = []
@@ -50,7 +50,7 @@ struct SequenceHoles: Equatable {
 
     // MARK: As text: `21-30 41-50`
 
-    package init(next: Int64, text: String) {
+    init(next: Int64, text: String) {
         self.next = next
         holes = text.split(separator: " ").compactMap { part in
             let ends = part.split(separator: "-").compactMap { Int64($0) }
@@ -58,7 +58,7 @@ struct SequenceHoles: Equatable {
         }
     }
 
-    package var text: String {
+    var text: String {
         holes.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: " ")
     }
 }

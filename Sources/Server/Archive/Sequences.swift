@@ -17,12 +17,12 @@ package struct MissingRecords: Sendable {
 
 /// Columns of the table `streams`, changed in the transaction that stores a batch.
 enum Sequences {
-    package static let columns =
+    static let columns =
         "next INTEGER, holes TEXT NOT NULL DEFAULT '', since INTEGER, changed INTEGER"
 
-    /// Records the numbers of a batch; called before `Contacts.note`, which overwrites the time of
+    /// Records the numbers of a batch; called before `Contacts.record`, which overwrites the time of
     /// the batch before.
-    package static func record(
+    static func record(
         _ batch: IncomingBatch,
         at now: WallTime,
         _ index: borrowing Connection
@@ -61,7 +61,7 @@ enum Sequences {
     }
 
     /// Returns the streams with holes, of all devices or one.
-    package static func missing(of device: String?, _ index: borrowing Connection) throws
+    static func missing(of device: String?, _ index: borrowing Connection) throws
         -> [MissingRecords]
     {
         let columns = "device, stream, holes, since, changed"

@@ -10,18 +10,18 @@ import ServerBase
 /// happened.
 enum TruncatedFiles {
     /// The folder of the copies, with a subfolder per start; query engines skip names with a dot.
-    package static let name = ".receiver-cut"
+    static let name = ".receiver-cut"
 
     struct Tail {
         /// The path in the archive.
-        package var file: String
+        var file: String
         /// Bytes.
-        package var start: Int64
-        package var end: Int64
+        var start: Int64
+        var end: Int64
     }
 
     /// Returns a message about the copy; a failed copy does not stop the start, as on a full disk.
-    package static func keep(_ tails: [Tail], in directory: String) -> String {
+    static func keep(_ tails: [Tail], in directory: String) -> String {
         let bytes = tails.reduce(0) { $0 + $1.end - $1.start }
         let what = "\(bytes) bytes of \(tails.count) files are not in the index and were cut off"
         let place = "\(name)/\(SystemClock().wall().rfc3339)"

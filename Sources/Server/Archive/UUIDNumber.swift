@@ -2,11 +2,11 @@
 
 /// A UUID as a number of 128 bits, in two halves that sort as the UUIDs do.
 struct UUIDNumber {
-    package let high: Int64
-    package let low: Int64
+    let high: Int64
+    let low: Int64
 
     /// Returns nil for anything but a UUID in lowercase with hyphens: each number is one text.
-    package init?(_ text: String) {
+    init?(_ text: String) {
         guard text.utf8.count == 36 else { return nil }
         var words = (UInt64(0), UInt64(0))
         for (place, byte) in text.utf8.enumerated() {

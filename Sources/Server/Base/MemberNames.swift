@@ -7,18 +7,18 @@ import Host
 /// `{"o":{"v":1,"V":2}}` as a struct with a duplicate name, and then refuses the whole stream.
 struct MemberNames {
     /// The maximum number of members of one object.
-    package static let maximum = 4096
+    static let maximum = 4096
 
     private var levels: [Set<UInt64>] = []
 
     /// Called when an object begins at this depth.
-    package mutating func open(at depth: Int) {
+    mutating func open(at depth: Int) {
         while levels.count <= depth { levels.append([]) }
         levels[depth].removeAll(keepingCapacity: true)
     }
 
     /// Throws `RecordError` if the object at this depth already has the name.
-    package mutating func add(_ name: Range<Int>, of bytes: ByteView, at depth: Int) throws {
+    mutating func add(_ name: Range<Int>, of bytes: ByteView, at depth: Int) throws {
         guard levels[depth].count < Self.maximum else {
             throw RecordError(reason: "an object has more than \(Self.maximum) members")
         }

@@ -7,23 +7,23 @@ import ServerIndex
 
 /// An audio record of the archive.
 struct ArchivedAudio {
-    package var id: String
-    package var chunk: AudioChunk
+    var id: String
+    var chunk: AudioChunk
     /// Relative to the data folder.
-    package var path: String
+    var path: String
     /// `ogg`, `flac`, `aac` or `wav`.
-    package var type: String
+    var type: String
     /// Seconds.
     var duration: Double?
     var overlap: Double?
-    package var clock: String?
+    var clock: String?
     /// False if nothing says that its times are right.
-    package var isDated: Bool
+    var isDated: Bool
     var microphone: String?
     var deviceRate: Int?
 
     /// Nil if the record has no audio file of a known format.
-    package init?(_ record: RecordLine, in file: ArchiveFile) {
+    init?(_ record: RecordLine, in file: ArchiveFile) {
         guard let chunk = AudioDay.chunk(record), let id = record.identity?.id,
             let type = chunk.file.split(separator: ".").last
         else { return nil }
@@ -38,7 +38,7 @@ struct ArchivedAudio {
     }
 
     /// The sample rate in Hz; nil if it is not reported, or absurd.
-    package var rate: Int? { chunk.rate.flatMap { (1...10_000_000).contains($0) ? Int($0) : nil } }
+    var rate: Int? { chunk.rate.flatMap { (1...10_000_000).contains($0) ? Int($0) : nil } }
 
     /// Returns what its file's name and metadata say.
     func recording(of device: String, at place: Recording.Place?, _ firmware: String?) -> Recording
@@ -73,7 +73,7 @@ extension DeviceRecords {
     }
 
     /// Returns the positions on a date and the days beside it.
-    package func positions(around date: String) throws -> PositionLog {
+    func positions(around date: String) throws -> PositionLog {
         var log = PositionLog()
         guard let day = Day(date) else { return log }
         let near = [-1, 0, 1].map { (step: Int64) in

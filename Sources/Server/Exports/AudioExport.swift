@@ -61,7 +61,7 @@ struct DevicePlaces {
     private let offsetMinutes: Int
     private var log: PositionLog
 
-    package init(_ records: DeviceRecords, _ date: String, _ scope: ExportScope) throws {
+    init(_ records: DeviceRecords, _ date: String, _ scope: ExportScope) throws {
         device = records.device
         firmware = try records.firmware(on: date)
         (given, offsetMinutes) = (scope.positions[device], scope.offsetMinutes)
@@ -88,7 +88,7 @@ struct AudioCopy {
     private let style: FileNames
     private var names: UsedNames
 
-    package init(_ directory: String, _ folder: ExportFolder, prefix: String, _ style: FileNames) {
+    init(_ directory: String, _ folder: ExportFolder, prefix: String, _ style: FileNames) {
         (self.directory, self.folder, self.prefix) = (directory, folder, prefix)
         (self.style, names) = (style, UsedNames(style))
     }
@@ -97,12 +97,12 @@ struct AudioCopy {
     mutating func beginDay() { names = UsedNames(style) }
 
     /// Returns a new file's name.
-    package mutating func name(of sound: ArchivedAudio, _ recording: Recording) -> String {
+    mutating func name(of sound: ArchivedAudio, _ recording: Recording) -> String {
         prefix + names.name(of: recording, type: sound.type)
     }
 
     /// Returns whether the archive still has a record's file.
-    package func exists(_ sound: ArchivedAudio) -> Bool {
+    func exists(_ sound: ArchivedAudio) -> Bool {
         fileKind("\(directory)/\(sound.path)") == S_IFREG
     }
 
@@ -110,7 +110,7 @@ struct AudioCopy {
     ///
     /// Returns false and counts it if it was deleted, or cannot be read.
     @discardableResult
-    package func write(
+    func write(
         _ sound: ArchivedAudio,
         _ recording: Recording,
         to name: String,

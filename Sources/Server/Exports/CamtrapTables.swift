@@ -11,19 +11,19 @@ struct ScienceTable {
     private let file: ExportedFile
     private(set) var rows = 0
 
-    package init(_ name: String, _ columns: [String], in folder: ExportFolder) throws {
+    init(_ name: String, _ columns: [String], in folder: ExportFolder) throws {
         self.columns = columns
         file = try ExportedFile("\(name).csv", in: folder)
         try file.append(Self.line(columns))
     }
 
     /// Adds a row; the cells of columns without a value are empty.
-    package mutating func add(_ values: [String: String]) throws {
+    mutating func add(_ values: [String: String]) throws {
         rows += 1
         try file.append(Self.line(columns.map { values[$0] ?? "" }))
     }
 
-    package func finish() throws { try file.finish() }
+    func finish() throws { try file.finish() }
 
     /// Returns a line of CSV (RFC 4180, section 2), without control characters.
     private static func line(_ cells: [String]) -> [UInt8] {
@@ -34,18 +34,18 @@ struct ScienceTable {
 
 /// The columns of Camtrap DP 1.0.2 (tdwg/camtrap-dp, `*-table-schema.json`).
 enum CamtrapColumns {
-    package static let deployments = [
+    static let deployments = [
         "deploymentID", "locationID", "locationName", "latitude", "longitude",
         "coordinateUncertainty", "deploymentStart", "deploymentEnd", "setupBy", "cameraID",
         "cameraModel", "cameraDelay", "cameraHeight", "cameraDepth", "cameraTilt", "cameraHeading",
         "detectionDistance", "timestampIssues", "baitUse", "featureType", "habitat",
         "deploymentGroups", "deploymentTags", "deploymentComments",
     ]
-    package static let media = [
+    static let media = [
         "mediaID", "deploymentID", "captureMethod", "timestamp", "filePath", "filePublic",
         "fileName", "fileMediatype", "exifData", "favorite", "mediaComments",
     ]
-    package static let observations = [
+    static let observations = [
         "observationID", "deploymentID", "mediaID", "eventID", "eventStart", "eventEnd",
         "observationLevel", "observationType", "cameraSetupType", "scientificName", "count",
         "lifeStage", "sex", "behavior", "individualID", "individualPositionRadius",
@@ -54,7 +54,7 @@ enum CamtrapColumns {
         "classificationProbability", "observationTags", "observationComments",
     ]
     /// Our own.
-    package static let failures = [
+    static let failures = [
         "deploymentID", "failureStart", "failureEnd", "reason", "source", "state",
     ]
 }
@@ -62,17 +62,17 @@ enum CamtrapColumns {
 /// Times as the tables have them: `%Y-%m-%dT%H:%M:%S%z`, without fractions.
 enum CamtrapTime {
     /// Returns the second in which a time is.
-    package static func text(_ milliseconds: Int64) -> String {
+    static func text(_ milliseconds: Int64) -> String {
         WallTime(milliseconds: milliseconds).rfc3339.prefix(19) + "Z"
     }
 
     /// Returns the first whole second that is not before a time.
-    package static func end(_ milliseconds: Int64) -> String { text(milliseconds + 999) }
+    static func end(_ milliseconds: Int64) -> String { text(milliseconds + 999) }
 }
 
 extension Deployment {
     /// Its row; `label`: the name that people gave the device.
-    package func row(label: String?) -> [String: String] {
+    func row(label: String?) -> [String: String] {
         var row = [
             "deploymentID": id, "locationName": label ?? device, "cameraID": device,
             "latitude": Words.decimal(place.latitude, 7),

@@ -4,22 +4,22 @@ import ServerIndex
 
 /// A stretch of a device's time without a change of position, schedule, sample rate or format.
 struct Deployment {
-    package var device: String
+    var device: String
     /// Milliseconds since 1970.
-    package var start: Int64
+    var start: Int64
     /// Milliseconds since 1970.
-    package var end: Int64
+    var end: Int64
     /// True if no other one of the device begins at its end.
     var isLast: Bool
-    package var place: SitePlace
+    var place: SitePlace
     /// Metres; nil if not known.
     var uncertainty: Int?
     /// Sample rate and format: `16000 Hz flac`.
-    package var settings: String
+    var settings: String
     /// True if some of its recordings were not dated by a clock that was set.
     var hasClockIssue = false
 
-    package var id: String {
+    var id: String {
         let digits = WallTime(milliseconds: start).rfc3339.prefix(19)
         return "\(device)_\(digits.filter { $0 != "-" && $0 != ":" })Z"
     }
@@ -28,8 +28,8 @@ struct Deployment {
 /// The place of a device in an hour, from its fixes.
 struct HourPlace {
     /// Milliseconds since 1970.
-    package var start: Int64
-    package var place: SitePlace
+    var start: Int64
+    var place: SitePlace
     /// Metres.
     var accuracy: Double?
 
@@ -37,7 +37,7 @@ struct HourPlace {
     private static let jitter = 100.0
 
     /// Returns the medians of the fixes of each hour, in order.
-    package static func hours(_ fixes: [(fix: Track.Fix, accuracy: Double?)]) -> [Self] {
+    static func hours(_ fixes: [(fix: Track.Fix, accuracy: Double?)]) -> [Self] {
         let hours = Dictionary(grouping: fixes) { $0.fix.time / 3_600_000 }
         return hours.values.compactMap { fixes in
             guard let place = median(fixes.map(\.fix)) else { return nil }

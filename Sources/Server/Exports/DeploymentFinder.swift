@@ -22,7 +22,7 @@ struct DeploymentFinder {
     /// Returns the deployments in order; none if the device has no audio in the range.
     ///
     /// Throws `UnknownPlaceError` if nothing says where it was.
-    package static func deployments(
+    static func deployments(
         of records: DeviceRecords,
         _ effort: [EffortInterval],
         _ scope: ExportScope
@@ -46,7 +46,7 @@ struct DeploymentFinder {
 
     /// An error: no position of a device is known.
     struct UnknownPlaceError: Error {
-        package var device: String
+        var device: String
     }
 
     private init(_ records: DeviceRecords, _ scope: ExportScope, countsUndated: Bool) {

@@ -5,7 +5,7 @@ import ServerBase
 
 /// The record files of one device; a configuration may give a stream any name.
 struct DeviceRecords {
-    package enum Content {
+    enum Content {
         case audio
         case positions
         case effort
@@ -16,14 +16,14 @@ struct DeviceRecords {
     /// Bytes of a file in which its first record is looked for.
     private static let beginning = 1 << 20
 
-    package let directory: String
-    package let device: String
+    let directory: String
+    let device: String
     /// In order of their dates.
     private let files: [Content: [ArchiveFile]]
     private let skipped: SkippedRecords
 
     /// The dates with audio, effort or detections, in order.
-    package var dates: [String] {
+    var dates: [String] {
         let contents: [Content] = [.audio, .effort, .detections]
         return Set(contents.flatMap { files[$0] ?? [] }.map(\.date)).sorted()
     }
@@ -31,7 +31,7 @@ struct DeviceRecords {
     /// Returns the devices of an archive in order; throws a `Failure` for one that it does not have.
     ///
     /// `skipped` counts what is left out whenever records are read.
-    package static func all(
+    static func all(
         in directory: String,
         _ scope: ExportScope,
         _ skipped: SkippedRecords

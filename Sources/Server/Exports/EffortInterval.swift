@@ -4,15 +4,15 @@ import ServerBase
 
 /// An interval of a source of a device.
 struct EffortInterval {
-    package var source: String
-    package var state: String
-    package var reason: String
+    var source: String
+    var state: String
+    var reason: String
     /// Milliseconds since 1970.
-    package var from: Int64
-    package var to: Int64
+    var from: Int64
+    var to: Int64
 
     /// Nil if the record is not an interval, or nobody knows when it began or ended.
-    package init?(_ record: RecordLine) {
+    init?(_ record: RecordLine) {
         guard let source = record.text("source"), let state = record.text("state"),
             let from = record.time("from"), let to = record.time("to"), from < to,
             // So the server has checked that it does not lie in the future.
@@ -33,7 +33,7 @@ struct EffortInterval {
 
 extension DeviceRecords {
     /// Returns the intervals that reach into the scope's range, in order.
-    package func effort(_ scope: ExportScope) throws -> [EffortInterval] {
+    func effort(_ scope: ExportScope) throws -> [EffortInterval] {
         var intervals: [EffortInterval] = []
         var ids: Set<String> = []
         // One that began long before may end in the range.

@@ -12,11 +12,11 @@ final class ExportFolder {
     private static let unfinished = ".part"
     private static let mode: mode_t = 0o640
 
-    package let path: String
+    let path: String
     private let folder: Descriptor
 
     /// Creates the folder if needed; throws a `Failure` if it has files, or is part of the archive.
-    package init(_ path: String, data: String) throws {
+    init(_ path: String, data: String) throws {
         try BackupFolder.expectApart(path, data)
         if mkdir(path, 0o750) != 0, errno != EEXIST { throw SystemError.last("mkdir", on: path) }
         folder = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
@@ -38,7 +38,7 @@ final class ExportFolder {
     /// Writes a whole file; throws a `Failure` if one of that name exists.
     ///
     /// `modified`: its modification time; nil for now.
-    package func write(_ bytes: [UInt8], to name: String, modified: WallTime? = nil) throws {
+    func write(_ bytes: [UInt8], to name: String, modified: WallTime? = nil) throws {
         let file = try ExportedFile(name, in: self)
         try file.append(bytes)
         try file.finish(modified: modified)
@@ -75,12 +75,12 @@ final class ExportedFile {
     private let file: WholeFile
     private var waiting: [UInt8] = []
 
-    package init(_ name: String, in folder: ExportFolder) throws {
+    init(_ name: String, in folder: ExportFolder) throws {
         (self.name, self.folder) = (name, folder)
         file = try folder.create(name)
     }
 
-    package func append(_ bytes: some Sequence<UInt8>) throws {
+    func append(_ bytes: some Sequence<UInt8>) throws {
         waiting += bytes
         if waiting.count >= Self.block { try flush() }
     }
@@ -91,7 +91,7 @@ final class ExportedFile {
     }
 
     /// Gives the file its name, and a modification time if it has another one than now.
-    package func finish(modified: WallTime? = nil) throws {
+    func finish(modified: WallTime? = nil) throws {
         try flush()
         modified?.setModification(of: file.file.number)
         try folder.expectNone(name)

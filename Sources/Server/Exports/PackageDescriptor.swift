@@ -6,12 +6,12 @@ import Host
 struct PackageDescriptor {
     private static let base = "https://raw.githubusercontent.com/tdwg/camtrap-dp/1.0.2"
 
-    package let request: CamtrapRequest
-    package let deployments: [Deployment]
+    let request: CamtrapRequest
+    let deployments: [Deployment]
     let species: [String]
-    package var now = SystemClock().wall()
+    var now = SystemClock().wall()
 
-    package func json() throws -> [UInt8] {
+    func json() throws -> [UInt8] {
         let title = request.title ?? "Waypost recordings"
         let software = "waypost-receiver \(request.version)"
         let contributor: [String: Any] =

@@ -6,15 +6,15 @@ final class SkippedRecords {
     /// The records of one file.
     struct Count {
         /// Lines that are not records, and a file whose rest cannot be read.
-        package var unreadable = 0
+        var unreadable = 0
         /// Records that the server marked as dated ahead of its clock.
-        package var ahead = 0
+        var ahead = 0
     }
 
     private var counts: [String: Count] = [:]
 
     /// Records what a pass over a file left out; an export reads some files more than once.
-    package func record(_ count: Count, of file: ArchiveFile) {
+    func record(_ count: Count, of file: ArchiveFile) {
         guard count.unreadable + count.ahead > 0 else { return }
         let old = counts[file.path] ?? Count()
         counts[file.path] = Count(
@@ -23,7 +23,7 @@ final class SkippedRecords {
         )
     }
 
-    package func add(to outcome: inout ScienceOutcome) {
+    func add(to outcome: inout ScienceOutcome) {
         outcome.ahead = counts.values.reduce(0) { $0 + $1.ahead }
         outcome.unreadable += counts.values.reduce(0) { $0 + $1.unreadable }
         let first = counts.filter { $0.value.unreadable > 0 }.keys.min()

@@ -10,7 +10,7 @@ enum FleetIndex {
     /// Incremented with each change of the tables; an index of another version is rebuilt.
     private static let version: Int64 = 5
 
-    package static func path(in directory: String) -> String {
+    static func path(in directory: String) -> String {
         "\(directory)/.receiver-index.sqlite"
     }
 
@@ -52,7 +52,7 @@ enum FleetIndex {
     ]
 
     /// Opens it for writing; creates it if it is missing or of another version.
-    package static func open(in directory: String) throws -> Connection {
+    static func open(in directory: String) throws -> Connection {
         let database = try Connection(path: path(in: directory), access: .readWrite)
         // NORMAL: a power cut may lose the last rows, which are then read again.
         // Small pages, as in the archive's database.
@@ -77,12 +77,12 @@ enum FleetIndex {
     }
 
     /// Returns whether all files have been read; an incomplete index may show old problems.
-    package static func isWhole(_ database: borrowing Connection) throws -> Bool {
+    static func isWhole(_ database: borrowing Connection) throws -> Bool {
         try database.integer("PRAGMA application_id") == 0
     }
 
     /// Empties the index and marks it as incomplete until `recordWhole`.
-    package static func clear(_ database: borrowing Connection) throws {
+    static func clear(_ database: borrowing Connection) throws {
         let drops = names.map { "DROP TABLE IF EXISTS \($0);" }.joined()
         let marks = "PRAGMA user_version=\(version); PRAGMA application_id=1"
         try database.transaction { try $0.execute("\(drops) \(tables) \(marks)") }

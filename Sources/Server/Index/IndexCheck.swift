@@ -108,13 +108,13 @@ package enum IndexCheck {
     ]
 
     struct Table {
-        package let name: String
+        let name: String
         private let key: [String]
         private let value: [String]
         /// The column with the row's file number.
         private let file: String
 
-        package init(_ name: String, _ key: [String], _ value: [String], file: String = "file") {
+        init(_ name: String, _ key: [String], _ value: [String], file: String = "file") {
             (self.name, self.key, self.value, self.file) = (name, key, value, file)
         }
 
@@ -136,7 +136,7 @@ package enum IndexCheck {
 
 extension IndexWriter {
     /// Returns the files of an index with their numbers and the lengths that were read.
-    package static func files(_ database: borrowing Connection) throws -> [(
+    static func files(_ database: borrowing Connection) throws -> [(
         id: Int64, file: ArchiveFile
     )] {
         try database.rows("SELECT id, stream, date, device, length FROM files") {

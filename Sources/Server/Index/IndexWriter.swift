@@ -14,20 +14,20 @@ final class IndexWriter {
     /// Longer lines and details are not stored.
     static let longestKept = 4096
 
-    package let database: Connection
+    let database: Connection
     private let directory: String
 
-    package init(_ database: consuming Connection, directory: String) {
+    init(_ database: consuming Connection, directory: String) {
         self.database = database
         self.directory = directory
     }
 
     /// Returns the checkpoint of each file, by path.
-    package func lengths() throws -> [String: Int64] {
+    func lengths() throws -> [String: Int64] {
         Dictionary(try Self.files(database).map { ($0.file.path, $0.file.length) }) { $1 }
     }
 
-    package func records() throws -> Int64 {
+    func records() throws -> Int64 {
         try database.integer("SELECT sum(records) FROM files") ?? 0
     }
 
@@ -35,7 +35,7 @@ final class IndexWriter {
     ///
     /// Calls `look` with the result of each file. An unreadable file does not block the others,
     /// unless `look` throws.
-    package func follow(_ files: [ArchiveFile], look: (ArchiveFile, (any Error)?) throws -> Void)
+    func follow(_ files: [ArchiveFile], look: (ArchiveFile, (any Error)?) throws -> Void)
         throws
         -> [ArchiveFile]
     {

@@ -36,10 +36,10 @@ struct IndexedReadings {
     /// Values for which there were too many series.
     private(set) var leftOut: Int64 = 0
 
-    package init(file: Int64) { self.file = file }
+    init(file: Int64) { self.file = file }
 
     /// Adds a record's numbers.
-    package mutating func receive(
+    mutating func receive(
         _ line: RecordLine,
         at time: Int64,
         in slot: Int64,
@@ -58,7 +58,7 @@ struct IndexedReadings {
     }
 
     /// Writes the changed rows.
-    package func finish(_ database: borrowing Connection) throws {
+    func finish(_ database: borrowing Connection) throws {
         for series in (known ?? [:]).values where series.isChanged {
             try database.run(
                 "UPDATE series SET kind=?, records=?, last=?, value=? WHERE id=?",

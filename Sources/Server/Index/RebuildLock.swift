@@ -15,7 +15,7 @@ enum RebuildLock {
         return try withExtendedLifetime(lock) { try body() }
     }
 
-    package static func isHeld(in directory: String) -> Bool {
+    static func isHeld(in directory: String) -> Bool {
         guard let lock = try? Descriptor(opening: path(in: directory), O_RDONLY) else {
             return false
         }

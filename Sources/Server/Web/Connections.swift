@@ -38,14 +38,14 @@ final class Connections: Sendable {
     static let slowest = 256
 
     private let state = Condition(State())
-    package let patience: Duration
+    let patience: Duration
     private let brief: Duration
     private let longest: Duration
     /// Connections from one network (`clientNetwork`); 0 for no limit.
     private let perNetwork: Int
 
     /// Throws a `SystemError` if its thread cannot be started.
-    package init(patience: Duration, brief: Duration, longest: Duration, perNetwork: Int) throws {
+    init(patience: Duration, brief: Duration, longest: Duration, perNetwork: Int) throws {
         self.perNetwork = perNetwork
         self.patience = patience
         self.brief = min(patience, brief)
@@ -53,12 +53,12 @@ final class Connections: Sendable {
         try OwnThread("deadlines") { [self] in run() }.detach()
     }
 
-    package var count: Int { state.withLock { $0.deadlines.count } }
+    var count: Int { state.withLock { $0.deadlines.count } }
 
     /// Starts a deadline: for a new connection, the next request, or a known client's body.
     ///
     /// A new connection that is one too many from its network is ended at once.
-    package func start(_ connection: HTTPConnection, isKnown: Bool = true) {
+    func start(_ connection: HTTPConnection, isKnown: Bool = true) {
         let (socket, network) = (connection.socket, clientNetwork(connection.address))
         let end = ContinuousClock.now + (isKnown ? patience : brief)
         state.withLock { state in
@@ -71,7 +71,7 @@ final class Connections: Sendable {
     }
 
     /// Extends the deadline after bytes of the body arrived.
-    package func give(_ connection: HTTPConnection, timeFor count: Int) {
+    func give(_ connection: HTTPConnection, timeFor count: Int) {
         let more = Duration.seconds(1) * count / Self.slowest
         state.withLock { state in
             guard let end = state.deadlines[connection.handle]?.end else { return }
@@ -81,16 +81,16 @@ final class Connections: Sendable {
     }
 
     /// Clears the deadline: the request is complete.
-    package func stop(_ connection: HTTPConnection) {
+    func stop(_ connection: HTTPConnection) {
         state.withLock { $0.deadlines[connection.handle]?.end = nil }
     }
 
     /// Called before the socket is closed.
-    package func forget(_ connection: HTTPConnection) {
+    func forget(_ connection: HTTPConnection) {
         state.withLock { $0.deadlines[connection.handle] = nil }
     }
 
-    package func finish() { state.change { $0.isStopping = true } }
+    func finish() { state.change { $0.isStopping = true } }
 
     private func run() {
         var isStopping = false

@@ -31,13 +31,13 @@ final class Lingering: Sendable {
     private let wakeup: Wakeup
     private let state = Mutex((entries: [Entry](), isStopping: false))
 
-    package init(maximum: Int) throws {
+    init(maximum: Int) throws {
         self.maximum = maximum
         wakeup = try Wakeup()
         try OwnThread("lingering") { [self] in run() }.detach()
     }
 
-    package func add(_ socket: Int32, isKnown: Bool) {
+    func add(_ socket: Int32, isKnown: Bool) {
         let kept = waypost_http_keep(socket)
         guard kept >= 0 else { return }
         state.withLock { state in
@@ -50,7 +50,7 @@ final class Lingering: Sendable {
         wakeup.signal()
     }
 
-    package func finish() {
+    func finish() {
         state.withLock { $0.isStopping = true }
         wakeup.signal()
     }

@@ -6,27 +6,27 @@ package import ServerBase
 final class RequestExchange: @unchecked Sendable {
     // Unchecked because it has one user at a time; libmicrohttpd's lock synchronizes them.
     let connection: HTTPConnection
-    package let head: RequestHead
+    let head: RequestHead
     /// True if the request has a good token or session.
-    package var isKnown = false
+    var isKnown = false
     /// The client's address as the proxy reports it; nil without a proxy.
     let client: String?
     /// True if the request counts among its client's requests.
     var isAdmitted = false
     /// Receives the body; nil if the body is dropped.
-    package var body: Spool?
+    var body: Spool?
     /// The maximum body in bytes.
-    package var limit = 0
+    var limit = 0
     /// Answers when the body is complete, in place of the application.
     var handler: (@Sendable (Spool) -> HTTPAnswer)?
     /// The answer, once it is decided.
-    package var answer: HTTPAnswer?
-    package var stream: AnswerStream?
+    var answer: HTTPAnswer?
+    var stream: AnswerStream?
     /// True if the workers count this request and have to learn of its end.
     var isCounted = false
     private var dropped = 0
 
-    package init(_ connection: HTTPConnection, _ head: RequestHead, client: String?) {
+    init(_ connection: HTTPConnection, _ head: RequestHead, client: String?) {
         self.connection = connection
         self.client = client
         self.head = head
@@ -36,7 +36,7 @@ final class RequestExchange: @unchecked Sendable {
     static func unwanted(isKnown: Bool) -> Int { isKnown ? 64 << 20 : 64 << 10 }
 
     /// Receives a part of the body; returns false if an ignored body is too long.
-    package func receive(_ part: UnsafeRawBufferPointer) -> Bool {
+    func receive(_ part: UnsafeRawBufferPointer) -> Bool {
         guard let body, answer == nil else {
             dropped += part.count
             return dropped <= Self.unwanted(isKnown: isKnown)

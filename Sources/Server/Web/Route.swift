@@ -1,7 +1,7 @@
 // The paths of the server. A request's path is parsed here, once, and nowhere else.
 package import ServerBase
 
-/// What a request is for, by its path.
+/// The purpose of a request, by its path.
 ///
 /// Names of devices, streams and files are as the path has them: who makes the path of a file from
 /// one checks it first (`isName`). Which methods a route takes is decided with the request's header.

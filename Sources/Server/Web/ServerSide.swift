@@ -8,16 +8,16 @@ final class ServerSide: Sendable {
     private let application: any HTTPApplication
     private let workers: Workers
     private let lingering: Lingering
-    package let connections: Connections
+    let connections: Connections
     /// The streamed answers that are open; nil once no more are accepted.
     private let streams = Mutex<[ObjectIdentifier: AnswerStream]?>([:])
 
     /// The requests in progress per client, if a proxy owns all connections.
     private let requests = Mutex<[String: Int]>([:])
 
-    package var isBehindProxy: Bool { bounds.isBehindProxy }
+    var isBehindProxy: Bool { bounds.isBehindProxy }
 
-    package init(_ bounds: HTTPBounds, _ application: any HTTPApplication) throws {
+    init(_ bounds: HTTPBounds, _ application: any HTTPApplication) throws {
         self.bounds = bounds
         self.application = application
         workers = try Workers(bounds.workers)
@@ -31,7 +31,7 @@ final class ServerSide: Sendable {
     }
 
     /// Stops the workers and ends the streams; returns when the work in progress is answered.
-    package func finish() {
+    func finish() {
         let open = streams.withLock { streams in
             defer { streams = nil }
             return streams ?? [:]
@@ -45,7 +45,7 @@ final class ServerSide: Sendable {
     // MARK: On the daemon's thread
 
     /// Called when the header is complete.
-    package func begin(_ exchange: RequestExchange) -> Bool {
+    func begin(_ exchange: RequestExchange) -> Bool {
         let head = exchange.head
         switch plan(exchange) {
         case .body(let limit, let isKnown, let handler):
@@ -86,7 +86,7 @@ final class ServerSide: Sendable {
     }
 
     /// Called with a part of the body.
-    package func receive(_ part: UnsafeRawBufferPointer, _ exchange: RequestExchange) -> Bool {
+    func receive(_ part: UnsafeRawBufferPointer, _ exchange: RequestExchange) -> Bool {
         if exchange.isKnown { connections.give(exchange.connection, timeFor: part.count) }
         return exchange.receive(part)
     }
@@ -171,7 +171,7 @@ final class ServerSide: Sendable {
     }
 
     /// Called when the request is over, answered or not.
-    package func end(_ exchange: RequestExchange) {
+    func end(_ exchange: RequestExchange) {
         if exchange.isCounted { workers.answered() }
         if let stream = exchange.stream {
             stream.forget()

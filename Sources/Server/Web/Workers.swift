@@ -17,14 +17,14 @@ final class Workers: Sendable {
     private let state = Condition(State())
 
     /// Throws a `SystemError` if a thread cannot be started.
-    package init(_ count: Int) throws {
+    init(_ count: Int) throws {
         for _ in 0..<count {
             try OwnThread("worker", stack: 8 << 20) { [self] in run() }.detach()
         }
     }
 
     /// Queues a job; returns false if the pool is stopping.
-    package func perform(_ job: @escaping Job) -> Bool {
+    func perform(_ job: @escaping Job) -> Bool {
         let isQueued = state.withLock { state in
             guard !state.isStopping else { return false }
             state.jobs.append(job)
@@ -39,11 +39,11 @@ final class Workers: Sendable {
     func isAnswering() { state.withLock { $0.unanswered += 1 } }
 
     /// Called when a counted request is over.
-    package func answered() { state.change { $0.unanswered -= 1 } }
+    func answered() { state.change { $0.unanswered -= 1 } }
 
     /// Stops the pool; returns when running jobs are done, queued ones refused, and all are
     /// answered.
-    package func finish() {
+    func finish() {
         state.change { $0.isStopping = true }
         state.wait(until: { $0.running == 0 && $0.jobs.isEmpty }) { _ in }
         // A client that does not read its answer delays the stop by a second at most.

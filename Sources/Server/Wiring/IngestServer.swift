@@ -142,21 +142,23 @@ package struct IngestServer: ReceiverApplication {
     private func authorize(_ head: RequestHead) throws -> String {
         let isFresh = try enrolments.refresh(waits: false)
         let device = try guesses.check(head) { token in
-            if let device = enrolments.device(of: token) ?? listed(token) {
-                return device
-            }
+            if let device = bound(token) { return device }
             guard isFresh else { throw Self.changing }
-            return owner(of: token)
+            return anyDevice(token)
         }
         try expectGood(device)
         return device
     }
 
-    /// Returns the device of a token, "" for any; nil if the token is not good.
-    private func owner(of token: GivenSecret) -> String? {
-        if let device = enrolments.device(of: token) ?? listed(token) { return device }
+    /// Returns the device of an enrolled or listed token.
+    private func bound(_ token: GivenSecret) -> String? {
+        enrolments.device(of: token) ?? listed(token)
+    }
+
+    /// Returns "", for any device, on an open server; nil otherwise.
+    private func anyDevice(_ token: GivenSecret) -> String? {
         // Once codes were created, a server without a token list is not open any more.
-        return !token.text.isEmpty && isOpen() ? "" : nil
+        !token.text.isEmpty && isOpen() ? "" : nil
     }
 
     /// Returns the device of a listed token; nil if the device has enrolled since, which ends that
@@ -220,7 +222,8 @@ package struct IngestServer: ReceiverApplication {
         // It may have been revoked or replaced since.
         _ = try enrolments.refresh(waits: true)
         try expectGood(device)
-        guard owner(of: GivenSecret(text: head.fields[.token] ?? "")) == device else {
+        let token = GivenSecret(text: head.fields[.token] ?? "")
+        guard bound(token) ?? anyDevice(token) == device else {
             throw HTTPError(status: 401, reason: "the token was replaced during the upload")
         }
         let size = wire.count

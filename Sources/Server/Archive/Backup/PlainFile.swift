@@ -5,9 +5,9 @@ import Host
 
 /// An error: a path that is not followed.
 struct LinkedPathError: Error, CustomStringConvertible {
-    package var path: String
+    var path: String
 
-    package var description: String {
+    var description: String {
         "\(printable(path, limit: 300)) is or is behind a symbolic link, which is not followed"
     }
 }
@@ -24,9 +24,9 @@ struct PlainFile: ~Copyable {
     private let file: Descriptor
     private let path: String
     /// Bytes, as it was opened.
-    package let size: Int64
-    package let mode: mode_t
-    package let modified: timespec
+    let size: Int64
+    let mode: mode_t
+    let modified: timespec
 
     private init(_ file: consuming Descriptor, path: String, status: stat) {
         self.file = file
@@ -39,7 +39,7 @@ struct PlainFile: ~Copyable {
     /// Opens a path relative to a folder; nil if there is none, or it is not a regular file.
     ///
     /// Throws LinkedPathError if a part of the path is a symbolic link.
-    package static func open(
+    static func open(
         _ path: String,
         in folder: borrowing Descriptor,
         _ flags: Int32 = O_RDONLY,
@@ -104,7 +104,7 @@ struct PlainFile: ~Copyable {
 
     /// Copies bytes of another file to the same place in this one, cuts off what is behind them,
     /// and takes over the time of the change.
-    package func copy(_ range: Range<Int64>, of other: borrowing PlainFile) throws {
+    func copy(_ range: Range<Int64>, of other: borrowing PlainFile) throws {
         var place = range.lowerBound
         while place < range.upperBound {
             let count = Int(min(Int64(Self.block), range.upperBound - place))

@@ -11,12 +11,12 @@ import ServerBase
 /// No symbolic link is followed on either side.
 final class TreeCopy {
     /// Ends the names of files that are not complete yet.
-    package static let unfinished = ".new"
+    static let unfinished = ".new"
     /// How long a copy waits for other users of a database, in milliseconds.
     private static let busy: Int32 = 60_000
 
-    package let source: String
-    package let target: String
+    let source: String
+    let target: String
     private let from: Descriptor
     private let to: Descriptor
     private let folders: DurableFolders
@@ -25,7 +25,7 @@ final class TreeCopy {
     private(set) var files = 0
     private(set) var bytes: Int64 = 0
 
-    package init(from source: String, to target: String) throws {
+    init(from source: String, to target: String) throws {
         (self.source, self.target) = (source, target)
         from = try Descriptor(opening: source, O_RDONLY | O_DIRECTORY)
         to = try Descriptor(opening: target, O_RDONLY | O_DIRECTORY)
@@ -33,7 +33,7 @@ final class TreeCopy {
     }
 
     /// Returns the size of a file in the source; nil if there is none.
-    package func size(_ path: String) throws -> Int64? {
+    func size(_ path: String) throws -> Int64? {
         guard let file = try PlainFile.open(path, in: from) else { return nil }
         return file.size
     }
@@ -59,8 +59,7 @@ final class TreeCopy {
     ///
     /// Returns false if the source does not have the file any more.
     @discardableResult
-    package func copy(_ path: String, _ range: Range<Int64>, as name: String? = nil) throws -> Bool
-    {
+    func copy(_ path: String, _ range: Range<Int64>, as name: String? = nil) throws -> Bool {
         guard let file = try PlainFile.open(path, in: from) else { return false }
         let name = name ?? path
         try folders.make(folder(ofPath: name))
@@ -91,7 +90,7 @@ final class TreeCopy {
     }
 
     /// Renames a file in the target.
-    package func rename(_ name: String, to path: String) throws {
+    func rename(_ name: String, to path: String) throws {
         try folders.make(folder(ofPath: path))
         guard renameat(to.number, name, to.number, path) == 0 else {
             throw SystemError.last("rename", on: "\(target)/\(name)")
@@ -114,7 +113,7 @@ final class TreeCopy {
 
     /// Puts all that was written to the target on the disk, or disks: a part of the target may have
     /// its own.
-    package func sync() throws {
+    func sync() throws {
         written = Set(try onePathPerFileSystem([target] + written))
         for folder in written { try syncFileSystem(of: folder) }
     }
@@ -122,7 +121,7 @@ final class TreeCopy {
     // MARK: Lists
 
     /// The kinds of file in a data folder.
-    package enum Kind {
+    enum Kind {
         /// Lines of records, as long as the archive's index says.
         case records
         /// Audio, or a file that a person put beside it.

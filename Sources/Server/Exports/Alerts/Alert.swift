@@ -15,25 +15,25 @@ enum AlertKind: String, Codable, Sendable {
 
 /// One change of one device; in snake case its members are the JSON object of waypost-receiver(1).
 struct Alert: Codable, Sendable, Equatable {
-    package let alert: AlertKind
+    let alert: AlertKind
     /// Identical however often the alert is sent.
     let alertId: String
     /// The time it was found, RFC 3339.
-    package let at: String
-    package let deviceId: String
-    package let lastSeen: String
+    let at: String
+    let deviceId: String
+    let lastSeen: String
     /// In the last day, as far as events report it.
     let lostRecords: Int64
-    package let reason: String
+    let reason: String
     /// A sentence for people.
-    package let text: String
-    package let version: String
+    let text: String
+    let version: String
 
     /// The maximum length of a reason, which may contain text from outside.
     private static let longestReason = 300
 
     /// `now`: milliseconds since 1970.
-    package init(_ kind: AlertKind, _ state: DeviceState, because reason: String, at now: Int64) {
+    init(_ kind: AlertKind, _ state: DeviceState, because reason: String, at now: Int64) {
         alert = kind
         alertId = "\(state.id)-\(kind.rawValue)-\(now)"
         at = WallTime(milliseconds: now).rfc3339
@@ -46,9 +46,9 @@ struct Alert: Codable, Sendable, Equatable {
         version = printable(state.version)
     }
 
-    package var json: String { String(decoding: encodedJSON(self), as: UTF8.self) }
+    var json: String { String(decoding: encodedJSON(self), as: UTF8.self) }
 
-    package init(json: String) throws {
+    init(json: String) throws {
         self = try JSONInput.decode(from: Array(json.utf8), snakeCase: true)
     }
 }

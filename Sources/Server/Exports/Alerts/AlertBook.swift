@@ -17,11 +17,11 @@ final class AlertBook {
         PRIMARY KEY (channel, number)) WITHOUT ROWID;
         """
 
-    package static func path(in directory: String) -> String {
+    static func path(in directory: String) -> String {
         "\(directory)/.receiver-alerts.sqlite"
     }
 
-    package init(directory: String) throws {
+    init(directory: String) throws {
         database = try WatchedDatabase(
             Self.path(in: directory),
             in: directory,
@@ -31,7 +31,7 @@ final class AlertBook {
     }
 
     /// Returns the state of each known device.
-    package func marks() throws -> [String: AlertMarks] {
+    func marks() throws -> [String: AlertMarks] {
         // Reloads if that failed after the last change.
         _ = try database.refresh(waits: true)
         return database.known
@@ -58,7 +58,7 @@ final class AlertBook {
     /// Stores state changes and new alerts; they are on the disk when this returns.
     ///
     /// `changed`: nil to forget a device; `alerts`: the new alerts of each channel.
-    package func record(
+    func record(
         _ changed: [String: AlertMarks?],
         _ alerts: [(channel: String, alerts: [Alert])]
     )
@@ -93,7 +93,7 @@ final class AlertBook {
     }
 
     /// Returns a channel's oldest alert after a number.
-    package func first(for channel: String, after number: Int64) throws -> (
+    func first(for channel: String, after number: Int64) throws -> (
         number: Int64, alert: String
     )? {
         try database.ask { database in

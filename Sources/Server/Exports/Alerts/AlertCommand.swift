@@ -8,14 +8,14 @@ import Host
 /// server's address.
 /// Text from devices never becomes part of a command line.
 struct AlertCommand: Sendable {
-    package let path: String
+    let path: String
     /// After this time the program is killed with its process group.
-    package var limit = Duration.seconds(60)
+    var limit = Duration.seconds(60)
 
     /// Runs the program to its end.
     ///
     /// Throws a `Failure` if its exit status is not 0, it took too long, or `stop` was raised.
-    package func run(_ alert: Alert, _ json: String, until stop: StopSignal) throws {
+    func run(_ alert: Alert, _ json: String, until stop: StopSignal) throws {
         let program = try start(alert, input: Array((json + "\n").utf8))
         let end = SystemClock().now() + limit
         var entries = [program.end, PollEntry(stop.descriptor)]

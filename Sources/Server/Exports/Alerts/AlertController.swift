@@ -4,7 +4,7 @@ import SQLite
 
 /// A destination for alerts.
 struct AlertChannel: Sendable {
-    package let name: String
+    let name: String
     /// Sends an alert and its JSON; throws if it may not have arrived, or was stopped.
     let deliver: @Sendable (Alert, String, StopSignal) throws -> Void
 }
@@ -48,7 +48,7 @@ final class AlertController {
 
     /// `look` returns the devices at a time (milliseconds since 1970), and whether all events are
     /// known.
-    package init(
+    init(
         directory: String,
         channels: [AlertChannel],
         clock: any HostClock,
@@ -62,7 +62,7 @@ final class AlertController {
     }
 
     /// Checks the devices if due, and sends alerts; returns the time until the next round.
-    package func round(until stop: StopSignal) throws -> Duration {
+    func round(until stop: StopSignal) throws -> Duration {
         let now = clock.now()
         if nextLook.map({ now >= $0 }) ?? true {
             nextLook = now + Self.pause

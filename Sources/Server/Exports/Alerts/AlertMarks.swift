@@ -5,7 +5,7 @@ import ServerBase
 struct AlertMarks: Sendable, Equatable {
     /// A trouble that was reported, or existed when the device was first seen.
     struct Mark: Sendable, Equatable {
-        package var since: Int64
+        var since: Int64
         /// When the trouble ended; nil while it lasts.
         var calm: Int64?
     }
@@ -13,7 +13,7 @@ struct AlertMarks: Sendable, Equatable {
     /// `since`: the last contact before it was late; `calm`: the first contact after that.
     var late: Mark?
     var losing: Mark?
-    package var critical: Mark?
+    var critical: Mark?
 
     /// A trouble is reported again only if it was over for this long; one that flaps is reported
     /// once.
@@ -21,17 +21,17 @@ struct AlertMarks: Sendable, Equatable {
     /// The least time between two syncs that count as two.
     private static let twice: Int64 = 60_000
 
-    package init() {}
+    init() {}
 
     /// The state of a device at first sight: existing troubles are not reported as changes.
-    package init(firstSight state: DeviceState, at now: Int64) {
+    init(firstSight state: DeviceState, at now: Int64) {
         _ = receive(state, isWhole: true, at: now)
     }
 
     /// Updates the state and returns the alerts that are due.
     ///
     /// `isWhole`: the events about losses and sources are known; otherwise only silence is checked.
-    package mutating func receive(_ state: DeviceState, isWhole: Bool, at now: Int64) -> [Alert] {
+    mutating func receive(_ state: DeviceState, isWhole: Bool, at now: Int64) -> [Alert] {
         var alerts = evaluateSilence(state, at: now)
         guard isWhole else { return alerts }
         if Self.begins(&losing, state.lost > 0, at: now) {

@@ -7,13 +7,13 @@ import Synchronization
 /// Puts the objects of one batch until a deadline.
 struct BucketPut {
     /// Seconds after which a gateway retries, unless the store says otherwise.
-    package static let pause = 30
+    static let pause = 30
 
-    package let place: BucketPlace
-    package let keys: String
+    let place: BucketPlace
+    let keys: String
     let transport: Transport
-    package let deadline: BootInstant
-    package let stop: StopSignal
+    let deadline: BootInstant
+    let stop: StopSignal
 
     /// Puts an object; returns once the store has confirmed it, throws an HTTPError otherwise.
     func callAsFunction(_ object: BucketObject) throws {
@@ -57,7 +57,7 @@ final class BucketFault: Sendable {
     private let log: ServerLog
     private let reported = Mutex<String?>(nil)
 
-    package init(_ log: ServerLog) { self.log = log }
+    init(_ log: ServerLog) { self.log = log }
 
     func began(_ refusal: HTTPError) {
         reported.withLock { reported in

@@ -25,7 +25,7 @@ final class BucketStore: Sendable {
     private let trouble: BucketFault
 
     /// `folder`: for bodies too large for memory, in unlinked files.
-    package init(_ place: BucketPlace, folder: String, log: ServerLog) throws {
+    init(_ place: BucketPlace, folder: String, log: ServerLog) throws {
         self.place = place
         self.folder = folder
         stop = try StopSignal()
@@ -35,16 +35,16 @@ final class BucketStore: Sendable {
     }
 
     /// Stored since the start.
-    package var totals: ArchiveTotals { totalsSoFar.withLock { $0 } }
+    var totals: ArchiveTotals { totalsSoFar.withLock { $0 } }
 
     /// Aborts the uploads in progress.
-    package func end() { stop.raise() }
+    func end() { stop.raise() }
 
     /// Stores a whole batch; the bucket has confirmed each object when this returns.
     ///
     /// Throws an HTTPError: 503 for any problem of the bucket, so that the gateway keeps its
     /// records.
-    package func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
+    func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
         let deadline = SystemClock().now() + Self.patience
         let days = try making.take { try DayObjects(batch, body, folder: folder) }
         let line = try takeLine()

@@ -8,14 +8,14 @@ struct DayObjects {
     /// The maximum number of days.
     ///
     /// Each day needs 300 kB; a gateway halves a batch that has more days.
-    package static let maxDays = 32
+    static let maxDays = 32
 
     private var days: [String: DayObject] = [:]
     /// True if some records have audio, which goes into separate objects.
     private(set) var hasAudio = false
 
     /// Reads the records once; throws an HTTPError for a batch of too many days.
-    package init(_ batch: IncomingBatch, _ body: ByteView, folder: String) throws {
+    init(_ batch: IncomingBatch, _ body: ByteView, folder: String) throws {
         guard batch.dates.count <= Self.maxDays else {
             let reason = "records of more than \(Self.maxDays) days in one batch"
             throw HTTPError(status: 413, reason: reason)

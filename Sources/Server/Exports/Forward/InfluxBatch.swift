@@ -24,7 +24,7 @@ struct InfluxBatch {
     /// Reads the next lines of a file; returns whether all committed bytes have been read.
     ///
     /// `known`: the stored checkpoint.
-    package mutating func read(_ file: ArchiveFile, in directory: String, from known: InfluxMark)
+    mutating func read(_ file: ArchiveFile, in directory: String, from known: InfluxMark)
         throws
         -> Bool
     {

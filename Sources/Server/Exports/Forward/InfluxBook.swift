@@ -5,9 +5,9 @@ import ServerBase
 /// A checkpoint: how far a file was forwarded.
 struct InfluxMark: Equatable {
     /// Bytes, up to the end of a line.
-    package var offset: Int64 = 0
+    var offset: Int64 = 0
     /// Lines up to the offset.
-    package var lines: Int64 = 0
+    var lines: Int64 = 0
     /// `LineFile.tail` at the offset; detects a file that was replaced.
     var tail: [UInt8] = []
 }
@@ -15,9 +15,9 @@ struct InfluxMark: Equatable {
 /// Counts since the first point that was sent to this InfluxDB.
 struct InfluxCounts: Sendable, Equatable {
     /// Points that InfluxDB has accepted.
-    package var points: Int64 = 0
+    var points: Int64 = 0
     /// Points that InfluxDB has refused, each on its own.
-    package var refused: Int64 = 0
+    var refused: Int64 = 0
     /// Records, and members of records, that no point can hold.
     var leftOut: Int64 = 0
 }
@@ -33,12 +33,12 @@ final class InfluxBook {
 
     private let database: Connection
 
-    package static func path(in directory: String) -> String {
+    static func path(in directory: String) -> String {
         "\(directory)/.receiver-influx.sqlite"
     }
 
     /// Opens it; starts over for another address, because that InfluxDB has other data.
-    package init(directory: String, url: String) throws {
+    init(directory: String, url: String) throws {
         database = try Connection(path: Self.path(in: directory), access: .readWrite)
         // NORMAL: a power cut may lose the last checkpoints; resending writes the same points.
         try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
@@ -55,7 +55,7 @@ final class InfluxBook {
         return try row.step() ? row.text(0) : nil
     }
 
-    package func counts() throws -> InfluxCounts {
+    func counts() throws -> InfluxCounts {
         let row = try database.prepare("SELECT points, refused, left_out FROM target")
         guard try row.step() else { return InfluxCounts() }
         return InfluxCounts(
@@ -65,7 +65,7 @@ final class InfluxBook {
         )
     }
 
-    package func mark(of path: String) throws -> InfluxMark {
+    func mark(of path: String) throws -> InfluxMark {
         let row = try database.prepare("SELECT offset, lines, tail FROM places WHERE path=?", path)
         guard try row.step() else { return InfluxMark() }
         return InfluxMark(offset: row.required(0), lines: row.required(1), tail: row.data(2))
@@ -78,7 +78,7 @@ final class InfluxBook {
     }
 
     /// Stores checkpoints after InfluxDB has accepted or refused the points; adds to the counts.
-    package func record(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts)
+    func record(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts)
         throws
     {
         try database.transaction { database in

@@ -29,7 +29,7 @@ struct InfluxRecord {
     /// The number of members that cannot be fields.
     private(set) var leftOut = 0
 
-    package init(_ line: RecordLine) {
+    init(_ line: RecordLine) {
         self.line = line
         for member in line.members {
             if let inner = line.object(member.value) {

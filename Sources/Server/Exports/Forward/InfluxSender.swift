@@ -17,9 +17,9 @@ package struct InfluxVerdict {
 
 /// The server refuses everything without a reason, which says nothing about the points.
 struct InfluxError: Error, CustomStringConvertible {
-    package var words: String
+    var words: String
 
-    package var description: String { "InfluxDB refuses every request: \(words)" }
+    var description: String { "InfluxDB refuses every request: \(words)" }
 }
 
 /// Sends points to one InfluxDB; used by one thread.

@@ -6,7 +6,7 @@ enum LineProtocol {
     ///
     /// A backslash has no escape. Before an escaped character, or at the end, it would start an
     /// escape, so it becomes a slash there.
-    package static func name(_ text: String) -> String { escaped(text, [",", "=", " "]) }
+    static func name(_ text: String) -> String { escaped(text, [",", "=", " "]) }
 
     /// Escapes a measurement: comma and space.
     static func measurement(_ text: String) -> String { escaped(text, [",", " "]) }
@@ -26,7 +26,7 @@ enum LineProtocol {
     }
 
     /// Quotes a field's value, and escapes quotes and backslashes.
-    package static func string(_ text: String) -> String {
+    static func string(_ text: String) -> String {
         guard !text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 && $0 != 34 && $0 != 92 }) else {
             return "\"\(text)\""
         }
@@ -46,7 +46,7 @@ enum LineProtocol {
     }
 
     /// Converts a JSON number to an integer; nil if it does not fit 64 bits.
-    package static func integer(_ number: String) -> String? { Int64(number).map { "\($0)i" } }
+    static func integer(_ number: String) -> String? { Int64(number).map { "\($0)i" } }
 
     /// Replaces a control character by a space.
     private static func printed(_ scalar: Unicode.Scalar) -> Unicode.Scalar {

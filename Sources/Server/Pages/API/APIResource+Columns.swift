@@ -33,11 +33,11 @@ package enum APIParameter: String {
 struct APIColumn {
     enum Kind { case text, number, integer, time, list, object }
 
-    package let name: String
-    package let kind: Kind
+    let name: String
+    let kind: Kind
     let words: StaticString
 
-    package init(_ name: String, _ kind: Kind, _ words: StaticString) {
+    init(_ name: String, _ kind: Kind, _ words: StaticString) {
         (self.name, self.kind, self.words) = (name, kind, words)
     }
 }

@@ -29,7 +29,7 @@ struct APITable {
     private var parts: [JSONWriter]
     private var csv: [UInt8] = []
 
-    package init(_ resource: APIResource, isCSV: Bool, limit: Int64) {
+    init(_ resource: APIResource, isCSV: Bool, limit: Int64) {
         (self.resource, self.isCSV, self.limit) = (resource, isCSV, limit)
         let isColumnar = resource.isColumnar
         parts = (0..<(isColumnar ? resource.columns.count : 1)).map { _ in JSONWriter() }
@@ -41,7 +41,7 @@ struct APITable {
     }
 
     /// Adds a row; `cells` are in the order of the resource's columns.
-    package mutating func add(_ cells: [Cell]) {
+    mutating func add(_ cells: [Cell]) {
         count += 1
         if isCSV {
             addLine(cells.map(\.plain))
@@ -53,8 +53,7 @@ struct APITable {
     }
 
     /// Writes a row's members, without those that are not reported.
-    package static func write(_ cells: [Cell], of resource: APIResource, to json: inout JSONWriter)
-    {
+    static func write(_ cells: [Cell], of resource: APIResource, to json: inout JSONWriter) {
         for (column, cell) in zip(resource.columns, cells) {
             if case .none = cell { continue }
             json.key(column.name)
@@ -65,7 +64,7 @@ struct APITable {
     /// Returns the answer's bytes.
     ///
     /// `next`: the cursor of the next page; `note`: a warning about the data.
-    package func bytes(next: String?, note: String?) -> [UInt8] {
+    func bytes(next: String?, note: String?) -> [UInt8] {
         guard !isCSV else { return csv }
         var json = JSONWriter()
         json.object { json in
@@ -97,11 +96,11 @@ struct APITable {
 }
 
 extension APITable.Cell {
-    package init(_ text: String?) { self = text.map { .text($0) } ?? .none }
+    init(_ text: String?) { self = text.map { .text($0) } ?? .none }
 
-    package init(_ number: Double?) { self = number.map { .number($0) } ?? .none }
+    init(_ number: Double?) { self = number.map { .number($0) } ?? .none }
 
-    package init(time: Int64?) { self = time.map { .time($0) } ?? .none }
+    init(time: Int64?) { self = time.map { .time($0) } ?? .none }
 
     fileprivate var plain: String {
         switch self {
@@ -114,7 +113,7 @@ extension APITable.Cell {
         }
     }
 
-    package func write(to json: inout JSONWriter) {
+    func write(to json: inout JSONWriter) {
         switch self {
         case .text(let text): json.value(text)
         case .time: json.value(plain)

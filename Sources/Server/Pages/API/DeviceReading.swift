@@ -8,7 +8,7 @@ import ServerWeb
 
 extension ReadAPI {
     /// Adds a page of devices; the cursor has the last id.
-    package func devices(
+    func devices(
         _ table: inout APITable,
         _ query: APIQuery,
         _ reader: FleetReader,
@@ -45,7 +45,7 @@ extension ReadAPI {
     }
 
     /// Answers with one device; its JSON has the streams, too.
-    package func one(_ device: String, _ head: RequestHead) throws -> HTTPAnswer {
+    func one(_ device: String, _ head: RequestHead) throws -> HTTPAnswer {
         let query = try APIQuery(head, of: .device)
         let (reader, note) = try open()
         let (contact, token) = try looks.find(device)
@@ -80,7 +80,7 @@ extension ReadAPI {
     }
 
     /// Adds a page of days; the cursor has the last date.
-    package func days(
+    func days(
         _ table: inout APITable,
         _ query: APIQuery,
         _ reader: FleetReader,

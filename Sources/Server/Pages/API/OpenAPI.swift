@@ -5,9 +5,9 @@ import ServerIndex
 import ServerWeb
 
 enum OpenAPI {
-    package static let path = "\(Route.readAPI)openapi.json"
+    static let path = "\(Route.readAPI)openapi.json"
 
-    package static let answer = HTTPAnswer(
+    static let answer = HTTPAnswer(
         200,
         type: "application/json",
         bytes(),

@@ -12,7 +12,7 @@ struct ReadAPI {
     /// Milliseconds since 1970.
     let now: Int64
 
-    package func answer(_ route: ReadRoute, _ head: RequestHead) throws -> HTTPAnswer {
+    func answer(_ route: ReadRoute, _ head: RequestHead) throws -> HTTPAnswer {
         if let device = route.device {
             guard isName(device), try exists(device) else {
                 throw HTTPError(
@@ -45,7 +45,7 @@ struct ReadAPI {
         }
     }
 
-    package static var nothing: HTTPError {
+    static var nothing: HTTPError {
         HTTPError(status: 404, reason: "no such resource; see \(OpenAPI.path)")
     }
 
@@ -55,7 +55,7 @@ struct ReadAPI {
     }
 
     /// Opens the index; throws an HTTPError if there is none yet.
-    package func open() throws -> (reader: FleetReader, note: String?) {
+    func open() throws -> (reader: FleetReader, note: String?) {
         guard case (let reader?, let note) = looks.fleet.openIndex() else {
             let reason = "there is no index yet, or it cannot be read; try again in a minute"
             throw HTTPError(status: 503, reason: reason, retryAfter: 60)

@@ -29,7 +29,7 @@ extension ReadAPI {
         }
     }
 
-    package func positions(
+    func positions(
         _ table: inout APITable,
         _ query: APIQuery,
         _ reader: FleetReader,
@@ -49,7 +49,7 @@ extension ReadAPI {
         }
     }
 
-    package func audio(
+    func audio(
         _ table: inout APITable,
         _ query: APIQuery,
         _ reader: FleetReader,

@@ -7,21 +7,21 @@ package import ServerIndex
 
 /// A place in a device's records: the next row of the next line.
 struct ScanPlace {
-    package var date: String
-    package var stream: String
+    var date: String
+    var stream: String
     /// Bytes of the file before the line.
-    package var offset: Int64 = 0
+    var offset: Int64 = 0
     /// Rows of the line that were answered.
-    package var row = 0
+    var row = 0
 
     var cursor: String { APIQuery.cursor([date, stream, "\(offset)", "\(row)"]) }
 
-    package init(_ file: IndexedFile, offset: Int64 = 0, row: Int = 0) {
+    init(_ file: IndexedFile, offset: Int64 = 0, row: Int = 0) {
         (date, stream, self.offset, self.row) = (file.date, file.stream, offset, row)
     }
 
     /// Nil if there is no cursor; throws an HTTPError if it is not valid.
-    package init?(_ query: APIQuery) throws {
+    init?(_ query: APIQuery) throws {
         guard let parts = try query.cursor(4) else { return nil }
         guard Day(parts[0]) != nil, isName(parts[1]), let offset = Int64(parts[2]), offset >= 0,
             let row = Int(parts[3]), row >= 0
@@ -51,17 +51,17 @@ struct RecordScan {
         var row: Int
     }
 
-    package let directory: String
-    package let device: String
+    let directory: String
+    let device: String
     let reader: FleetReader
     let span: TimeSpan
     /// The streams to read.
-    package let streams: Set<String>
+    let streams: Set<String>
 
     /// Adds the rows from `place` on; returns the place of the next page, nil at the end.
     ///
     /// `rows`: the rows of a record of a stream.
-    package func page(
+    func page(
         _ table: inout APITable,
         from place: ScanPlace?,
         _ rows: (RecordLine, String) -> [[APITable.Cell]]

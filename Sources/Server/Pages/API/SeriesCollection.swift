@@ -6,7 +6,7 @@ import ServerIndex
 
 /// A stream's quantity.
 struct SeriesName: Hashable {
-    package var stream: String
+    var stream: String
     var quantity: QuantityName
 
     var order: (String, String, String) { (stream, quantity.beacon, quantity.key) }
@@ -21,10 +21,10 @@ struct SeriesCollection {
     /// The maximum number of files; a year has 366 of each stream.
     private static let maxFiles = 40_000
 
-    package let from: Int64
-    package let to: Int64
+    let from: Int64
+    let to: Int64
     let beacon: String?
-    package let key: String?
+    let key: String?
     /// Milliseconds of an interval; intervals begin at its multiples since 1970.
     private(set) var step: Int64
     /// True if the records were read, false for the index.
@@ -36,7 +36,7 @@ struct SeriesCollection {
     private var intervals: [[SeriesInterval]] = []
 
     /// `points`: the most intervals.
-    package init(_ from: Int64, _ to: Int64, points: Int64, beacon: String?, key: String?) {
+    init(_ from: Int64, _ to: Int64, points: Int64, beacon: String?, key: String?) {
         (self.from, self.to, self.beacon, self.key) = (from, to, beacon, key)
         // One less, because the first and the last interval may be cut.
         let least = (to - from + points - 2) / (points - 1)
@@ -59,10 +59,10 @@ struct SeriesCollection {
     }
 
     /// The beginning of an interval, milliseconds since 1970.
-    package func time(_ interval: Int) -> Int64 { (first + Int64(interval)) * step }
+    func time(_ interval: Int) -> Int64 { (first + Int64(interval)) * step }
 
     /// Reads the series of a device's streams.
-    package mutating func read(
+    mutating func read(
         _ device: String,
         _ streams: Set<String>,
         _ reader: FleetReader,
@@ -154,7 +154,7 @@ struct SeriesCollection {
     }
 
     /// In order of stream, beacon and key.
-    package var sorted: [(name: SeriesName, intervals: [SeriesInterval])] {
+    var sorted: [(name: SeriesName, intervals: [SeriesInterval])] {
         places.sorted { $0.key.order < $1.key.order }.map { ($0.key, intervals[$0.value]) }
     }
 }

@@ -34,7 +34,7 @@ extension ReadAPI {
 }
 
 extension SeriesCollection {
-    package func csv() -> [UInt8] {
+    func csv() -> [UInt8] {
         var table = APITable(.series, isCSV: true, limit: .max)
         for (name, intervals) in sorted {
             let beacon = name.quantity.beacon
@@ -49,7 +49,7 @@ extension SeriesCollection {
         return table.bytes(next: nil, note: nil)
     }
 
-    package func json(_ device: String, note: String?) -> [UInt8] {
+    func json(_ device: String, note: String?) -> [UInt8] {
         var json = JSONWriter()
         json.object { json in
             json.field("device", device)

@@ -60,15 +60,15 @@ struct AudioPage {
     /// The maximum number of chunks; an hour of one-second chunks has fewer.
     private static let maxChunks = 4000
 
-    package let device: String
-    package let names: KnownNames
-    package let day: Day
-    package let stream: String
-    package let hour: Int
+    let device: String
+    let names: KnownNames
+    let day: Day
+    let stream: String
+    let hour: Int
     let chunks: [AudioChunk]
     let now: Int64
 
-    package func html() -> HTML {
+    func html() -> HTML {
         let start = day.start(ofHour: hour)
         let title = "\(names.title(device)), \(Words.minute(start)) UTC – Waypost fleet"
         return .page(title, now: now, loads: [.script("/spectrogram.js"), .script("/sound.js")]) {

@@ -10,7 +10,7 @@ struct DayPage {
 
     /// A stream and its content on the page.
     struct Part {
-        package let stream: String
+        let stream: String
         let content: Content
 
         /// Its order on the page; the device's own numbers come last.
@@ -35,20 +35,20 @@ struct DayPage {
         }
     }
 
-    package let device: String
-    package let names: KnownNames
+    let device: String
+    let names: KnownNames
     let isEditor: Bool
-    package let day: Day
+    let day: Day
     /// The nearest days with records, before and after.
-    package let before: String?
-    package let after: String?
+    let before: String?
+    let after: String?
     let timeline: Timeline
-    package let parts: [Part]
+    let parts: [Part]
     let now: Int64
-    package let note: String?
-    package let libraries: WebLibraries
+    let note: String?
+    let libraries: WebLibraries
 
-    package func html() -> HTML {
+    func html() -> HTML {
         let files = libraries.plots + (hasTrack ? libraries.map : [])
         let title = "\(names.title(device)), \(day.name) – Waypost fleet"
         return .page(title, now: now, loads: files) { html in

@@ -5,14 +5,14 @@ import ServerIndex
 
 /// The range and the mean of a number over a day, and its latest value.
 struct DaySeries {
-    package let range: ClosedRange<Double>
+    let range: ClosedRange<Double>
     let mean: Double
-    package let last: Double
+    let last: Double
 }
 
 /// A beacon's sightings over a day.
 struct DayBeacon {
-    package var kind = ""
+    var kind = ""
     var sightings = 0
     var readings: [String: DaySeries] = [:]
 

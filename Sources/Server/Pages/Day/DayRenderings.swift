@@ -11,7 +11,7 @@ extension FleetRenderings {
     /// Bytes of a day's effort records that are read.
     private static let maxEffort: Int64 = 1 << 20
 
-    package func answer(
+    func answer(
         _ head: RequestHead,
         _ day: Day,
         _ id: String,
@@ -161,7 +161,7 @@ extension FleetRenderings {
     }
 
     /// Answers an hour of a stream's audio (`07`) or an audio file.
-    package func sound(
+    func sound(
         _ stream: String,
         _ name: String,
         of id: String,

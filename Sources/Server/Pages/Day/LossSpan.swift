@@ -12,7 +12,7 @@ struct LossSpan {
         case off
         case loss
 
-        package var title: String {
+        var title: String {
             switch self {
             case .loss: "gap"
             case .off: "scheduled off"
@@ -21,18 +21,18 @@ struct LossSpan {
         }
 
         /// Reads the state of a source as in the effort stream and in gap events.
-        package init(state: String?) {
+        init(state: String?) {
             self = state == "off" ? .down : state == "scheduled_off" ? .off : .loss
         }
     }
 
-    package var kind = Kind.loss
+    var kind = Kind.loss
     /// The stream or source that was affected; nil for all.
-    package var label: String?
+    var label: String?
     var words: String
     /// Milliseconds since 1970.
-    package var from: Int64
-    package var to: Int64
+    var from: Int64
+    var to: Int64
 
     /// Returns the spans that events report; a source not yet recovered is lost until `now`.
     static func spans(_ events: [EventRow], now: Int64) -> [LossSpan] {
@@ -104,7 +104,7 @@ struct LossSpan {
 
 extension LossSpan {
     /// Returns the span of an effort record; nil if its source was recording, or nobody knows when.
-    package init?(effort line: RecordLine) {
+    init?(effort line: RecordLine) {
         let states = ["failed", "scheduled_off", "off", "unknown"]
         guard let state = line.text("state"), states.contains(state),
             let source = line.text("source"), let from = line.time("from"),

@@ -23,7 +23,7 @@ struct PlaceMap {
     private let scale: Double
 
     /// Nil without fixes.
-    package init?(_ fixes: [Track.Fix]) {
+    init?(_ fixes: [Track.Fix]) {
         guard let south = fixes.map(\.latitude).min(), let north = fixes.map(\.latitude).max(),
             let west = fixes.map(\.longitude).min(), let east = fixes.map(\.longitude).max()
         else { return nil }
@@ -46,7 +46,7 @@ struct PlaceMap {
     }
 
     /// Formats a coordinate of the picture, to a tenth.
-    package static func text(_ number: Double) -> String { Words.decimal(number, 1) }
+    static func text(_ number: Double) -> String { Words.decimal(number, 1) }
 
     /// Draws the map; `label` describes it, `body` draws its content.
     func draw(_ html: inout HTML, label: String, _ body: (inout HTML) -> Void) {
@@ -117,7 +117,7 @@ struct PlaceMap {
         html.element("text", attributes, words)
     }
 
-    package func line(
+    func line(
         _ html: inout HTML,
         _ kind: String,
         _ start: (Double, Double),
@@ -130,7 +130,7 @@ struct PlaceMap {
         html.element("line", attributes, "")
     }
 
-    package func text(_ html: inout HTML, _ place: (Double, Double), _ words: String) {
+    func text(_ html: inout HTML, _ place: (Double, Double), _ words: String) {
         let attributes: [HTML.Attribute] = [("x", Self.text(place.0)), ("y", Self.text(place.1))]
         html.element("text", attributes, words)
     }

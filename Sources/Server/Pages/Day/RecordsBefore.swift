@@ -3,7 +3,7 @@ import ServerBase
 
 /// Records before a place in a file, newest first, in bounded memory and time.
 struct RecordsBefore {
-    package static let maximum = 100
+    static let maximum = 100
     /// More than the longest line, so that a block has the beginning of a line.
     private static let block = Int64(2 * LineFile.longest)
     /// Bytes that are searched for one page.
@@ -14,7 +14,7 @@ struct RecordsBefore {
     private(set) var older: Int64?
 
     /// `end`: the end of a line; from a place within a line the whole lines before it are read.
-    package init(
+    init(
         _ file: borrowing LineFile,
         before end: Int64,
         fits: (RecordLine) -> Bool

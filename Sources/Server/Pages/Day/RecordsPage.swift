@@ -7,11 +7,11 @@ struct RecordsPage {
     /// The part of the records that a viewer asked for, by the query.
     struct Request {
         /// The place in the file before which records are shown; nil for the newest.
-        package let before: Int64?
+        let before: Int64?
         /// A beacon's id, address, or a part of its label; "" for all records.
         let beacon: String
 
-        package init(_ query: [String: String]) {
+        init(_ query: [String: String]) {
             before = query["before"].flatMap { Int64($0) }
             beacon = trimmed(String((query["beacon"] ?? "").prefix(200)))
         }
@@ -40,7 +40,7 @@ struct RecordsPage {
     private let found: RecordsBefore
 
     /// Nil if the file does not exist.
-    package init?(
+    init?(
         _ path: String,
         device: String,
         day: Day,
@@ -55,7 +55,7 @@ struct RecordsPage {
         found = try RecordsBefore(file, before: request.before ?? .max, fits: request.fits(names))
     }
 
-    package func html(now: Int64) -> HTML {
+    func html(now: Int64) -> HTML {
         let title = StreamTitle.of(stream)
         let page = "\(names.title(device)), \(day.name), \(title) – Waypost fleet"
         return .page(page, now: now) { html in

@@ -8,21 +8,21 @@ struct Timeline {
     private static let maxLosses = 50
     private static let slots = Day.milliseconds / IndexedPart.slot
 
-    package let day: Day
+    let day: Day
     /// For each stream: its slots, counted from 1970, and the records in each.
-    package let streams: [String: [Int64: Int64]]
+    let streams: [String: [Int64: Int64]]
     let now: Int64
     /// The spans that touch the day, in order.
     private let losses: [LossSpan]
 
-    package init(day: Day, streams: [String: [Int64: Int64]], losses: [LossSpan], now: Int64) {
+    init(day: Day, streams: [String: [Int64: Int64]], losses: [LossSpan], now: Int64) {
         (self.day, self.streams, self.now) = (day, streams, now)
         self.losses = losses.filter { $0.to >= day.start && $0.from < day.end }.sorted {
             ($0.from, $0.words) < ($1.from, $1.words)
         }
     }
 
-    package var isEmpty: Bool { streams.isEmpty && losses.isEmpty }
+    var isEmpty: Bool { streams.isEmpty && losses.isEmpty }
 
     /// `more` adds something to a gap in the list.
     func draw(_ html: inout HTML, more: (inout HTML, LossSpan) -> Void) {

@@ -12,7 +12,7 @@ extension FleetRenderings {
         return HTTPAnswer(page: DeviceNamesPage(device: device, names: names, now: now).html())
     }
 
-    package func beacons(_ head: RequestHead, at now: Int64) -> BeaconNamesPage {
+    func beacons(_ head: RequestHead, at now: Int64) -> BeaconNamesPage {
         let beacon = head.query["beacon"] ?? ""
         return BeaconNamesPage(names: known, isEditor: isEditor, beacon: beacon, now: now)
     }

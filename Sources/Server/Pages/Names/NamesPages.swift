@@ -3,13 +3,13 @@ package import ServerIndex
 
 /// The form of a device's names.
 struct DeviceNamesPage {
-    package let device: String
-    package let names: DeviceNames
+    let device: String
+    let names: DeviceNames
     /// Why the names that were sent cannot be stored.
     var wrong: String?
     let now: Int64
 
-    package func html() -> HTML {
+    func html() -> HTML {
         .page("Names of \(device) – Waypost fleet", now: now) { html in
             html.element("h1", "Names of \(device)")
             html.form(to: "/device/\(device)/names", wrong: wrong) { html in
@@ -28,15 +28,15 @@ struct DeviceNamesPage {
 struct BeaconNamesPage {
     private static let maximum = 1000
 
-    package let names: KnownNames
+    let names: KnownNames
     let isEditor: Bool
     /// The initial contents of the form.
     var beacon = ""
-    package var label: String?
+    var label: String?
     var wrong: String?
     let now: Int64
 
-    package func html() -> HTML {
+    func html() -> HTML {
         .page("Beacons – Waypost fleet", now: now) { html in
             html.element("h1", "Names of beacons")
             if isEditor {
@@ -80,7 +80,7 @@ struct BeaconNamesPage {
     }
 
     /// Returns the address of the form for a beacon.
-    package static func address(_ beacon: String) -> String {
+    static func address(_ beacon: String) -> String {
         "/beacons?beacon=\(FormField.written(beacon))"
     }
 }

@@ -10,7 +10,7 @@ enum StreamTitle {
     private static let sources = ["location": "Position", "audio": "Sound", "beacons": "Beacons"]
 
     /// Returns the title of a stream; a user's stream keeps its name.
-    package static func of(_ stream: String) -> String { streams[stream] ?? stream }
+    static func of(_ stream: String) -> String { streams[stream] ?? stream }
 
     /// Returns the title of what a loss affected: a stream, or a source of the gateway.
     static func ofLoss(_ label: String) -> String { sources[label] ?? of(label) }

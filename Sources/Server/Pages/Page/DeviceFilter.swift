@@ -11,9 +11,9 @@ struct DeviceFilter {
     private let group: String
     private let state: DeviceLevel?
     /// The page of the list, from 1.
-    package let page: Int
+    let page: Int
 
-    package init(_ query: [String: String]) {
+    init(_ query: [String: String]) {
         search = String((query["q"] ?? "").prefix(100))
         group = String((query["group"] ?? "").prefix(100))
         state = DeviceLevel.allCases.first { $0.name == query["state"] }
@@ -21,10 +21,10 @@ struct DeviceFilter {
     }
 
     /// True if all devices are shown.
-    package var isEmpty: Bool { search.isEmpty && group.isEmpty && state == nil }
+    var isEmpty: Bool { search.isEmpty && group.isEmpty && state == nil }
 
     /// Returns the address of another page of the same list.
-    package func address(ofPage page: Int) -> String {
+    func address(ofPage page: Int) -> String {
         let fields = [("q", search), ("group", group), ("state", state?.name ?? "")]
         let rest = fields.filter { !$1.isEmpty }.map { "&\($0)=\(FormField.written($1))" }
         return "/?page=\(page)" + rest.joined()

@@ -12,20 +12,20 @@ struct DevicePage {
     private static let maxDaysAhead = 10
     private static let maxStreams = 100
 
-    package let device: DeviceView
-    package let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
+    let device: DeviceView
+    let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
     /// The days with records, newest first.
-    package let days: [(name: String, records: Int64)]
+    let days: [(name: String, records: Int64)]
     /// One more than is shown, if there are more.
     let events: [EventRow]
     /// True if these are the newest events.
     let isFirst: Bool
-    package let names: KnownNames
+    let names: KnownNames
     let isEditor: Bool
     let now: Int64
-    package let note: String?
+    let note: String?
 
-    package func html() -> HTML {
+    func html() -> HTML {
         .page("\(names.title(device.id)) – Waypost fleet", now: now, isLive: isFirst) { html in
             html.element("h1") { $0.device(device.id, names) }
             remarks(&html)

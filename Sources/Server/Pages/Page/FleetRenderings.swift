@@ -8,25 +8,24 @@ import ServerWeb
 /// Renders pages from the archive, the enrolments and the index; each call opens what it reads.
 struct FleetRenderings: Sendable {
     /// Contains an archive.
-    package let directory: String
-    package let enrolments: Enrolments
-    package let names: Names
-    package let fleet: Fleet
-    package let libraries: WebLibraries
+    let directory: String
+    let enrolments: Enrolments
+    let names: Names
+    let fleet: Fleet
+    let libraries: WebLibraries
     /// The names at the time of this request.
     private(set) var known = KnownNames()
     private(set) var isEditor = false
 
     /// Returns a copy for one request.
-    package func reading(for role: ViewerRole) throws -> Self {
+    func reading(for role: ViewerRole) throws -> Self {
         var copy = self
         (copy.known, copy.isEditor) = (try names.current(), role == .editor)
         return copy
     }
 
     /// `now`: milliseconds since 1970.
-    package func answer(_ page: PageRoute, _ head: RequestHead, at now: Int64) throws -> HTTPAnswer
-    {
+    func answer(_ page: PageRoute, _ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         switch page {
         case .overview: return try overview(head, at: now)
         case .beacons: return HTTPAnswer(page: beacons(head, at: now).html())
@@ -38,7 +37,7 @@ struct FleetRenderings: Sendable {
         }
     }
 
-    package static var nothing: HTTPError { HTTPError(status: 404, reason: "no such page") }
+    static var nothing: HTTPError { HTTPError(status: 404, reason: "no such page") }
 
     private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let (devices, note) = try fleet.look(at: now)

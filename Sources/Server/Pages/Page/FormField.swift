@@ -4,7 +4,7 @@ import ServerBase
 
 enum FormField {
     /// Returns the first value of a name; nil if there is none.
-    package static func read(_ name: String, _ body: ByteView) -> String? {
+    static func read(_ name: String, _ body: ByteView) -> String? {
         for pair in body[0..<body.count].split(separator: UInt8(ascii: "&")) {
             let parts = pair.split(
                 separator: UInt8(ascii: "="),
@@ -18,7 +18,7 @@ enum FormField {
     }
 
     /// Returns a value as it is written in a form or a query.
-    package static func written(_ value: String) -> String {
+    static func written(_ value: String) -> String {
         let plain = Set("-._~".utf8)
         var text = ""
         for byte in value.utf8 {

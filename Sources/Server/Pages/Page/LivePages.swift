@@ -7,17 +7,17 @@ import Synchronization
 /// A browser that has a page open.
 struct LiveViewer: Sendable {
     let session: GivenSecret
-    package let stream: AnswerStream
+    let stream: AnswerStream
     /// The change count at its last notification.
     var changes: Int
     /// When something was last sent to the browser.
-    package var written: BootInstant
+    var written: BootInstant
 }
 
 /// Owns the background thread that notifies viewers; it sleeps while no page is open.
 final class LivePages: Sendable {
     /// The maximum number of open live pages, so that connections remain for gateways.
-    package static let maximum = 16
+    static let maximum = 16
     private static let tick = Duration.seconds(1)
     /// The interval of heartbeat comments: proxies close connections that are silent for a minute.
     private static let heartbeatInterval = Duration.seconds(15)
@@ -38,7 +38,7 @@ final class LivePages: Sendable {
     private let stop: StopSignal
 
     /// `changes` returns the change count of the pages' data.
-    package init(
+    init(
         changes: @escaping @Sendable () -> Int,
         isValidSession: @escaping @Sendable (GivenSecret) -> Bool
     ) throws {
@@ -48,7 +48,7 @@ final class LivePages: Sendable {
     }
 
     /// Starts the thread.
-    package func start() throws {
+    func start() throws {
         try startBackgroundThread("live") { [self] in
             var viewers: [LiveViewer] = []
             while !stop.isRaised {
@@ -61,13 +61,13 @@ final class LivePages: Sendable {
     }
 
     /// Stops the thread.
-    package func finish() { stop.raise() }
+    func finish() { stop.raise() }
 
     /// Opens a viewer's stream; throws an HTTPError if too many are open.
     ///
     /// The first event makes the browser reload the page, in case it changed before the stream
     /// opened.
-    package func open(_ session: GivenSecret) throws -> AnswerStream {
+    func open(_ session: GivenSecret) throws -> AnswerStream {
         // `retry` sets the browser's reconnect delay in milliseconds.
         let first = Array("retry: 5000\n\n\(Self.event)".utf8)
         let viewer = LiveViewer(

@@ -10,15 +10,15 @@ struct OverviewPage {
     private static let pageSize = 500
 
     /// All devices, whatever the filter.
-    package let devices: [DeviceView]
-    package let names: KnownNames
-    package let filter: DeviceFilter
+    let devices: [DeviceView]
+    let names: KnownNames
+    let filter: DeviceFilter
     let now: Int64
     /// A warning about the data; nil if there is none.
-    package let note: String?
-    package let libraries: WebLibraries
+    let note: String?
+    let libraries: WebLibraries
 
-    package func html() -> HTML {
+    func html() -> HTML {
         .page(title, now: now, isLive: true, loads: libraries.map) { html in
             html.element("h1", "Devices")
             html.note(note)

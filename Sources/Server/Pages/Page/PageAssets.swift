@@ -14,10 +14,10 @@ struct PageAssets: Sendable {
     ]
 
     /// By their addresses; each belongs to no session.
-    package let answers: [String: HTTPAnswer]
+    let answers: [String: HTTPAnswer]
 
     /// Throws a `StartError` if a file is missing.
-    package init(folder: String = Self.folder(of: "/proc/self/exe")) throws {
+    init(folder: String = Self.folder(of: "/proc/self/exe")) throws {
         var answers: [String: HTTPAnswer] = [:]
         for (name, type) in Self.types.sorted(by: { $0.key < $1.key }) {
             let path = "\(folder)/\(name)"
@@ -36,7 +36,7 @@ struct PageAssets: Sendable {
 
     /// Returns `PREFIX/share/waypost-receiver/assets` for `PREFIX/bin/waypost-receiver`, or if that
     /// is missing, the folder of the sources for a program in a build folder.
-    package static func folder(of program: String) -> String {
+    static func folder(of program: String) -> String {
         let folders = URL(fileURLWithPath: program).resolvingSymlinksInPath().path.split(
             separator: "/"
         ).dropLast()

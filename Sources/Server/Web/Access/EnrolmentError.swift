@@ -8,7 +8,7 @@ enum EnrolmentError: Error, Equatable {
     case otherDevice(String)
     case alreadyEnrolled(String)
 
-    package var reason: String {
+    var reason: String {
         switch self {
         case .badCode: "this code is not known, was used, or is too old"
         case .otherDevice(let device):

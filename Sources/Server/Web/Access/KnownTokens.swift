@@ -4,16 +4,16 @@
 struct KnownTokens: Sendable {
     private var entries: [(digest: [UInt8], device: String)] = []
 
-    package mutating func add(digest: [UInt8], device: String) { entries.append((digest, device)) }
+    mutating func add(digest: [UInt8], device: String) { entries.append((digest, device)) }
 
     /// Returns whether a token is bound to this device.
-    package func has(_ device: String) -> Bool { entries.contains { $0.device == device } }
+    func has(_ device: String) -> Bool { entries.contains { $0.device == device } }
 
     /// Returns the device of a token, "" for any device; nil for an unknown token.
     ///
     /// Compares with every entry in constant time: about 100 microseconds for some thousand
     /// devices.
-    package func device(of token: GivenSecret) -> String? {
+    func device(of token: GivenSecret) -> String? {
         let digest = token.digest
         var found: String?
         for entry in entries where GivenSecret.areEqual(entry.digest, digest) {
