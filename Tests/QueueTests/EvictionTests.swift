@@ -36,16 +36,11 @@ import Records
     }
 
     private func figures(_ queue: Queue, _ name: String) throws -> StreamStatistics {
-        let stream = try stream(queue, name)
-        return try #require(try queue.flushed().statistics().first { $0.stream == stream })
+        try queue.figures(stream(queue, name))
     }
 
     private func freeze(_ queue: Queue, _ name: String, _ count: Int64) throws -> Batch {
-        let stream = try stream(queue, name)
-        return try queue.perform { writer in
-            let range = try #require(try writer.pending(stream))
-            return try #require(try writer.freeze(range, through: range.first + count - 1))
-        }
+        try queue.freeze(stream(queue, name), count)
     }
 
     /// Returns the most records of 15 kB that a step evicts: the requested space, rounded up to a
