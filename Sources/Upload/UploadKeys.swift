@@ -134,7 +134,7 @@ extension ValueFormat where Value == String {
 
 extension ValueFormat where Value == QuietHours {
     fileprivate static let quietHours = ValueFormat.text(
-        "HH:MM-HH:MM in UTC, or with what the clock is ahead of UTC: 22:00-06:00 +02:00",
+        "HH:MM-HH:MM in UTC, or with an offset from UTC: 22:00-06:00 +02:00",
         no: "span of a day",
         parse: { QuietHours($0) },
         written: { $0.text }
