@@ -53,7 +53,7 @@ struct AudioCommand: ParsableCommand {
                     "s",
                     own,
                     beside: (Self.toolName(codec), tool),
-                    goal: Row.Goal(limit: 1, isOfRatio: true)
+                    goal: Row.Goal(limit: 1.05, isOfRatio: true)
                 )
             )
             if json { continue }

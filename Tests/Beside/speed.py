@@ -29,7 +29,7 @@ class Meter:
         for pid in self.peer.pids():
             try:
                 self.used[pid] = cpu(pid)
-                own, whole = memory(pid)
+                own, whole, _ = memory(pid)
             except (OSError, ValueError, IndexError):
                 continue
             private += own

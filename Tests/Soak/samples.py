@@ -22,7 +22,7 @@ class Series:
 def figures(pid):
     """Returns the figures of a process from /proc; None if it is not there."""
     try:
-        private, resident = memory(pid)
+        private, resident, _ = memory(pid)
         return dict(private=private, resident=resident, descriptors=len(os.listdir(f"/proc/{pid}/fd")),
                     threads=len(os.listdir(f"/proc/{pid}/task")), cpu=cpu(pid))
     except (OSError, KeyError, ValueError):

@@ -6,10 +6,10 @@ import sys
 
 
 def memory(pid):
-    """Bytes of its own that the kernel cannot take back, and resident."""
+    """Private bytes that the kernel cannot take back, resident bytes, and the proportional share (PSS)."""
     lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     sizes = {name: int(rest.split()[0]) * 1024 for name, rest in (line.split(":") for line in lines)}
-    return sizes["Private_Dirty"], sizes["Rss"]
+    return sizes["Private_Dirty"], sizes["Rss"], sizes["Pss"]
 
 
 def cpu(pid):
