@@ -48,7 +48,7 @@ import Setup
             Array($0.utf8)
         }
         var counts = (taken: 0, refused: 0)
-        for round in 0..<5000 {
+        for round in 0..<1000 {
             let bytes = mutated(originals[round % 2], by: &random)
             switch outcome(of: bytes) {
             case .success(let loaded):
@@ -63,13 +63,13 @@ import Setup
             }
         }
         // The mutations are neither all harmless nor all fatal, or they would test little.
-        #expect(counts.taken > 100 && counts.refused > 1000)
+        #expect(counts.taken > 20 && counts.refused > 200)
     }
 
     @Test func mutatedEnvironment_isReadOrRefused() {
         var random = SeededRandom(seed: 3)
         let keys = Configuration.table.keys
-        for _ in 0..<5000 {
+        for _ in 0..<1000 {
             guard let key = keys.randomElement(using: &random) else { continue }
             let value = key.defaultText ?? key.example ?? ""
             let bytes = mutated(Array(value.filter { $0 != "\"" }.utf8), by: &random)
