@@ -20,8 +20,17 @@ package enum Quantities {
     /// Splits `temperature_c` into `temperature` and `°C`.
     package static func split(_ name: String) -> (words: String, unit: String) {
         let found = units.first { name.hasSuffix($0.end) && name.utf8.count > $0.end.utf8.count }
-        let words = name.dropLast(found?.end.count ?? 0).map { $0 == "_" ? " " : $0 }
-        return (String(words), found?.unit ?? known[name] ?? "")
+        let words = String(name.dropLast(found?.end.count ?? 0).map { $0 == "_" ? " " : $0 })
+        let unit = found?.unit ?? known[name] ?? ""
+        // A device may report both.
+        guard words == "battery", !unit.isEmpty else { return (words, unit) }
+        return (unit == "%" ? "battery charge" : "battery voltage", unit)
+    }
+
+    /// Splits a name for pages: `pressure_pa` into `pressure` and `hPa`, and the factor of its values.
+    package static func shown(_ name: String) -> (words: String, unit: String, factor: Double) {
+        let (words, unit) = split(name)
+        return unit == "Pa" ? (words, "hPa", 0.01) : (words, unit, 1)
     }
 
     /// Returns the place of a quantity on the page: temperature, humidity, battery, then the others.
