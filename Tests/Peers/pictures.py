@@ -14,6 +14,7 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
+from datetime import date, timedelta
 
 import browser
 import week
@@ -75,18 +76,21 @@ def pages(receiver, cookie):
         time.sleep(0.3)
     days = {name: f"/device/{name}/" + re.search(r'href="/device/[^/"]+/(20[^"]+)"', receiver.get(f"/device/{name}", cookie))[1]
             for name in week.DEVICES}
-    hour = re.search(r'href="([^"]+/linux_alsa_audio/\d\d)"', receiver.get(days["reed-bed"], cookie))[1]
+    hour = re.search(r'href="([^"]+/linux_alsa_audio/\d\d)[?"]', receiver.get(days["reed-bed"], cookie))[1]
+    spans = {}
+    for name, count in (("week", 7), ("month", 30)):
+        first = date.fromisoformat(days["reed-bed"][-10:]) - timedelta(days=count - 1)
+        spans[name] = f"{days['reed-bed'][:-10]}{first}..{days['reed-bed'][-10:]}?zone=Europe/Zurich"
     yield from (("login", "/login", False, None), ("link", "/login?once=x", False, None))
     for name, path in {
         "overview": "/", "search": "/?q=boat", "search-nothing": "/?q=nobody", "late": "/device/boat", "device": "/device/oak-edge",
         "day": days["oak-edge"], "track": days["boat"], "records": days["oak-edge"] + "/linux_bluez_beacons",
         "records-health": days["oak-edge"] + "/waypost_health", "records-nothing": days["oak-edge"] + "/linux_bluez_beacons?beacon=none",
         "hour": hour, "beacons": "/beacons", "names": "/device/boat/names", "none": "/none", "empty": "/device/boat/2020-01-01",
-        "refused": days["boat"] + "/power?at=1",
+        "refused": days["boat"] + "/power?at=1", **spans, "zone": days["oak-edge"] + "?zone=Mars/Olympus",
+        "week-boat": spans["week"].replace("reed-bed", "boat"), "still": days["reed-bed"] + "?zone=%2B05:45",
     }.items():
         yield name, path, True, None
-    for button in "Week", "Month":
-        yield button.lower(), days["reed-bed"], True, button
     yield "hour-played", hour, True, "Play the hour"
 
 

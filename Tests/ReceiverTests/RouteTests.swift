@@ -16,6 +16,18 @@ import Testing
         ("/device/d1/2026-11-21/s.gpx", "page(day d1 2026-11-21 stream s.gpx)"),
         ("/device/d1/2026-11-21/s/07", "page(day d1 2026-11-21 sound s 07)"),
         ("/device/d1/2026-11-21/../07", "page(nothing)"),
+        ("/device/d1/2026-11-15..2026-11-21", "page(day d1 2026-11-15..2026-11-21 whole)"),
+        (
+            "/device/d1/2026-11-15..2026-11-21/s.gpx",
+            "page(day d1 2026-11-15..2026-11-21 stream s.gpx)"
+        ),
+        ("/device/d1/2026-11-21..2026-11-21", "page(day d1 2026-11-21 whole)"),
+        ("/device/d1/2026-11-21..2026-11-15", "page(nothing)"),
+        ("/device/d1/2026-11-15...2026-11-21", "page(nothing)"),
+        ("/device/d1/2026-11-15..2026-11-21/s", "page(nothing)"),
+        ("/device/d1/2026-11-15..2026-11-21/s/07", "page(nothing)"),
+        ("/device/d1/2024-01-01..2024-12-31", "page(day d1 2024-01-01..2024-12-31 whole)"),
+        ("/device/d1/2023-12-31..2024-12-31", "page(nothing)"),
         ("/device/d1/2026-11-21/s/07/x", "page(nothing)"),
         ("/live/", "changes(true)"), ("/live/device/d1", "changes(true)"),
         ("/live/device/..", "changes(false)"), ("/live/beacons", "changes(false)"),
@@ -51,10 +63,10 @@ import Testing
         case .device(let id, nil): "device \(id)"
         case .device(let id, let event?): "device \(id) before \(event.time) \(event.id)"
         case .names(let id): "names \(id)"
-        case .day(let day, let id, .stream(let stream)): "day \(id) \(day.name) stream \(stream)"
-        case .day(let day, let id, .sound(let stream, let name)):
-            "day \(id) \(day.name) sound \(stream) \(name)"
-        case .day(let day, let id, .whole): "day \(id) \(day.name) whole"
+        case .days(let days, let id, .stream(let stream)): "day \(id) \(days.name) stream \(stream)"
+        case .days(let days, let id, .sound(let stream, let name)):
+            "day \(id) \(days.name) sound \(stream) \(name)"
+        case .days(let days, let id, .whole): "day \(id) \(days.name) whole"
         default: "\(page)"
         }
     }

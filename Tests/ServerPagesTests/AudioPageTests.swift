@@ -18,10 +18,10 @@ import Testing
             day = try browser.get("/device/d1/\(Self.day)").body
             return day.contains("4 chunks, 7 s of sound.")
         }
-        #expect(day.contains(", -43 dBFS on this day."))
+        #expect(day.contains("<b>Level</b> -43 dBFS "))
         #expect(
             day.contains(
-                #"href="/device/d1/2026-11-21/sound/01"><time datetime="2026-11-21T01:00:00.000Z">2026-11-21 01:00</time></a> <span class="soft">3 chunks"#
+                #"href="/device/d1/2026-11-21/sound/01?zone=UTC"><time datetime="2026-11-21T01:00:00.000Z">2026-11-21 01:00</time></a> <span class="soft">3 chunks"#
             )
         )
         #expect(day.contains(#"2026-11-21 02:00</time></a> <span class="soft">1 chunk<"#))
@@ -35,13 +35,31 @@ import Testing
         #expect(hour.components(separatedBy: "no sound for").count == 2)
         #expect(hour.contains("-42.5 dBFS"))
         #expect(try browser.get("/device/d1/\(Self.day)/sound/05").status == 404)
-        // The level of 01:00 and 02:00, in steps of five minutes.
-        let levels = day.firstMatch(of: /data-levels="([^"]+)"/)?.1.split(
-            separator: ",",
-            omittingEmptySubsequences: false
-        )
-        #expect(levels?.count == 288)
-        #expect(levels?[12] == "-42.5" && levels?[13] == "" && levels?[24] == "-42.5")
+    }
+
+    /// The files are those of UTC; the times are those of the zone, and so are the ways back.
+    @Test func hour_isShownInTheZoneOfItsAddress() throws {
+        let receiver = try ReceiverProcess()
+        try SentAudio.send(receiver, [("d1", 19 * 3600, 2.0), ("d1", 3600, 2.0)], on: Self.day)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let query = "?zone=Asia%2FKathmandu"
+        let page = try browser.page("/device/d1/2026-11-22\(query)", with: "1 chunk, 2 s of sound.")
+        let path = "/device/d1/2026-11-21/sound/19\(query)"
+        #expect(page.contains("href=\"\(path)\""))
+        #expect(page.contains(">2026-11-22 00:45</time>"))
+        let hour = try browser.get(path).body
+        #expect(hour.contains(#"<html lang="en" data-zone="Asia/Kathmandu">"#))
+        #expect(hour.contains("<a href=\"/device/d1/2026-11-22\(query)\">Sun 2026-11-22</a>"))
+        #expect(hour.contains(">2026-11-22 00:45:00</time>"))
+        #expect(hour.contains("Time (Asia/Kathmandu)"))
+        #expect(hour.contains(#"aria-label="Sound of 2026-11-22 00:45:00 Asia/Kathmandu""#))
+        // Of several days each has its chunks, in the same zone.
+        let week = try browser.get("/device/d1/2026-11-16..2026-11-22\(query)").body
+        #expect(week.contains("2 chunks, 4 s of sound."))
+        for day in ["Sat 2026-11-21", "Sun 2026-11-22"] {
+            let link = "<a href=\"/device/d1/\(day.dropFirst(4))\(query)\">\(day)</a>"
+            #expect(week.contains("\(link) <span class=\"soft\">1 chunk</span>"), "\(day)")
+        }
     }
 
     /// From a gap, an event, or a record of a program that listens.
@@ -67,10 +85,10 @@ import Testing
                 .timeIntervalSince1970
         )
         let path = "/device/d1/\(Self.day)"
-        func link(_ second: Int) -> String {
-            "href=\"\(path)/sound?at=\((start + second) * 1000)\""
+        func link(_ second: Int, _ end: String = "") -> String {
+            "href=\"\(path)/sound?at=\((start + second) * 1000)\(end)\""
         }
-        _ = try browser.page("\(path)", with: link(-3600))
+        _ = try browser.page("\(path)", with: link(-3600, "&amp;zone=UTC"))
         #expect(try browser.get("/device/d1").body.contains(link(5400)))
         #expect(try browser.get("\(path)/birds").body.contains(link(3721)))
         #expect(!(try browser.get("\(path)/linux_gpsd_location").body.contains("?at=")))

@@ -122,7 +122,7 @@ import Testing
 
     /// By dygraphs and leaflet, under the policy of the page.
     @Test(.enabled(if: Tab.isThere && !WebLibraries().plots.isEmpty && !WebLibraries().map.isEmpty))
-    func day_isDrawnByTheLibraries_inOneRangeOfTime() throws {
+    func days_areDrawnByTheLibraries() throws {
         let receiver = try ReceiverProcess()
         try receiver.send(
             "weather",
@@ -157,25 +157,65 @@ import Testing
         // The value under the pointer.
         let figure = "document.querySelector('figure[data-key]')"
         let move = Tab.pointer(["mousemove"], on: figure, x: "width / 3")
-        try tab.waitFor(
+        let hover = "\(figure).querySelector('.hover').textContent"
+        try tab.waitFor("true", of: "\(move), /2026-11-21 .*: [0-9.]+ °C/.test(\(hover))")
+        let week =
+            "[...document.querySelectorAll('.ways a')].find(one => one.textContent === 'Week')"
+        let path = "/device/d1/2026-11-15..2026-11-21"
+        #expect(try tab.ask("\(week).pathname") == "\"\(path)\"")
+        let wide = try Tab(browser, path)
+        #expect(try wide.ask("\(week).ariaCurrent") == #""page""#)
+        _ = try wide.ask("\(figure).scrollIntoView()")
+        try wide.waitFor(
             "true",
-            of:
-                "\(move), /2026-11-21 .*: [0-9.]+ °C/.test(\(figure).querySelector('.hover').textContent)"
+            of: "(\(labels)).includes('Tue 11-17') && !(\(labels)).includes('12:00')"
         )
-        try tab.press("Week")
-        try tab.waitFor(
-            "true",
-            of:
-                "/1[5-9].Nov/.test(\(labels)) && !(\(labels)).includes('12:00')"
-        )
-        #expect(
-            try tab.ask("document.querySelectorAll('#range [aria-pressed=true]').length") == "1"
-        )
-        // The rest of the page stays that day's, and says so.
-        let only = "document.getElementById('range').textContent.includes('those of 2026-11-21')"
-        #expect(try tab.ask(only) == "true")
-        try tab.press("Day")
-        #expect(try tab.ask(only) == "false")
+    }
+
+    /// The page goes on to the browser's zone once; plots, keys and bars are in it, and so are links.
+    @Test(.enabled(if: Tab.isThere && !WebLibraries().plots.isEmpty))
+    func days_areInTheBrowsersZone_alsoByKeyboard() throws {
+        let receiver = try ReceiverProcess()
+        // Midnight in Kathmandu is 18:15 in UTC.
+        let records = (0..<6).map { number in
+            (66_600 + number * 1200, #""temperature_c":\#(number)"#)
+        }
+        try receiver.send("weather", on: "2026-11-21", records)
+        let browser = try PageClient(receiver, viewer: "anna")
+        _ = try browser.page("/device/d1/2026-11-21", with: "data-key")
+        let tab = try Tab(browser, "/device/d1/2026-11-22", zone: "Asia/Kathmandu")
+        // Chromium has the name of before 1986.
+        try tab.waitFor("true", of: "/^[?]zone=Asia%2FKath?mandu$/.test(location.search)")
+        let strip = "document.querySelector('.strip').getAttribute('aria-label')"
+        try tab.waitFor(#""6 records in 1.0 h of 24 h""#, of: strip)
+        let figure = "document.querySelector('figure[data-key]')"
+        let graph = "\(figure).querySelector('.graph')"
+        _ = try tab.ask("\(figure).scrollIntoView()")
+        let name = "temperature 5 °C 0 °C to 5 °C, mean 2.50 °C"
+        try tab.waitFor("true", of: "\(graph).ariaLabel?.includes('\(name)') ?? false")
+        #expect(try tab.ask("\(graph).tabIndex === 0 && \(graph).role") == #""img""#)
+        let hover = "\(figure).querySelector('output').textContent"
+        func press(_ key: String) throws -> String {
+            let event = "new KeyboardEvent('keydown', { key: '\(key)', bubbles: true })"
+            return try tab.ask("\(graph).dispatchEvent(\(event)), \(hover)")
+        }
+        // The middle of the interval of five minutes.
+        #expect(try press("ArrowRight") == #""2026-11-22 00:17: 0 °C""#)
+        #expect(try press("ArrowRight") == #""2026-11-22 00:37: 1 °C""#)
+        #expect(try press("End") == #""2026-11-22 01:57: 5 °C""#)
+        #expect(try press("ArrowLeft") == #""2026-11-22 01:37: 4 °C""#)
+        let labels =
+            "[...document.querySelectorAll('.graph .dygraph-axis-label')].map(one => one.textContent).join(' ')"
+        #expect(try tab.ask("/Sun 11-22 0[36]:00/.test(\(labels))") == "true")
+        // A plot's area begins where the bars above it begin.
+        let left = "getBoundingClientRect().left"
+        let edges = "Math.round(\(graph).\(left) + 82 - document.querySelector('.strip').\(left))"
+        #expect(try tab.ask(edges) == "0")
+        // The browser's zone is not asked for where the address names another.
+        let utc = try Tab(browser, "/device/d1/2026-11-21?zone=UTC", zone: "Asia/Kathmandu")
+        #expect(try utc.ask("location.search") == #""?zone=UTC""#)
+        let head = "document.querySelector('.time').textContent.endsWith(' UTC')"
+        #expect(try utc.ask(head) == "true")
     }
 
     /// Devices are links on the map, which stays as it is while the page changes below it.
@@ -270,6 +310,7 @@ import Testing
             "names": "/device/\(names[2])/names", "none": "/none", "link": "/login?once=x",
             "empty": "/device/\(names[2])/2020-01-01", "device": "/device/\(names[2])",
             "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
+            "days": "/device/\(names[2])/2026-01-01..\(now.prefix(10))?zone=Europe/Berlin",
             "records": "/device/\(names[2])/\(now.prefix(10))/beacons",
             "sound": "/device/\(names[2])/\(now.prefix(10))/sound/01",
         ]

@@ -181,7 +181,7 @@ import Testing
         #expect(try receiver.send() == 200)
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.get("/device/d1/2020-01-01").body
-        #expect(html.contains("No data on this day."))
+        #expect(html.contains("No data in this time."))
         #expect(!html.contains("<table"))
     }
 

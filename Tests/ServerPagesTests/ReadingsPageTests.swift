@@ -59,7 +59,8 @@ import Testing
         #expect(html.contains("ruuvi, 30 sightings, -79 to -50 dBm"))
         #expect(html.contains("ruuvi, 1 sighting, -90 to -90 dBm"))
         #expect(html.contains("<b>temperature</b> 29 °C"))
-        #expect(html.contains(#"data-beacon="&lt;often&gt;"><figure data-key="temperature_c">"#))
+        let figure = #"data-beacon="&lt;often&gt;"><figure data-key="temperature_c" data-unit="°C""#
+        #expect(html.contains(figure))
         #expect(
             html.contains("<b>signal strength</b> -79 dBm")
                 || html.contains("<b>signal strength</b> -79.0 dBm")

@@ -38,6 +38,11 @@ package struct IndexedPart {
         time / slot - (time % slot < 0 ? 1 : 0)
     }
 
+    /// Returns the slots that begin in a span of time.
+    package static func slots(in time: Range<Int64>) -> Range<Int64> {
+        slot(of: time.lowerBound - 1) + 1..<slot(of: time.upperBound - 1) + 1
+    }
+
     /// Indexes a line.
     ///
     /// `line` is nil if it could not be parsed; it then counts as broken. `place`: its bytes.

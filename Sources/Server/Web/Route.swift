@@ -64,7 +64,8 @@ package enum PageRoute {
     case device(String, before: (time: Int64, id: String)?)
     /// The form of a device's names.
     case names(String)
-    case day(Day, device: String, DayRoute)
+    /// Days of a device; several have no records' and audio pages.
+    case days(DaySpan, device: String, DayRoute)
     case nothing
 
     /// `parts`: those of the path after `/device`.
@@ -80,8 +81,10 @@ package enum PageRoute {
             self = .nothing
         } else if rest.isEmpty {
             self = .device(device, before: nil)
-        } else if let day = Day(rest[0]), let part = DayRoute(rest.dropFirst()) {
-            self = .day(day, device: device, part)
+        } else if let days = DaySpan(rest[0]), let part = DayRoute(rest.dropFirst()),
+            days.count == 1 || part.isOfSeveralDays
+        {
+            self = .days(days, device: device, part)
         } else if rest.count == 3, rest[0] == "events", let time = Int64(rest[1]), isName(rest[2]) {
             self = .device(device, before: (time, rest[2]))
         } else {
@@ -98,7 +101,7 @@ package enum PageRoute {
     }
 }
 
-/// A page or a file of a device's day.
+/// A page or a file of a device's days.
 package enum DayRoute {
     case whole
     /// A stream's records, or a file made from them (`STREAM.gpx`).
@@ -114,6 +117,15 @@ package enum DayRoute {
         case (2, let stream?, let name?) where isName(stream):
             self = .sound(stream: stream, name: name)
         default: return nil
+        }
+    }
+
+    /// True if several days have it, too.
+    fileprivate var isOfSeveralDays: Bool {
+        switch self {
+        case .whole: true
+        case .stream(let name): name.hasSuffix(".gpx")
+        case .sound: false
         }
     }
 }

@@ -76,15 +76,4 @@ package struct AudioDay {
         let all = chunks.filter { $0.start >= day.start && $0.start < day.end }
         return all.last { $0.start <= time } ?? all.first
     }
-
-    /// Returns the loudest level of each five minutes of the day that have one.
-    package func levels(on day: Day) -> [Int64: Double] {
-        var levels: [Int64: Double] = [:]
-        for chunk in chunks where chunk.start >= day.start && chunk.start < day.end {
-            guard let level = chunk.level else { continue }
-            let slot = (chunk.start - day.start) / 300_000
-            levels[slot] = max(levels[slot] ?? level, level)
-        }
-        return levels
-    }
 }

@@ -1,6 +1,6 @@
 // Reads the index of the record files for the fleet page.
 package import SQLite
-package import ServerBase
+import ServerBase
 
 /// An event as received.
 package struct EventRow: Sendable {
@@ -54,6 +54,13 @@ package struct DeviceFacts: Sendable {
     }
 }
 
+/// The records of a stream in a part of a span of time.
+package struct TimelineCell {
+    package var records: Int64
+    /// Its slots with records.
+    package var slots: Int64
+}
+
 /// A snapshot of the index; used by one thread.
 package final class FleetReader {
     /// The kinds of event that report lost or quarantined records.
@@ -62,6 +69,7 @@ package final class FleetReader {
     /// Limits, newest first: archives of earlier versions may have any number.
     private static let maxStreams = 100
     private static let maxStates = 500
+    package static let maxLosses = 5000
 
     package let database: Connection
 
@@ -173,37 +181,45 @@ package final class FleetReader {
         ) { ($0.text(0), $0.required(1)) }
     }
 
-    /// Returns, for each stream of a device's day, the slots with records and their counts.
-    package func slots(of device: String, on day: Day) throws -> [String: [Int64: Int64]] {
+    /// Returns, for each stream of a device in a span of time, the cells with records.
+    ///
+    /// `step`: the slots of a cell; cells are counted from the first slot that begins in the span.
+    package func cells(of device: String, in time: Range<Int64>, step: Int64) throws -> [String:
+        [Int64: TimelineCell]]
+    {
+        let slots = IndexedPart.slots(in: time)
         let row = try database.prepare(
             """
-            SELECT stream, slot, slots.records FROM files JOIN slots ON file=id
-            WHERE device=?1 AND date=?2 AND slot >= ?3 AND slot < ?4
+            SELECT stream, (slot - ?4) / ?6, sum(slots.records), count(DISTINCT slot) FROM files JOIN slots ON file=id
+            WHERE device=?1 AND date >= ?2 AND date <= ?3 AND slot >= ?4 AND slot < ?5 GROUP BY 1, 2
             """,
             device,
-            day.name,
-            IndexedPart.slot(of: day.start),
-            IndexedPart.slot(of: day.end)
+            Day(of: time.lowerBound).name,
+            Day(of: time.upperBound - 1).name,
+            slots.lowerBound,
+            slots.upperBound,
+            step
         )
-        var streams: [String: [Int64: Int64]] = [:]
+        var streams: [String: [Int64: TimelineCell]] = [:]
         while try row.step() {
-            let (slot, records) = (row.required(1), row.required(2))
-            streams.change(row.text(0), from: [:]) { $0[slot] = records }
+            let cell = TimelineCell(records: row.required(2), slots: row.required(3))
+            let number = row.required(1)
+            streams.change(row.text(0), from: [:]) { $0[number] = cell }
         }
         return streams
     }
 
-    /// Returns the events around a day that report its losses; they may be days late.
-    package func losses(of device: String, around day: Day) throws -> [EventRow] {
+    /// Returns the events around a span of time that report its losses; they may be days late.
+    package func losses(of device: String, around time: Range<Int64>) throws -> [EventRow] {
         try database.rows(
             """
             SELECT device, time, id, kind, source, detail FROM events WHERE device=?1 AND time > ?2 AND time < ?3
             AND kind IN ('gap', 'evicted', 'source_lost', 'source_recovered', 'started', 'stopped')
-            ORDER BY time LIMIT 2000
+            ORDER BY time LIMIT \(Self.maxLosses)
             """,
             device,
-            day.start - 7 * Day.milliseconds,
-            day.end + 7 * Day.milliseconds,
+            time.lowerBound - 7 * Day.milliseconds,
+            time.upperBound + 7 * Day.milliseconds,
             read: Self.event
         )
     }

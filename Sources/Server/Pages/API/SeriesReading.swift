@@ -7,7 +7,8 @@ import ServerIndex
 import ServerWeb
 
 extension ReadAPI {
-    private static let longestSpan = 366 * Day.milliseconds
+    /// An hour more than 366 days: those of a page may have one more change of the clock.
+    private static let longestSpan = 366 * Day.milliseconds + 3_600_000
 
     func series(_ device: String, _ head: RequestHead) throws -> HTTPAnswer {
         let query = try APIQuery(head, of: .series)

@@ -2,21 +2,44 @@
 // stays as it is.
 "use strict";
 (() => {
-  const two = number => String(number).padStart(2, "0");
-  const zone = at => new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(at)
+  // A page may name the zone of its times: UTC, an offset, or a name of the time zone database.
+  const { zone, open } = document.documentElement.dataset, browser = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (open !== undefined && browser && browser !== "UTC") {
+    const address = new URL(location);
+    address.searchParams.set("zone", browser);
+    location.replace(address);
+  }
+  const fixed = /^([+-])(\d\d):(\d\d)$/.exec(zone ?? "");
+  const digits = { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
+  let format;
+  try { if (zone && !fixed) format = new Intl.DateTimeFormat("en", { ...digits, hourCycle: "h23", timeZone: zone }); } catch {}
+
+  // The milliseconds by which local time is ahead of UTC: in the page's zone, else in the browser's.
+  function offset(at) {
+    if (fixed) return (fixed[1] + 1) * (fixed[2] * 60 + +fixed[3]) * 60000;
+    if (!format) return zone ? 0 : -60000 * new Date(at).getTimezoneOffset();
+    const part = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, +value]));
+    return Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second) - Math.floor(at / 1000) * 1000;
+  }
+
+  // 2026-11-21 20:30:07.123
+  const text = at => new Date(at + offset(at)).toISOString().slice(0, 23).replace("T", " ");
+  window.clock = { offset, text };
+  const short = at => new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(at)
     .find(part => part.type === "timeZoneName").value;
 
   // Shows the times of a page in the viewer's time zone, in the form that they have in UTC.
   function localise(page) {
     for (const time of page.querySelectorAll("time[datetime]")) {
-      const at = new Date(time.dateTime), utc = time.textContent;
+      const at = +new Date(time.dateTime), utc = time.textContent;
       if (isNaN(at)) continue;
+      if (zone) {
+        time.title = new Date(at).toISOString().slice(0, 19).replace("T", " ") + " UTC";
+        continue;
+      }
       time.title = utc.endsWith("UTC") ? utc : utc + " UTC";
-      const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-      const whole = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}.`
-        + String(at.getMilliseconds()).padStart(3, "0");
-      if (utc.endsWith(" UTC")) time.textContent = `${whole.slice(0, utc.length - 4)} ${zone(at)}`;
-      else time.textContent = whole.slice(0, utc.length);
+      if (utc.endsWith(" UTC")) time.textContent = `${text(at).slice(0, utc.length - 4)} ${short(at)}`;
+      else time.textContent = text(at).slice(0, utc.length);
     }
     for (const head of page.querySelectorAll("th"))
       if (head.textContent === "Time (UTC)") head.textContent = "Time";

@@ -1,42 +1,15 @@
-// The script that draws tracks (from the read API) and devices with leaflet, in place of the drawings.
+// The script that draws tracks and devices with leaflet, in place of the drawings.
 "use strict";
 (() => {
   if (!window.L) return;
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const two = value => String(value).padStart(2, "0");
-  const time = ms => {
-    const at = new Date(ms);
-    return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-  };
-  // A day of one fix per second has nine pages.
-  const pages = 10;
+  const time = at => window.clock.text(at).slice(0, 19);
 
-  async function fixes({ device, day, stream }) {
-    const to = new Date(Date.parse(day + "T00:00:00Z") + 86400000).toISOString();
-    let cursor, found = [];
-    for (let page = 0; page < pages; page++) {
-      const query = new URLSearchParams({ from: day, to, stream, limit: 10000 });
-      if (cursor) query.set("cursor", cursor);
-      const answer = await fetch(`/api/v1/devices/${device}/positions?${query}`);
-      if (!answer.ok) throw new Error(answer.statusText);
-      const { data, next } = await answer.json();
-      data.time.forEach((at, index) => found.push({ time: Date.parse(at), at: [data.latitude[index], data.longitude[index]] }));
-      cursor = next;
-      if (!cursor) break;
-    }
-    return found.sort((a, b) => a.time - b.time);
-  }
-
-  // Splits a track where the position is unknown: five usual steps, and two minutes.
-  function parts(fixes) {
-    const steps = fixes.slice(1).map((fix, index) => fix.time - fixes[index].time).sort((a, b) => a - b);
-    const most = Math.max(120000, 5 * (steps[steps.length >> 1] ?? 0)), found = [[]];
-    fixes.forEach((fix, index) => {
-      if (index && fix.time - fixes[index - 1].time > most) found.push([]);
-      found.at(-1).push(fix);
-    });
-    return found;
-  }
+  // The parts of a track: fixes between gaps, where the position is unknown.
+  const parts = text => text.split(";").map(part => part.split(" ").map(fix => {
+    const [time, ...at] = fix.split(",").map(Number);
+    return { time, at };
+  }));
 
   // The server of the tiles learns this server's address, as many ask for, and no path.
   const Tiles = L.TileLayer.extend({ createTile(place, done) {
@@ -99,8 +72,8 @@
     return map;
   }
 
-  function draw(box, fixes) {
-    const found = parts(fixes), map = open(box, L.latLngBounds(fixes.map(fix => fix.at)).pad(.05));
+  function draw(box) {
+    const found = parts(box.dataset.track), fixes = found.flat(), map = open(box, L.latLngBounds(fixes.map(fix => fix.at)).pad(.05));
     const line = { color: css("--link"), weight: 3 }, hole = { color: css("--late"), weight: 2, dashArray: "4 6", interactive: false };
     const lines = found.map((part, index) => {
       if (index) L.polyline([found[index - 1].at(-1).at, part[0].at], hole).addTo(map);
@@ -154,9 +127,7 @@
     box.update(drawing);
   }
 
-  // If the fixes cannot be loaded, the drawing stays.
-  for (const box of document.querySelectorAll("[data-track]"))
-    fixes({ ...box.dataset, stream: box.dataset.track }).then(found => { if (found.length) draw(box, found); }).catch(() => {});
+  for (const box of document.querySelectorAll("[data-track]")) draw(box);
   const overview = () => { for (const box of document.querySelectorAll("[data-devices]")) if (!box.update) devices(box); };
   addEventListener("patched", overview);
   overview();

@@ -1,7 +1,7 @@
 // The script that plays an hour's chunks as one, without their overlaps, and shows where it is.
 "use strict";
 (() => {
-  const place = document.getElementById("hour"), two = value => String(value).padStart(2, "0");
+  const place = document.getElementById("hour");
   const chunks = [...document.querySelectorAll("tr[data-start]")].map(row => ({
     row, start: +row.dataset.start, end: +row.dataset.end, address: row.querySelector("audio").src,
     level: row.dataset.level && +row.dataset.level, rate: Math.min(192000, Math.max(8000, +row.dataset.rate || 48000)) }));
@@ -15,10 +15,7 @@
   const parts = chunks.filter(chunk => chunk.end - chunk.start > chunk.skip);
   if (!parts.length) return;
   const first = parts[0].start, css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const clock = at => {
-    const time = new Date(at);
-    return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-  };
+  const clock = at => window.clock.text(at).slice(11, 19);
 
   const add = (parent, tag, className = "") => {
     const element = parent.appendChild(document.createElement(tag));

@@ -1,59 +1,7 @@
-// Audio on the pages: a day's level and hours, and players for an hour's chunks.
+// The page of an hour of audio: players for its chunks.
 import Host
-package import ServerBase
-package import ServerIndex
-
-extension HTML {
-    /// Draws a day's audio: its level over time, and links to its hours.
-    package mutating func sound(_ sound: AudioDay, _ day: Day, at path: String) {
-        let seconds = sound.chunks.reduce(0) { $0 + ($1.end - $1.start) } / 1000
-        let chunks = Words.count(Int64(sound.chunks.count), "chunk", "chunks")
-        element("p", "\(chunks), \(Words.span(seconds: seconds)) of sound.")
-        levels(sound.levels(on: day), at: path)
-        element("ul", [("class", "days")]) { html in
-            for hour in 0..<24 {
-                let count = Int64(sound.chunks(in: hour, of: day).count)
-                guard count > 0 else { continue }
-                html.raw("<li>")
-                html.element("a", [("href", "\(path)/\(hour < 10 ? "0" : "")\(hour)")]) {
-                    $0.time(day.start(ofHour: hour))
-                }
-                html.text(" ")
-                let chunks = Words.count(count, "chunk", "chunks")
-                html.element("span", [("class", "soft")], chunks)
-                html.raw("</li>")
-            }
-        }
-    }
-
-    /// Adds the level over the day; the page's script draws it.
-    private mutating func levels(_ levels: [Int64: Double], at path: String) {
-        guard let loudest = levels.values.max(), let quietest = levels.values.min() else { return }
-        let list = (0..<288).map { levels[$0].map { Words.decimal($0, 1) } ?? "" }
-        let plot: [Attribute] = [
-            ("data-levels", list.joined(separator: ",")), ("data-sound", path),
-        ]
-        element("figure", plot) { html in
-            html.element("figcaption") { html in
-                html.element("b", "Level")
-                let (low, high) = (Words.decimal(quietest, 0), Words.decimal(loudest, 0))
-                let span = low == high ? high : "\(low) to \(high)"
-                html.raw(" The loudest of each <output>five minutes</output>, ")
-                html.text("\(span) dBFS on this day. Click to listen.")
-            }
-        }
-    }
-
-    /// Adds a link to the sound of a point in time, if the day has any.
-    package mutating func sound(at time: Int64, _ stream: String?, _ device: String, _ day: Day) {
-        guard let stream else { return }
-        text(" ")
-        element("a", [("href", "/device/\(device)/\(day.name)/\(stream)?at=\(time)")]) { html in
-            html.text("Sound")
-            html.element("span", [("class", "hidden")], " at \(Words.second(time)) UTC")
-        }
-    }
-}
+import ServerBase
+import ServerIndex
 
 /// The page of an hour's chunks.
 struct AudioPage {
@@ -67,19 +15,22 @@ struct AudioPage {
     let hour: Int
     let chunks: [AudioChunk]
     let now: Int64
+    /// Nil if the address names none: times are then in UTC, and the script shows the browser's.
+    let zone: TimeZoneRules?
 
     func html() -> HTML {
         let start = day.start(ofHour: hour)
-        let title = "\(names.title(device)), \(Words.minute(start)) UTC – Waypost fleet"
-        return .page(title, now: now, loads: [.script("/spectrogram.js"), .script("/sound.js")]) {
-            html in
-            html.heading(device, day, label: names.label(device)) {
-                $0.time(start)
-            }
+        let shown = zone ?? .utc
+        let files = [PageFile.script("/spectrogram.js"), .script("/sound.js")]
+        let title = "\(names.title(device)), \(shown.minute(start)) \(shown.title) – Waypost fleet"
+        return .page(title, now: now, loads: files, zone: zone) { html in
+            let day = zone?.day(of: start) ?? day
+            html.heading(device, day, label: names.label(device), zone: zone) { $0.time(start) }
             html.raw(#"<div id="hour" class="hour screen" hidden></div>"#)
+            html.raw(#"<div class="wide"><table class="fold"><thead><tr>"#)
+            html.element("th", [("scope", "col")], "Time (\(shown.title))")
             html.raw(
                 """
-                <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th>
                 <th scope="col">Length</th><th scope="col">Level</th><th scope="col">Sound</th></tr></thead><tbody>
                 """
             )
@@ -117,7 +68,7 @@ struct AudioPage {
             let level = chunk.level.map { "\(Words.decimal($0, 1)) dBFS" } ?? ""
             html.element("td", [("data-label", "Level")], level)
             html.element("td") { html in
-                let name = "Sound of \(Words.second(chunk.start)) UTC"
+                let name = "Sound of \(html.words(chunk.start))"
                 let player: [HTML.Attribute] = [
                     ("controls", ""), ("preload", "none"), ("src", address), ("aria-label", name),
                 ]

@@ -5,8 +5,6 @@ import ServerIndex
 
 /// An equirectangular map, true to scale at its centre (Snyder 1987, page 90).
 struct PlaceMap {
-    /// Metres per degree of latitude, on the mean sphere.
-    private static let degree = 111_195.0
     private static let (width, height, margin) = (600.0, 400.0, 36.0)
     /// The least extent in degrees, some 200 m.
     private static let least = 0.002
@@ -97,8 +95,8 @@ struct PlaceMap {
 
     /// A round distance: its length in the picture, its label, and the left edge of both.
     private var scaleBar: (length: Double, words: String, left: Double) {
-        let metres = Self.round(Self.width / 4 / scale * Self.degree)
-        let length = metres / Self.degree * scale
+        let metres = Self.round(Self.width / 4 / scale * Track.degree)
+        let length = metres / Track.degree * scale
         let words =
             metres >= 1000
             ? "\(Words.decimal(metres / 1000, 0)) km"

@@ -1,4 +1,4 @@
-// The numbers of a day: quantities, beacons.
+// The numbers of a span of days: quantities, beacons.
 import ServerBase
 
 extension HTML {
@@ -35,15 +35,20 @@ extension HTML {
     /// Adds one quantity: name, last value, range and mean.
     private mutating func plot(_ name: String, _ series: DaySeries) {
         let isStrength = name == QuantityName.strength
-        let (words, unit) = isStrength ? ("signal strength", "dBm") : Quantities.split(name)
-        func text(_ number: Double) -> String { Quantities.text(number, unit, in: series.range) }
-        element("figure", [("data-key", name)]) { html in
+        let (words, unit, factor) =
+            isStrength ? ("signal strength", "dBm", 1) : Quantities.shown(name)
+        let range = series.range.lowerBound * factor...series.range.upperBound * factor
+        func text(_ number: Double) -> String { Quantities.text(number, unit, in: range) }
+        let figure: [Attribute] = [
+            ("data-key", name), ("data-unit", unit), ("data-factor", "\(factor)"),
+        ]
+        element("figure", figure) { html in
             html.element("figcaption") { html in
                 html.element("b", words)
-                html.text(" \(text(series.last)) ")
-                let (least, maximum) = (series.range.lowerBound, series.range.upperBound)
-                let span = "\(text(least)) to \(text(maximum))"
-                html.element("span", [("class", "soft")], "\(span), mean \(text(series.mean))")
+                html.text(" \(text(series.last * factor)) ")
+                let span = "\(text(range.lowerBound)) to \(text(range.upperBound))"
+                let mean = text(series.mean * factor)
+                html.element("span", [("class", "soft")], "\(span), mean \(mean)")
             }
         }
     }

@@ -1,4 +1,4 @@
-// The data of a day and its gaps, as a strip for each stream.
+// The data of a span of days and its gaps, as a strip for each stream.
 import Host
 import ServerBase
 import ServerIndex
@@ -6,20 +6,27 @@ import ServerIndex
 struct Timeline {
     private static let maxRows = 100
     private static let maxLosses = 50
-    private static let slots = Day.milliseconds / IndexedPart.slot
+    /// The maximum number of dates below the strips; phones show every other one.
+    private static let maxDates = 8
 
-    let day: Day
-    /// For each stream: its slots, counted from 1970, and the records in each.
-    let streams: [String: [Int64: Int64]]
+    let span: LocalSpan
+    /// For each stream: its cells with records, of `span.step` slots, counted from the first.
+    let streams: [String: [Int64: TimelineCell]]
     let now: Int64
-    /// The spans that touch the day, in order.
+    /// The gaps that touch the span, in order.
     private let losses: [LossSpan]
 
-    init(day: Day, streams: [String: [Int64: Int64]], losses: [LossSpan], now: Int64) {
-        (self.day, self.streams, self.now) = (day, streams, now)
-        self.losses = losses.filter { $0.to >= day.start && $0.from < day.end }.sorted {
-            ($0.from, $0.words) < ($1.from, $1.words)
-        }
+    init(
+        span: LocalSpan,
+        streams: [String: [Int64: TimelineCell]],
+        losses: [LossSpan],
+        now: Int64
+    ) {
+        (self.span, self.streams, self.now) = (span, streams, now)
+        let time = span.time
+        self.losses = losses.filter {
+            $0.to >= time.lowerBound && $0.from < time.upperBound
+        }.sorted { ($0.from, $0.words) < ($1.from, $1.words) }
     }
 
     var isEmpty: Bool { streams.isEmpty && losses.isEmpty }
@@ -28,9 +35,7 @@ struct Timeline {
     func draw(_ html: inout HTML, more: (inout HTML, LossSpan) -> Void) {
         legend(&html)
         html.raw(#"<table class="timeline"><thead><tr><th scope="col">Stream</th><th scope="col">"#)
-        html.element("span", [("class", "hours")]) { html in
-            for hour in stride(from: 0, through: 24, by: 6) { html.time(day.start(ofHour: hour)) }
-        }
+        axis(&html)
         html.raw("</th></tr></thead><tbody>")
         let named = Dictionary(grouping: streams.keys.sorted(), by: StreamTitle.of)
         let lost = Dictionary(grouping: losses) { $0.label.map(StreamTitle.ofLoss) ?? "" }
@@ -42,6 +47,35 @@ struct Timeline {
         html.raw("</tbody></table>")
         html.more(titles.count - Self.maxRows, "row", "rows")
         list(&html, more)
+    }
+
+    /// Formats `Mon 10-05`.
+    private static func short(_ day: Day) -> String {
+        "\(day.title.prefix(3)) \(day.name.dropFirst(5))"
+    }
+
+    /// Labels the time: hours of one day, dates of several.
+    private func axis(_ html: inout HTML) {
+        let (first, count) = (span.days.first, span.days.count)
+        let labels =
+            count == 1
+            ? [0, 6, 12, 18, 24].map { hour in
+                (span.zone.time(first, hours: hour), "\(hour < 10 ? "0" : "")\(hour):00")
+            }
+            : stride(from: 0, to: count, by: (count - 1) / Self.maxDates + 1).compactMap {
+                first.adding($0).map { (span.zone.time($0), Self.short($0)) }
+            }
+        let (start, end) = (span.time.lowerBound, span.time.upperBound - 1)
+        let label = "\(span.zone.minute(start)) to \(span.zone.minute(end)), \(span.zone.title)"
+        let axis: [HTML.Attribute] = [("class", "hours"), ("role", "img"), ("aria-label", label)]
+        html.element("svg", axis) { html in
+            for (time, text) in labels {
+                let part = Double(time - start) / Double(span.length)
+                let anchor = part == 0 || count > 1 ? "start" : part == 1 ? "end" : "middle"
+                let place = "\(Words.decimal(100 * part, 3))%"
+                html.element("text", [("x", place), ("y", "1em"), ("text-anchor", anchor)], text)
+            }
+        }
     }
 
     private func legend(_ html: inout HTML) {
@@ -83,10 +117,13 @@ struct Timeline {
         }
     }
 
-    /// Slots since the day's start, limited to the day.
+    /// Milliseconds of a cell.
+    private var cell: Int64 { span.step * IndexedPart.slot }
+
+    /// Cells since the start of the span, limited to it.
     private func place(_ time: Int64) -> Double {
-        let inDay = min(max(time - day.start, 0), Day.milliseconds)
-        return Double(inDay) / Double(IndexedPart.slot)
+        let inSpan = min(max(time, span.time.lowerBound), span.time.upperBound)
+        return Double(inSpan - span.time.lowerBound) / Double(cell)
     }
 
     /// Adds the strip of a title, which several streams may share.
@@ -96,13 +133,12 @@ struct Timeline {
         _ losses: [LossSpan],
         _ html: inout HTML
     ) {
-        var counts: [Int64: Int64] = [:]
-        for stream in streams { counts.merge(self.streams[stream] ?? [:]) { $0 + $1 } }
-        let first = day.start / IndexedPart.slot
-        let filled = (0..<Self.slots).filter { counts[first + $0] != nil }
-        let words = words(counts, filled.count, losses)
+        let cells = streams.map { self.streams[$0] ?? [:] }
+        let filled = Set(cells.flatMap(\.keys)).sorted()
+        let words = words(cells.flatMap(\.values), losses)
+        let end = Words.decimal(place(span.time.upperBound), 2)
         let strip: [HTML.Attribute] = [
-            ("class", "strip"), ("viewBox", "0 0 \(Self.slots) 10"),
+            ("class", "strip"), ("viewBox", "0 0 \(end) 10"),
             ("preserveAspectRatio", "none"), ("role", "img"), ("aria-label", words),
         ]
         html.element("tr") { html in
@@ -111,32 +147,54 @@ struct Timeline {
             html.element("td") { html in
                 html.element("svg", strip) { html in
                     html.element("title", words)
-                    let spans = Dictionary(grouping: losses, by: \.kind)
-                    for span in (spans[.down] ?? []) + (spans[.off] ?? []) { draw(span, &html) }
-                    for run in Self.runs(filled) {
-                        Self.rect("cover", Double(run.lowerBound), Double(run.upperBound), &html)
-                    }
-                    for span in spans[.loss] ?? [] { draw(span, &html) }
+                    let kinds = Dictionary(grouping: losses, by: \.kind)
+                    for kind in [LossSpan.Kind.down, .off] { draw(kinds[kind] ?? [], &html) }
+                    cover(filled, &html)
+                    draw(kinds[.loss] ?? [], &html)
                     // The future is not a gap.
-                    if now < day.end { Self.rect("later", place(now), Double(Self.slots), &html) }
+                    guard now < span.time.upperBound else { return }
+                    Self.rect("later", place(now), place(span.time.upperBound), &html)
                 }
             }
         }
     }
 
-    private func words(_ counts: [Int64: Int64], _ filled: Int, _ losses: [LossSpan]) -> String {
-        let records = counts.values.reduce(0, +)
-        let hours = Words.decimal(Double(filled) / 6, 1)
+    private func words(_ cells: [TimelineCell], _ losses: [LossSpan]) -> String {
+        let zone = span.zone
+        let records = cells.reduce(0) { $0 + $1.records }
+        let slots = cells.reduce(0) { $0 + $1.slots }
+        let hours = Words.decimal(Double(slots) / 6, 1)
         let count = Words.count(records, "record", "records")
+        let all = Double(span.length) / 3_600_000
+        let whole = Words.decimal(all, all == all.rounded() ? 0 : 1)
         let spans = losses.prefix(20).map {
-            "\($0.words) from \(Words.second($0.from)) to \(Words.second($0.to)) UTC"
+            "\($0.words) from \(zone.second($0.from)) to \(zone.second($0.to)) \(zone.title)"
         }
-        return (["\(count) in \(hours) h of 24 h"] + spans).joined(separator: "; ")
+        return (["\(count) in \(hours) h of \(whole) h"] + spans).joined(separator: "; ")
     }
 
-    private func draw(_ span: LossSpan, _ html: inout HTML) {
-        let from = place(span.from)
-        Self.rect(span.kind.rawValue, from, max(from + 0.5, place(span.to)), &html)
+    /// Draws gaps of one kind, in order; those that are hardly apart are drawn as one.
+    private func draw(_ losses: [LossSpan], _ html: inout HTML) {
+        var drawn: [(from: Double, to: Double)] = []
+        for loss in losses.sorted(by: { $0.from < $1.from }) {
+            let from = place(loss.from)
+            let to = max(from + 0.5, place(loss.to))
+            if let last = drawn.last, from - last.to < 0.25 {
+                drawn[drawn.count - 1].to = max(last.to, to)
+            } else {
+                drawn.append((from, to))
+            }
+        }
+        for (from, to) in drawn { Self.rect(losses[0].kind.rawValue, from, to, &html) }
+    }
+
+    /// Draws the cells with records; slots may begin after the span does.
+    private func cover(_ filled: [Int64], _ html: inout HTML) {
+        let start = IndexedPart.slots(in: span.time).lowerBound * IndexedPart.slot
+        for run in Self.runs(filled) {
+            let from = place(start + run.lowerBound * cell)
+            Self.rect("cover", from, place(start + run.upperBound * cell), &html)
+        }
     }
 
     /// Adds a rectangle; its height depends on its kind, so that kinds differ by more than colour.
@@ -149,14 +207,14 @@ struct Timeline {
         html.element("rect", attributes, "")
     }
 
-    /// Merges consecutive slots into ranges.
-    private static func runs(_ slots: [Int64]) -> [Range<Int64>] {
+    /// Merges consecutive cells into ranges.
+    private static func runs(_ cells: [Int64]) -> [Range<Int64>] {
         var runs: [Range<Int64>] = []
-        for slot in slots {
-            if let last = runs.last, last.upperBound == slot {
-                runs[runs.count - 1] = last.lowerBound..<slot + 1
+        for cell in cells {
+            if let last = runs.last, last.upperBound == cell {
+                runs[runs.count - 1] = last.lowerBound..<cell + 1
             } else {
-                runs.append(slot..<slot + 1)
+                runs.append(cell..<cell + 1)
             }
         }
         return runs

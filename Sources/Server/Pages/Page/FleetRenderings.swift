@@ -32,7 +32,7 @@ struct FleetRenderings: Sendable {
         case .device(let id, let event):
             return HTTPAnswer(page: try device(id, before: event ?? (.max, ""), at: now))
         case .names(let id) where isName(id): return try form(id, at: now)
-        case .day(let day, let id, let part): return try answer(head, day, id, part, now)
+        case .days(let days, let id, let part): return try answer(head, days, id, part, now)
         case .names, .nothing: throw Self.nothing
         }
     }

@@ -10,6 +10,9 @@ package struct HTML {
     package typealias Attribute = (name: StaticString, value: String)
 
     private(set) var bytes: [UInt8] = []
+    /// The zone of the page's times; nil if it has none: they are then in UTC, and the script of a
+    /// page shows them in the browser's zone.
+    var zone: TimeZoneRules?
 
     /// Adds markup of the program.
     mutating func raw(_ markup: StaticString) {

@@ -182,8 +182,12 @@ extension HTML {
 
     /// Adds a position with a link to OpenStreetMap.
     package mutating func place(_ place: Track.Fix, now: Int64) {
-        let (latitude, longitude) =
-            (Words.decimal(place.latitude, 5), Words.decimal(place.longitude, 5))
+        self.place(place.latitude, place.longitude)
+        age(place.time, now: now)
+    }
+
+    mutating func place(_ latitude: Double, _ longitude: Double) {
+        let (latitude, longitude) = (Words.decimal(latitude, 5), Words.decimal(longitude, 5))
         let address =
             "https://www.openstreetmap.org/?mlat=\(latitude)&mlon=\(longitude)#map=16/\(latitude)/\(longitude)"
         let link: [Attribute] = [
@@ -191,7 +195,6 @@ extension HTML {
             ("title", "On OpenStreetMap"),
         ]
         element("a", link, "\(latitude), \(longitude)")
-        age(place.time, now: now)
     }
 
     /// Adds a reading that a device reported.

@@ -85,18 +85,27 @@ extension HTML {
     /// Makes a whole page.
     ///
     /// `now`: milliseconds since 1970, nil if nobody is logged in; `isLive`: a script keeps it up
-    /// to date, any other page is a snapshot; `files`: what this page loads besides.
+    /// to date, any other page is a snapshot; `files`: what this page loads besides; `zone`: that of
+    /// its times, `isOpen`: the script may go on to the browser's.
     package static func page(
         _ title: String,
         now: Int64?,
         isLive: Bool = false,
         loads files: [PageFile] = [],
+        zone: TimeZoneRules? = nil,
+        isOpen: Bool = false,
         _ body: (inout HTML) -> Void
     ) -> HTML {
         var html = HTML()
+        html.zone = zone
+        html.raw("<!doctype html>")
+        var root: [HTML.Attribute] = [("lang", "en")]
+        if let zone { root.append(("data-zone", zone.name)) }
+        if isOpen { root.append(("data-open", "")) }
+        html.open("html", root)
         html.raw(
             """
-            <!doctype html><html lang="en"><head><meta charset="utf-8">
+            <head><meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
             """
         )
@@ -115,7 +124,7 @@ extension HTML {
             let at: [HTML.Attribute] = [
                 ("class", "time"), ("datetime", WallTime(milliseconds: now).rfc3339),
             ]
-            html.element("time", at, "\(Words.second(now)) UTC")
+            html.element("time", at, html.words(now))
             // The script of a live page replaces it.
             let mark: [HTML.Attribute] = [("class", "soft"), ("role", "status")]
             html.element("span", (isLive ? [("id", "live")] : []) + mark, "snapshot")
@@ -162,19 +171,18 @@ extension HTML {
         _ device: String,
         _ day: Day,
         label: String? = nil,
-        part: ((inout HTML) -> Void)? = nil
+        zone: TimeZoneRules? = nil,
+        part: (inout HTML) -> Void
     ) {
         element("h1") { html in
             html.element("a", [("href", "/device/\(device)")], label ?? device)
-            // A day is one of UTC also where the times beside it are local.
-            html.text(", UTC day ")
-            if let part {
-                html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
-                html.text(", ")
-                part(&html)
-            } else {
-                html.text(day.name)
-            }
+            // A day without a zone is one of UTC also where the times beside it are local.
+            html.text(zone == nil ? ", UTC day " : ", ")
+            let query = zone.map { "?zone=\(FormField.written($0.name))" } ?? ""
+            let link: [HTML.Attribute] = [("href", "/device/\(device)/\(day.name)\(query)")]
+            html.element("a", link, zone == nil ? day.name : day.title)
+            html.text(", ")
+            part(&html)
             guard label != nil else { return }
             html.text(" ")
             html.element("span", [("class", "under")], device)
@@ -183,9 +191,15 @@ extension HTML {
 
     /// Adds a time, in a machine-readable and a readable form.
     package mutating func time(_ milliseconds: Int64, seconds: Bool = false) {
-        let machine = WallTime(milliseconds: milliseconds).rfc3339
-        let words = seconds ? Words.second(milliseconds) : Words.minute(milliseconds)
+        let (machine, zone) = (WallTime(milliseconds: milliseconds).rfc3339, zone ?? .utc)
+        let words = seconds ? zone.second(milliseconds) : zone.minute(milliseconds)
         element("time", [("datetime", machine)], words)
+    }
+
+    /// Formats a time with its zone: `2026-11-22 16:20:05 UTC`.
+    func words(_ milliseconds: Int64) -> String {
+        let zone = zone ?? .utc
+        return "\(zone.second(milliseconds)) \(zone.title)"
     }
 
     /// Makes the page of a login link: one button, so that a preview of the link does not use it up.
