@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures of every page of a receiver with the made-up week (week.py): a desk and a phone, by day and by night.
+"""Pictures of every page of a receiver with the made-up season (week.py): a desk and a phone, by day and by night.
 
     Tests/Peers/pictures.py [--build .build/release] [--tiles URL] [--only WORD] [FOLDER]
 
@@ -61,7 +61,7 @@ class Receiver:
 
 
 def fill(receiver):
-    week.load(week.Server(receiver.url, "pictures"))
+    week.season(week.Server(receiver.url, "pictures"))
     receiver.command("label", "device", "boat", "--label", "Boat on the lake", "--group", "lake", "--note", "Its mooring is the southern buoy.")
     receiver.command("label", "beacon", week.TAGS["reed-bed"][0][0], "--label", "Nest box, north")
     # It starts again, because it counts no silence from before its start.
@@ -74,7 +74,7 @@ def pages(receiver, cookie):
     """Each page: its name, its path, whether somebody is logged in, and a button to press."""
     while '<svg class="map"' not in receiver.get("/", cookie) or "still being read" in receiver.get("/", cookie):
         time.sleep(0.3)
-    days = {name: f"/device/{name}/" + re.search(r'href="/device/[^/"]+/(20[^"]+)"', receiver.get(f"/device/{name}", cookie))[1]
+    days = {name: f"/device/{name}/" + max(re.findall(r'href="/device/[^/"]+/(20[^"/]+)"', receiver.get(f"/device/{name}", cookie)))
             for name in week.DEVICES}
     hour = re.search(r'href="([^"]+/linux_alsa_audio/\d\d)[?"]', receiver.get(days["reed-bed"], cookie))[1]
     spans = {}
@@ -86,6 +86,7 @@ def pages(receiver, cookie):
         "overview": "/", "search": "/?q=boat", "search-nothing": "/?q=nobody", "late": "/device/boat", "device": "/device/oak-edge",
         "day": days["oak-edge"], "track": days["boat"], "records": days["oak-edge"] + "/linux_bluez_beacons",
         "records-health": days["oak-edge"] + "/waypost_health", "records-nothing": days["oak-edge"] + "/linux_bluez_beacons?beacon=none",
+        "days": "/device/oak-edge/days", "year": f"/device/boat/days?year={days['boat'][-10:-6]}",
         "hour": hour, "beacons": "/beacons", "names": "/device/boat/names", "none": "/none", "empty": "/device/boat/2020-01-01",
         "refused": days["boat"] + "/power?at=1", **spans, "zone": days["oak-edge"] + "?zone=Mars/Olympus",
         "week-boat": spans["week"].replace("reed-bed", "boat"), "still": days["reed-bed"] + "?zone=%2B05:45",

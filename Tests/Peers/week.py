@@ -2,10 +2,13 @@
 """A made-up week of three devices, sent to a receiver as gateways send it (waypost-protocol(7)).
 
 week.py load URL TOKEN    sends the last seven days: sensors, positions, sound, events, health
+week.py season URL TOKEN  sends those, 53 thinner days before them, and the effort of all sixty
 week.py late DATA         makes `boat` silent since five hours, in the data of a receiver that is stopped
 week.py live URL TOKEN    sends the present of the other two, once a minute, until it is killed
 
 `reed-bed` is well. `oak-edge` has lost records, some of them today. `boat` is late: it was last heard five hours ago.
+In the season oak-edge lacks the sound of three days (LACKING), boat was off for two days (OFF), and reed-bed has sightings
+of today that are not at the server yet.
 """
 import array
 import base64
@@ -26,6 +29,13 @@ from datetime import datetime, timezone
 RATE, SECONDS = 16000, 6
 HOUR, DAY = 3600, 86400
 LATE = 5 * HOUR
+SEASON = 60
+# How many days ago oak-edge had no sound, and why.
+LACKING = {"microphone": 12, "schedule": 20, "room": 31}
+# How many days ago boat had no power.
+OFF = (23, 24)
+SOURCES = {"audio": "linux_alsa_audio", "beacons": "linux_bluez_beacons", "location": "linux_gpsd_location"}
+WAITING = 240
 DEVICES = {"reed-bed": (46.4639, 6.8457), "oak-edge": (46.4571, 6.8502), "boat": (46.4652, 6.8361)}
 # Two tags of each device: where they are, and their mean temperature and humidity.
 TAGS = {"reed-bed": (("c1:a0:52:10:00:01", 9, 88), ("c1:a0:52:10:00:02", 6, 95)),
@@ -148,8 +158,12 @@ class Server:
 
     def __init__(self, url, token):
         self.url, self.token, self.numbers = url, token, defaultdict(lambda: 1)
+        # How many records of each device, stream and day it has.
+        self.days = defaultdict(int)
 
     def send(self, device, stream, records):
+        for one in records:
+            self.days[device, stream, (one.get("timestamp") or one["timestamp_start"])[:10]] += 1
         first, key = self.numbers[device, stream], str(uuid.uuid4())
         self.numbers[device, stream] += len(records)
         body = {"stream_name": stream, "device_id": device, "data": records, "batch_metadata": {
@@ -162,8 +176,8 @@ class Server:
                 raise SystemExit(f"week.py: the server did not accept all records of {device}: {stored}")
 
 
-def load(server):
-    sounds = [encoded(notes) for notes in SOUNDS.values()]
+def load(server, sounds=None):
+    sounds = sounds or [encoded(notes) for notes in SOUNDS.values()]
     now, total = int(time.time()), 0
     for device in DEVICES:
         end = now - LATE if device == "boat" else now
@@ -171,6 +185,80 @@ def load(server):
             server.send(device, stream, records)
             total += len(records)
     print(f"{total} records of {len(DEVICES)} devices")
+
+
+def silence(device, source, ago):
+    """The state and the reason of a source that recorded nothing on a day; None if it did."""
+    if device == "boat" and ago in OFF:
+        return "off", "the battery was disconnected"
+    if (device, source) == ("oak-edge", "audio"):
+        return {LACKING["microphone"]: ("failed", "the USB microphone is not there"),
+                LACKING["schedule"]: ("scheduled_off", "audio.schedule")}.get(ago)
+    return None
+
+
+def before(device, start, end, sounds):
+    """Yields the streams of the days before the week, a record every two hours."""
+    today = int(time.time()) // DAY * DAY
+
+    def every(step, source, make):
+        lost = LACKING["room"] if (device, source) == ("oak-edge", "audio") else None
+        agos = ((second, (today - second // DAY * DAY) // DAY) for second in range(start, end, step))
+        return [make(second) for second, ago in agos if ago != lost and not silence(device, source, ago)]
+
+    yield "linux_bluez_beacons", every(2 * HOUR, "beacons", lambda second: sighting(device, 0, second))
+    yield "linux_gpsd_location", every(2 * HOUR, "location", lambda second: fix(device, second))
+    yield "linux_alsa_audio", every(12 * HOUR, "audio", lambda second: sound(second + HOUR, sounds[second // DAY % len(sounds)]))
+    yield "power", every(6 * HOUR, "power", lambda second: power(device, second))
+
+
+def interval(source, state, start, end, reason=None, records=None):
+    made = {"source": source, "state": state, "from": stamp(start), "to": stamp(end)}
+    return record(start, **made, **({"reason": reason} if reason else {}), **({"records": records} if records is not None else {}))
+
+
+def effort(device, source, day, now, stored):
+    """Yields the intervals of a source's day; `stored`: how many records of it the server has."""
+    today, end = int(time.time()) // DAY * DAY, min(day + DAY, now)
+    ago = (today - day) // DAY
+    if quiet := silence(device, source, ago):
+        return (yield interval(source, quiet[0], day, end, quiet[1]))
+    if ago == 0:
+        # The interval of today is open, unless something ended it.
+        if (device, source) == ("reed-bed", "beacons"):
+            middle = day + (now - day) // 2
+            yield interval(source, "recorded", day, middle, records=stored + WAITING)
+            yield interval(source, "failed", middle, middle + 5, "the adapter was reset")
+        return
+    made = 24 if device == "oak-edge" and source == "audio" and ago == LACKING["room"] else stored
+    if (device, source) == ("reed-bed", "audio") and ago % 9 == 4:
+        yield interval(source, "recorded", day, day + 16 * HOUR, records=made)
+        yield interval(source, "failed", day + 16 * HOUR, day + 19 * HOUR, "overrun: records came faster than they could be stored")
+        return (yield interval(source, "recorded", day + 19 * HOUR, end, records=0))
+    yield interval(source, "recorded", day, end, records=made)
+
+
+def season(server):
+    sounds = [encoded(notes) for notes in SOUNDS.values()]
+    load(server, sounds)
+    now = int(time.time())
+    today, week_start = now // DAY * DAY, now - 7 * DAY
+    first = today - (SEASON - 1) * DAY
+    for device in DEVICES:
+        end = now - LATE if device == "boat" else now
+        # A batch has at most 32 days.
+        for start in range(first, week_start, 28 * DAY):
+            for stream, records in before(device, start, min(start + 28 * DAY, week_start), sounds):
+                server.send(device, stream, records)
+        for start in range(first, end, 28 * DAY):
+            server.send(device, "waypost_effort", [
+                one for day in range(start, min(start + 28 * DAY, end), DAY) for source, stream in SOURCES.items()
+                for one in effort(device, source, day, end, server.days[device, stream, stamp(day)[:10]])])
+    room = today - LACKING["room"] * DAY
+    server.send("oak-edge", "waypost_events", [
+        event(room + 2 * DAY, "evicted", "storage", stream="audio", records=24, code="E004", **{"from": stamp(room), "to": stamp(room + DAY - 1)})])
+    held = health("reed-bed", now, first) | {"pending": {"linux_bluez_beacons": WAITING}, "oldest_pending_at": stamp(max(today, now - 3 * HOUR))}
+    server.send("reed-bed", "waypost_health", [held])
 
 
 def make_late(data):
@@ -197,6 +285,8 @@ def main():
     match sys.argv[1:]:
         case ["load", url, token]:
             load(Server(url, token))
+        case ["season", url, token]:
+            season(Server(url, token))
         case ["late", data]:
             make_late(data)
         case ["live", url, token]:

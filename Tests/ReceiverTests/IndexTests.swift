@@ -88,6 +88,33 @@ import Testing
         try expectIndexed(receiver, records: 2)
     }
 
+    /// Intervals of a device that means no good, in many parts of a file.
+    @Test func effort_isAddedUp_andBounded() throws {
+        let receiver = try ReceiverProcess()
+        func send(_ source: String, _ state: String, _ from: String, _ to: String, _ more: String)
+            throws
+        {
+            let ends = #""from":"2026-11-21T\#(from):00Z","to":"\#(to)Z","source":"\#(source)""#
+            let padding =
+                #",\#(ends),"state":"\#(state)","reason":"\#(more)","records":9223372036854775807"#
+            #expect(try receiver.send(padding: padding) == 200)
+        }
+        for number in 0..<5 {
+            try send("source-\(number)", "recorded", "00:00", "2026-11-21T01:00:00", "")
+            try send("audio", "failed", "0\(number):00", "2026-11-21T06:00:00", "reason \(number)")
+            try send("audio", "recorded", "20:00", "9999-12-31T00:00:00", "")
+            try send("audio", "off", "05:00", "2026-11-21T05:00:00", "empty")
+            try send("audio", "other", "05:00", "2026-11-21T06:00:00", "unknown state")
+        }
+        try expectIndexed(receiver, records: 25)
+        let rows = try receiver.sql("SELECT * FROM effort", in: ".receiver-index.sqlite")
+        let hour: Int64 = 3_600_000
+        let worst = 6 * hour + Day.milliseconds
+        let lengths = "\(20 * hour), 0, \(20 * hour), 0, 0"
+        let start = "[('d1', 'audio', '2026-11-21', 1, 10000000000, \(worst), 'reason 0', 0, "
+        #expect(rows == "\(start)\(lengths))]\n")
+    }
+
     /// Two processes read the same files into the same index.
     @Test func rebuildBesideAReceiverThatStores_readsNothingTwice() throws {
         let receiver = try ReceiverProcess()
@@ -117,7 +144,9 @@ import Testing
         #expect(try receiver.send(ids: ["a", "b"]) == 200)
         #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
         try expectIndexed(receiver, records: 3)
-        let tables = ["files", "latest", "events", "states", "slots", "series", "readings"]
+        let tables = [
+            "files", "latest", "events", "states", "slots", "series", "readings", "effort",
+        ]
         let emptied = tables.map { "DELETE FROM \($0); " }.joined()
         try change(receiver, emptied + "PRAGMA application_id=1")
         let whole = "PRAGMA application_id", name = ".receiver-index.sqlite"

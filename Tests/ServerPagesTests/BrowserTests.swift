@@ -308,6 +308,7 @@ import Testing
         let pages = [
             "overview": "/", "search": "/?q=wide&group=alps", "beacons": "/beacons",
             "names": "/device/\(names[2])/names", "none": "/none", "link": "/login?once=x",
+            "days": "/device/\(names[2])/days",
             "empty": "/device/\(names[2])/2020-01-01", "device": "/device/\(names[2])",
             "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
             "days": "/device/\(names[2])/2026-01-01..\(now.prefix(10))?zone=Europe/Berlin",

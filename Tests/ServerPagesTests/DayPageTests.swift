@@ -108,12 +108,8 @@ import Testing
         #expect(!html.contains(">storage<"))
         // A past day has no future part.
         #expect(!html.contains(#"class="later""#))
-        let device = try browser.get("/device/d1").body
-        #expect(
-            device.contains(
-                #"href="/device/d1/2026-11-21">2026-11-21</a> <span class="soft">10 records"#
-            )
-        )
+        let days = try browser.get("/device/d1/days?year=2026").body
+        #expect(days.contains("<title>2026-11-21: 3 records</title>"))
     }
 
     /// A stop, a planned pause of a source and a schedule are no gaps.

@@ -8,7 +8,7 @@ import ServerBase
 /// depends on the order in which files were read.
 enum FleetIndex {
     /// Incremented with each change of the tables; an index of another version is rebuilt.
-    private static let version: Int64 = 5
+    private static let version: Int64 = 6
 
     static func path(in directory: String) -> String {
         "\(directory)/.receiver-index.sqlite"
@@ -25,7 +25,8 @@ enum FleetIndex {
     /// the file from the first to the last of them. `series`: each quantity of a file, its last value,
     /// and the kind of its beacon ("" for both without one). `readings`: the values of a series in
     /// each slot; the page and the read API draw from it. `left_out`: values for which a file had too
-    /// many series.
+    /// many series. `effort`: of each source of a day, the milliseconds in each state, the records that
+    /// effort counts, the reason of the worst interval, and the end of one that is longer than the day.
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
         length INTEGER NOT NULL, tail BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
@@ -46,9 +47,14 @@ enum FleetIndex {
         UNIQUE (file, beacon, key));
         CREATE TABLE readings(file INTEGER, slot INTEGER, series INTEGER, records INTEGER NOT NULL, total REAL NOT NULL,
         low REAL NOT NULL, high REAL NOT NULL, PRIMARY KEY (file, slot, series)) WITHOUT ROWID;
+        CREATE TABLE effort(device TEXT, source TEXT, date TEXT, file INTEGER, records INTEGER NOT NULL,
+        worst INTEGER NOT NULL, reason TEXT NOT NULL, until INTEGER NOT NULL, recorded INTEGER NOT NULL,
+        scheduled_off INTEGER NOT NULL, failed INTEGER NOT NULL, off INTEGER NOT NULL, unknown INTEGER NOT NULL,
+        PRIMARY KEY (device, source, date, file)) WITHOUT ROWID;
+        CREATE INDEX effort_file ON effort(file);
         """
     private static let names = [
-        "files", "latest", "events", "states", "slots", "series", "readings",
+        "files", "latest", "events", "states", "slots", "series", "readings", "effort",
     ]
 
     /// Opens it for writing; creates it if it is missing or of another version.

@@ -105,6 +105,11 @@ package enum IndexCheck {
         Table("slots", [place, "slot"], ["records", "start", "end"]),
         Table("series", [place, "beacon", "key"], ["kind", "records", "last", "value"]),
         Table("readings", [place, "slot", quantity], ["records", "total", "low", "high"]),
+        Table(
+            "effort",
+            [place, "source"],
+            ["records", "worst", "reason", "until"] + IndexedEffort.states
+        ),
     ]
 
     struct Table {

@@ -85,6 +85,7 @@ final class IndexWriter {
         var part = IndexedPart(
             device: file.device,
             stream: file.stream,
+            date: file.date,
             file: known.id,
             now: SystemClock().wall().milliseconds
         )
@@ -127,7 +128,7 @@ final class IndexWriter {
 
     /// Removes a file's rows, so that it is read again from its beginning.
     func forget(_ file: Int64) throws {
-        for table in ["latest", "events", "states", "slots", "series", "readings"] {
+        for table in ["latest", "events", "states", "slots", "series", "readings", "effort"] {
             try database.run("DELETE FROM \(table) WHERE file=?", file)
         }
         try database.run("DELETE FROM files WHERE id=?", file)

@@ -19,15 +19,17 @@ package struct IndexedPart {
     private(set) var last: Int64?
     private var slots: [Int64: (records: Int64, start: Int64, end: Int64)] = [:]
     private var readings: IndexedReadings
+    private var effort: IndexedEffort
     private var newest: (time: Int64, id: String, line: String)?
 
     /// `now`: milliseconds since 1970.
-    package init(device: String, stream: String, file: Int64, now: Int64) {
+    package init(device: String, stream: String, date: String, file: Int64, now: Int64) {
         horizon = now + Day.milliseconds
         self.device = device
         self.stream = stream
         self.file = file
         readings = IndexedReadings(file: file)
+        effort = IndexedEffort(date: date)
     }
 
     /// Values that are not stored, because the file has too many series.
@@ -58,6 +60,7 @@ package struct IndexedPart {
             $0 = ($0.records + 1, $0.start, place.upperBound)
         }
         try readings.receive(line, at: time, in: slot, database)
+        effort.receive(line)
         let isAhead = line.isAhead || time > horizon
         // A record dated ahead would stay the newest for years.
         if !isAhead {
@@ -83,6 +86,7 @@ package struct IndexedPart {
             )
         }
         try readings.finish(database)
+        try effort.finish(device, file, database)
         guard let newest else { return }
         try database.run(
             """

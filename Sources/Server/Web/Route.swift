@@ -32,6 +32,7 @@ package enum Route {
             case "/logout": .logOut
             case "/": .page(.overview)
             case "/beacons": .page(.beacons)
+            case "/days.csv": .page(.daysFile(device: nil))
             default: Self.below(path)
             }
     }
@@ -66,6 +67,10 @@ package enum PageRoute {
     case names(String)
     /// Days of a device; several have no records' and audio pages.
     case days(DaySpan, device: String, DayRoute)
+    /// The days of a device at a glance.
+    case season(String)
+    /// The days of a device, or of all, as CSV.
+    case daysFile(device: String?)
     case nothing
 
     /// `parts`: those of the path after `/device`.
@@ -81,6 +86,10 @@ package enum PageRoute {
             self = .nothing
         } else if rest.isEmpty {
             self = .device(device, before: nil)
+        } else if rest == ["days"] {
+            self = .season(device)
+        } else if rest == ["days.csv"] {
+            self = .daysFile(device: device)
         } else if let days = DaySpan(rest[0]), let part = DayRoute(rest.dropFirst()),
             days.count == 1 || part.isOfSeveralDays
         {

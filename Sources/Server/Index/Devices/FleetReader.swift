@@ -64,7 +64,7 @@ package struct TimelineCell {
 /// A snapshot of the index; used by one thread.
 package final class FleetReader {
     /// The kinds of event that report lost or quarantined records.
-    private static let losing = "('evicted', 'gap', 'quarantined')"
+    static let losing = "('evicted', 'gap', 'quarantined')"
 
     /// Limits, newest first: archives of earlier versions may have any number.
     private static let maxStreams = 100

@@ -115,6 +115,12 @@ extension DeviceView {
         return supply
     }
 
+    /// What it held when it last reported its health; nil if that was nothing.
+    package var lastWaiting: String? {
+        guard let last = facts.health, let pending = last.pending, pending > 0 else { return nil }
+        return "\(Words.count(pending, "record", "records")) at \(Words.minute(last.time)) UTC"
+    }
+
     /// The pending records that it reports, or the age of the newest record at the last contact.
     package var waiting: String? {
         if let pending = health?.pending { return pending == 0 ? nil : Words.count(pending) }

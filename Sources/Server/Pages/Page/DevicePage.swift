@@ -7,15 +7,15 @@ import ServerWeb
 
 struct DevicePage {
     static let eventsOnAPage = 100
-    /// The maximum number of days listed; the oldest of them links to earlier days.
-    private static let maxDays = 62
     private static let maxDaysAhead = 10
     private static let maxStreams = 100
 
     let device: DeviceView
     let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
-    /// The days with records, newest first.
-    let days: [(name: String, records: Int64)]
+    /// The days with records that are ahead of this server's clock, newest first.
+    let ahead: [(name: String, records: Int64)]
+    /// The last year.
+    let calendar: CoverageCalendar?
     /// One more than is shown, if there are more.
     let events: [EventRow]
     /// True if these are the newest events.
@@ -26,7 +26,12 @@ struct DevicePage {
     let note: String?
 
     func html() -> HTML {
-        .page("\(names.title(device.id)) – Waypost fleet", now: now, isLive: isFirst) { html in
+        .page(
+            "\(names.title(device.id)) – Waypost fleet",
+            now: now,
+            isLive: isFirst,
+            loads: [.script("/days.js")]
+        ) { html in
             html.element("h1") { $0.device(device.id, names) }
             remarks(&html)
             html.note(note)
@@ -34,7 +39,7 @@ struct DevicePage {
                 html.element("div") { $0.stateAndReasons(of: device) }
                 facts(&html)
                 streamTable(&html)
-                dayList(&html)
+                days(&html)
             }
             eventTable(&html)
         }
@@ -121,22 +126,23 @@ struct DevicePage {
         html.more(names.count - Self.maxStreams, "stream", "streams")
     }
 
-    private func dayList(_ html: inout HTML) {
-        let tomorrow = WallTime(milliseconds: now + Day.milliseconds).rfc3339.prefix(10)
-        let ahead = days.filter { $0.name > tomorrow }
-        list(&html, "Days (UTC)", days.dropFirst(ahead.count).prefix(Self.maxDays))
-        list(&html, "Days ahead of this server's clock", ahead.suffix(Self.maxDaysAhead))
-    }
-
-    private func list(
-        _ html: inout HTML,
-        _ title: String,
-        _ days: ArraySlice<(name: String, records: Int64)>
-    ) {
-        guard !days.isEmpty else { return }
-        html.element("h2", title)
+    private func days(_ html: inout HTML) {
+        html.element("h2", "Days (UTC)")
+        if let calendar, !calendar.rows.isEmpty {
+            html.coverageLegend()
+            html.strips(calendar.rows, calendar.range, of: device.id)
+        }
+        html.element("p", [("class", "screen")]) {
+            $0.element(
+                "a",
+                [("href", "/device/\(device.id)/days")],
+                "Days as a table, CSV, other years"
+            )
+        }
+        guard !ahead.isEmpty else { return }
+        html.element("h2", "Days ahead of this server's clock")
         html.raw(#"<ul class="days">"#)
-        for day in days {
+        for day in ahead.suffix(Self.maxDaysAhead) {
             html.raw("<li>")
             html.element("a", [("href", "/device/\(device.id)/\(day.name)")], day.name)
             html.text(" ")

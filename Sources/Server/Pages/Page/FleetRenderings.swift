@@ -33,6 +33,8 @@ struct FleetRenderings: Sendable {
             return HTTPAnswer(page: try device(id, before: event ?? (.max, ""), at: now))
         case .names(let id) where isName(id): return try form(id, at: now)
         case .days(let days, let id, let part): return try answer(head, days, id, part, now)
+        case .season(let id): return HTTPAnswer(page: try daysPage(id, head, at: now))
+        case .daysFile(let id): return try daysFile(id, head, at: now)
         case .names, .nothing: throw Self.nothing
         }
     }
@@ -41,13 +43,16 @@ struct FleetRenderings: Sendable {
 
     private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let (devices, note) = try fleet.look(at: now)
+        let (reader, _) = fleet.openIndex()
+        let fortnight = try days([:], usual: 14, at: now)
         let page = OverviewPage(
             devices: DeviceView.sorted(devices),
             names: known,
             filter: DeviceFilter(head.query),
             now: now,
             note: note,
-            libraries: libraries
+            libraries: libraries,
+            days: { calendar($0, fortnight, reader, now)?.worst ?? [] }
         )
         return HTTPAnswer(page: page.html(), tiles: page.hasMap ? libraries.tiles : nil)
     }
@@ -69,10 +74,16 @@ struct FleetRenderings: Sendable {
         let maximum = DevicePage.eventsOnAPage + 1
         // Events dated ahead would stay the newest for years.
         let shown = (time: min(place.time, now + Day.milliseconds), id: place.id)
+        let view = fleet.view(id, contact, token, facts, at: now)
+        let year = try days([:], usual: 365, at: now)
         return DevicePage(
-            device: fleet.view(id, contact, token, facts, at: now),
+            device: view,
             streams: try reader?.streams(of: id) ?? [:],
-            days: try reader?.days(of: id) ?? [],
+            ahead: try reader?.days(of: id).filter {
+                $0.name > Day(of: now + Day.milliseconds).name
+            }
+                ?? [],
+            calendar: place.time == .max ? calendar(view, year, reader, now) : nil,
             events: try reader?.events(of: id, before: shown, maximum: maximum) ?? [],
             isFirst: place.time == .max,
             names: known,

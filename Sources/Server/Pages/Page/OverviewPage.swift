@@ -17,6 +17,8 @@ struct OverviewPage {
     /// A warning about the data; nil if there is none.
     let note: String?
     let libraries: WebLibraries
+    /// Returns the last days of a device, the worst of its sources in each.
+    let days: (DeviceView) -> [DayCoverage?]
 
     func html() -> HTML {
         .page(title, now: now, isLive: true, loads: libraries.map) { html in
@@ -78,13 +80,14 @@ struct OverviewPage {
         html.raw(
             """
             <div class="wide"><table class="fold"><thead><tr><th scope="col">Device</th><th scope="col">State</th>
-            <th scope="col">Last heard</th><th scope="col">Last position</th><th scope="col">Supply</th>
+            <th scope="col">Last heard</th><th scope="col">Last 14 days (UTC)</th><th scope="col">Last position</th><th scope="col">Supply</th>
             <th scope="col">Storage</th><th scope="col">Waiting</th><th scope="col" class="number">Lost, 24 h</th>
             <th scope="col">Version</th></tr></thead><tbody>
             """
         )
         for device in devices { row(device, &html) }
         html.raw("</tbody></table></div>")
+        html.coverageLegend()
     }
 
     private func row(_ device: DeviceView, _ html: inout HTML) {
@@ -95,10 +98,16 @@ struct OverviewPage {
                 html.time(last)
                 html.ago(last, now: now)
             }
+            html.element("td", [("data-label", "Last 14 days")]) { $0.strip(days(device)) }
             html.cell("Last position", device.vitals.place) { $0.place($1, now: now) }
             html.cell("Supply", device.supply) { $0.reading($1, now: now) }
             html.cell("Storage", device.freeStorage) { $0.reading($1, now: now) }
-            html.cell("Waiting", device.waiting) { $0.text($1) }
+            html.cell("Waiting", device.waiting ?? device.lastWaiting) { html, words in
+                html.text(words)
+                guard let oldest = device.health?.oldestPending else { return }
+                html.element("span", [("class", "soft")], " records, the oldest of ")
+                html.time(oldest)
+            }
             let lost: [HTML.Attribute] = [("class", "number"), ("data-label", "Lost, 24 h")]
             html.element("td", lost, device.lost > 0 ? Words.count(device.lost) : "")
             html.cell("Version", device.contact?.version) { $0.text($1) }

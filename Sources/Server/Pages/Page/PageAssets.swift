@@ -9,6 +9,7 @@ struct PageAssets: Sendable {
     private static let types = [
         "icon.svg": "image/svg+xml", "style.css": WebLibraries.sheet,
         "live.js": WebLibraries.script, "plots.js": WebLibraries.script,
+        "days.js": WebLibraries.script,
         "map.js": WebLibraries.script, "sound.js": WebLibraries.script,
         "spectrogram.js": WebLibraries.script,
     ]

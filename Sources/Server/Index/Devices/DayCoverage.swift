@@ -1,0 +1,86 @@
+// What a device recorded on a day, what it did not and why, and what of it is at the server.
+package import ServerBase
+
+/// A UTC day of one stream of a device.
+package struct DayCoverage {
+    /// The names are those in the CSV and the classes in the style sheet.
+    package enum State: String, CaseIterable {
+        case recorded
+        case waiting = "not_here_yet"
+        case missing, lost, failed, off
+        case scheduledOff = "scheduled_off"
+        case unknown
+        /// A stream of no source, without records.
+        case none
+    }
+
+    /// The states of effort.
+    package static let states = IndexedEffort.states.compactMap { State(rawValue: $0) }
+    /// Milliseconds; a source takes some seconds to start and stop.
+    private static let jitter: Int64 = 60_000
+
+    package let day: Day
+    /// False for a stream of no source, whose silence says nothing.
+    let isOfSource: Bool
+    /// Milliseconds in each of `states`.
+    package internal(set) var lengths = states.map { _ in Int64(0) }
+    /// Why the longest failure was one, or without a failure the longest time off.
+    package internal(set) var reason = ""
+    /// The records that effort counts, and those at the server.
+    package internal(set) var (made, stored) = (Int64(0), Int64(0))
+    /// What is known of the records that are not at the server; nil if there are none.
+    package internal(set) var absence: State?
+
+    /// When a time off ends that began on this day or before; 0 without one.
+    var until: Int64 = 0
+
+    init(_ day: Day, isOfSource: Bool) { (self.day, self.isOfSource) = (day, isOfSource) }
+
+    package var hasEffort: Bool { lengths.contains { $0 > 0 } }
+
+    package func length(of state: State) -> Int64 {
+        Self.states.firstIndex(of: state).map { lengths[$0] } ?? 0
+    }
+
+    /// The records that were made and are not stored.
+    ///
+    /// A commit after midnight, and a chunk across it, count for the other day: a difference of three
+    /// records, or of a hundredth, is none.
+    package var shortage: Int64 { made - stored > max(3, made / 100) ? made - stored : 0 }
+
+    /// Milliseconds in which the source was not scheduled off.
+    private var planned: Int64 { lengths.reduce(0, +) - length(of: .scheduledOff) }
+
+    /// Missing records come first, then the longest part of the planned time.
+    package var state: State {
+        if let absence { return absence }
+        guard planned < Self.jitter else {
+            let states: [State] = [.recorded, .failed, .off, .unknown]
+            return states.max { length(of: $0) < length(of: $1) } ?? .unknown
+        }
+        if stored > 0 { return .recorded }
+        return length(of: .scheduledOff) > 0 ? .scheduledOff : isOfSource ? .unknown : .none
+    }
+
+    /// The parts of the planned time in each state, best first; those of a few minutes are left out.
+    package var parts: [(state: State, share: Double)] {
+        var parts: [(state: State, share: Double)] = [(absence == nil ? state : .recorded, 1)]
+        if planned >= Self.jitter {
+            parts = [.recorded, .unknown, .off, .failed].map {
+                ($0, Double(length(of: $0)) / Double(planned))
+            }
+        }
+        if let absence {
+            let gone = parts[0].share * Double(shortage) / Double(max(1, made))
+            parts[0].share -= gone
+            parts.insert((absence, gone), at: 1)
+        }
+        return parts.filter { $0.share >= 0.005 }
+    }
+
+    /// From 0, nothing of the plan is here, to 1; 2 without a plan.
+    var quality: Double {
+        if state == .scheduledOff || state == .none { return 2 }
+        return parts.first { $0.state == .recorded }?.share ?? 0
+    }
+}
