@@ -48,6 +48,21 @@ package enum Quantities {
         name.split { $0 == "_" || $0 == "." }.contains { counters.contains($0) }
     }
 
+    /// Returns a battery's number as people write it, and its charge in percent to compare it by; nil
+    /// for a number of something else.
+    ///
+    /// Volts are taken for those of a lithium cell: empty with 2 V, full with 3 V.
+    package static func battery(_ name: String, _ number: Double) -> (
+        number: Double, unit: String, digits: Int, charge: Double
+    )? {
+        switch name {
+        case "battery_percent": (number, "%", 0, number)
+        case "battery_mv": (number / 1000, "V", 2, (number - 2000) / 10)
+        case "battery_v", "battery_voltage_v": (number, "V", 2, (number - 2) * 100)
+        default: nil
+        }
+    }
+
     /// Formats a number with its unit, with enough digits to distinguish the values of a range;
     /// none of them has decimals if all three are whole.
     package static func text(_ number: Double, _ unit: String, in range: ClosedRange<Double>)

@@ -23,10 +23,13 @@ enum FleetIndex {
     /// `records` is the number in the event's detail, NULL if there is none or the event's date is
     /// in the future. `slots`: the number of records in each ten minutes since 1970, and the bytes of
     /// the file from the first to the last of them. `series`: each quantity of a file, its last value,
-    /// and the kind of its beacon ("" for both without one). `readings`: the values of a series in
-    /// each slot; the page and the read API draw from it. `left_out`: values for which a file had too
-    /// many series. `effort`: of each source of a day, the milliseconds in each state, the records that
-    /// effort counts, the reason of the worst interval, and the end of one that is longer than the day.
+    /// its highest one, and the kind of its beacon ("" for both without one). `readings`: the values of
+    /// a series in each slot; the page and the read API draw from it. `left_out`: values for which a
+    /// file had too many series. `effort`: of each source of a day, the milliseconds in each state, the
+    /// records that effort counts, the reason of the worst interval, and the end of one that is longer
+    /// than the day. `beacons`: the newest sighting of each beacon by a stream of a device, none with a
+    /// date in the future; `charge` is in percent. `detections`: the species that a file names, and the
+    /// time of the most confident one ("" for those beyond the limit).
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
         length INTEGER NOT NULL, tail BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
@@ -43,7 +46,7 @@ enum FleetIndex {
         CREATE TABLE slots(file INTEGER, slot INTEGER, records INTEGER NOT NULL, start INTEGER NOT NULL,
         end INTEGER NOT NULL, PRIMARY KEY (file, slot)) WITHOUT ROWID;
         CREATE TABLE series(id INTEGER PRIMARY KEY, file INTEGER NOT NULL, beacon TEXT NOT NULL, key TEXT NOT NULL,
-        kind TEXT NOT NULL, records INTEGER NOT NULL, last INTEGER NOT NULL, value REAL NOT NULL,
+        kind TEXT NOT NULL, records INTEGER NOT NULL, last INTEGER NOT NULL, value REAL NOT NULL, high REAL NOT NULL,
         UNIQUE (file, beacon, key));
         CREATE TABLE readings(file INTEGER, slot INTEGER, series INTEGER, records INTEGER NOT NULL, total REAL NOT NULL,
         low REAL NOT NULL, high REAL NOT NULL, PRIMARY KEY (file, slot, series)) WITHOUT ROWID;
@@ -52,9 +55,16 @@ enum FleetIndex {
         scheduled_off INTEGER NOT NULL, failed INTEGER NOT NULL, off INTEGER NOT NULL, unknown INTEGER NOT NULL,
         PRIMARY KEY (device, source, date, file)) WITHOUT ROWID;
         CREATE INDEX effort_file ON effort(file);
+        CREATE TABLE beacons(beacon TEXT, device TEXT, stream TEXT, file INTEGER NOT NULL, time INTEGER NOT NULL,
+        kind TEXT NOT NULL, charge REAL, PRIMARY KEY (beacon, device, stream)) WITHOUT ROWID;
+        CREATE INDEX beacons_time ON beacons(time);
+        CREATE INDEX beacons_charge ON beacons(charge) WHERE charge IS NOT NULL;
+        CREATE TABLE detections(file INTEGER, species TEXT, records INTEGER NOT NULL, best REAL NOT NULL, at INTEGER NOT NULL,
+        first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (file, species)) WITHOUT ROWID;
         """
     private static let names = [
-        "files", "latest", "events", "states", "slots", "series", "readings", "effort",
+        "files", "latest", "events", "states", "slots", "series", "readings", "effort", "beacons",
+        "detections",
     ]
 
     /// Opens it for writing; creates it if it is missing or of another version.

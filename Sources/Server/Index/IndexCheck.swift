@@ -103,13 +103,15 @@ package enum IndexCheck {
         Table("events", ["device", "time", "id"], ["kind", "source", "records", "detail"]),
         Table("states", ["device", "kind", "source"], ["time", "id", "detail"]),
         Table("slots", [place, "slot"], ["records", "start", "end"]),
-        Table("series", [place, "beacon", "key"], ["kind", "records", "last", "value"]),
+        Table("series", [place, "beacon", "key"], ["kind", "records", "last", "value", "high"]),
         Table("readings", [place, "slot", quantity], ["records", "total", "low", "high"]),
         Table(
             "effort",
             [place, "source"],
             ["records", "worst", "reason", "until"] + IndexedEffort.states
         ),
+        Table("beacons", ["beacon", "device", "stream"], ["time", "kind", "charge"]),
+        Table("detections", [place, "species"], ["records", "best", "at", "first", "last"]),
     ]
 
     struct Table {

@@ -128,7 +128,15 @@ final class IndexWriter {
 
     /// Removes a file's rows, so that it is read again from its beginning.
     func forget(_ file: Int64) throws {
-        for table in ["latest", "events", "states", "slots", "series", "readings", "effort"] {
+        // A beacon's row is found by its beacon, for it has no index by file.
+        try database.run(
+            "DELETE FROM beacons WHERE file=?1 AND beacon IN (SELECT beacon FROM series WHERE file=?1)",
+            file
+        )
+        let tables = [
+            "latest", "events", "states", "slots", "series", "readings", "effort", "detections",
+        ]
+        for table in tables {
             try database.run("DELETE FROM \(table) WHERE file=?", file)
         }
         try database.run("DELETE FROM files WHERE id=?", file)

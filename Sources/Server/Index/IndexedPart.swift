@@ -20,6 +20,7 @@ package struct IndexedPart {
     private var slots: [Int64: (records: Int64, start: Int64, end: Int64)] = [:]
     private var readings: IndexedReadings
     private var effort: IndexedEffort
+    private var detections: IndexedDetections
     private var newest: (time: Int64, id: String, line: String)?
 
     /// `now`: milliseconds since 1970.
@@ -30,6 +31,7 @@ package struct IndexedPart {
         self.file = file
         readings = IndexedReadings(file: file)
         effort = IndexedEffort(date: date)
+        detections = IndexedDetections(file: file)
     }
 
     /// Values that are not stored, because the file has too many series.
@@ -59,9 +61,10 @@ package struct IndexedPart {
         slots.change(slot, from: (0, place.lowerBound, place.upperBound)) {
             $0 = ($0.records + 1, $0.start, place.upperBound)
         }
-        try readings.receive(line, at: time, in: slot, database)
         effort.receive(line)
         let isAhead = line.isAhead || time > horizon
+        try readings.receive(line, at: time, in: slot, isAhead: isAhead, database)
+        try detections.receive(line, at: time, database)
         // A record dated ahead would stay the newest for years.
         if !isAhead {
             first = min(first ?? time, time)
@@ -87,6 +90,7 @@ package struct IndexedPart {
         }
         try readings.finish(database)
         try effort.finish(device, file, database)
+        try detections.finish(database)
         guard let newest else { return }
         try database.run(
             """

@@ -18,6 +18,7 @@ struct IndexedReadings {
         var records: Int64
         /// The latest value, and its time in milliseconds since 1970.
         var last: (time: Int64, value: Double)
+        var high: Double
         var isChanged = false
     }
 
@@ -27,6 +28,7 @@ struct IndexedReadings {
     }
 
     private let file: Int64
+    private var beacons: IndexedBeacons
     /// All series of the file; nil until it is needed.
     private var known: [QuantityName: SeriesRow]?
     /// The number of series of each beacon.
@@ -36,13 +38,17 @@ struct IndexedReadings {
     /// Values for which there were too many series.
     private(set) var leftOut: Int64 = 0
 
-    init(file: Int64) { self.file = file }
+    init(file: Int64) {
+        self.file = file
+        beacons = IndexedBeacons(file: file)
+    }
 
-    /// Adds a record's numbers.
+    /// Adds a record's numbers; a beacon of one that is dated ahead was not seen last.
     mutating func receive(
         _ line: RecordLine,
         at time: Int64,
         in slot: Int64,
+        isAhead: Bool,
         _ database: borrowing Connection
     ) throws {
         if known == nil { try load(database) }
@@ -51,6 +57,7 @@ struct IndexedReadings {
             guard let id = try add(quantity, kind, value, at: time, database) else {
                 return leftOut += 1
             }
+            if !isAhead { try beacons.receive(quantity, value, kind, at: time, database) }
             let place = SlotKey(series: id, slot: slot)
             if sums[place] == nil { sums[place] = try stored(place, database) }
             sums.change(place, from: SeriesInterval()) { $0.add(1, value, value, value) }
@@ -61,12 +68,14 @@ struct IndexedReadings {
     func finish(_ database: borrowing Connection) throws {
         for series in (known ?? [:]).values where series.isChanged {
             try database.run(
-                "UPDATE series SET kind=?, records=?, last=?, value=? WHERE id=?",
+                "UPDATE series SET kind=?, records=?, last=?, value=?, high=? WHERE id=?",
                 row: [
-                    series.kind, series.records, series.last.time, series.last.value, series.id,
+                    series.kind, series.records, series.last.time, series.last.value, series.high,
+                    series.id,
                 ]
             )
         }
+        try beacons.finish(database)
         for (place, sum) in sums {
             try database.run(
                 "INSERT OR REPLACE INTO readings VALUES (?,?,?,?,?,?,?)",
@@ -80,7 +89,7 @@ struct IndexedReadings {
     private mutating func load(_ database: borrowing Connection) throws {
         var series: [QuantityName: SeriesRow] = [:]
         let row = try database.prepare(
-            "SELECT beacon, key, id, kind, records, last, value FROM series WHERE file=?",
+            "SELECT beacon, key, id, kind, records, last, value, high FROM series WHERE file=?",
             file
         )
         while try row.step() {
@@ -89,7 +98,8 @@ struct IndexedReadings {
                 id: row.required(2),
                 kind: row.text(3),
                 records: row.required(4),
-                last: (row.required(5), row.number(6) ?? 0)
+                last: (row.required(5), row.number(6) ?? 0),
+                high: row.number(7) ?? 0
             )
             counts.change(quantity.beacon, from: 0) { $0 += 1 }
         }
@@ -107,11 +117,20 @@ struct IndexedReadings {
         if known?[quantity] == nil {
             guard hasRoom(for: quantity.beacon) else { return nil }
             try database.run(
-                "INSERT INTO series(file, beacon, key, kind, records, last, value) VALUES (?,?,?,'',0,?,?)",
+                """
+                INSERT INTO series(file, beacon, key, kind, records, last, value, high)
+                VALUES (?1,?2,?3,'',0,?4,?5,?5)
+                """,
                 row: [file, quantity.beacon, quantity.key, time, value]
             )
             let id = database.lastInsertedRow
-            known?[quantity] = SeriesRow(id: id, kind: "", records: 0, last: (time, value))
+            known?[quantity] = SeriesRow(
+                id: id,
+                kind: "",
+                records: 0,
+                last: (time, value),
+                high: value
+            )
             counts.change(quantity.beacon, from: 0) { $0 += 1 }
         }
         return known?[quantity]?.add(value, kind, at: time)
@@ -144,6 +163,7 @@ struct IndexedReadings {
 extension IndexedReadings.SeriesRow {
     fileprivate mutating func add(_ value: Double, _ kind: String, at time: Int64) -> Int64 {
         records += 1
+        high = max(high, value)
         isChanged = true
         if last.time <= time { (last, self.kind) = ((time, value), kind) }
         return id
