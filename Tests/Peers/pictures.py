@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pictures of every page of a receiver with the made-up season (week.py): a desk and a phone, by day and by night.
 
-    Tests/Peers/pictures.py [--build .build/release] [--tiles URL] [--only WORD] [FOLDER]
+    Tests/Peers/pictures.py [--build .build/release] [--tiles URL] [--only REGEX] [FOLDER]
 
 Writes NAME-SIZE-SCHEME.png into FOLDER (.build/pictures), and lists what a console complained of or what is too wide.
 """
@@ -87,7 +87,9 @@ def pages(receiver, cookie):
         "day": days["oak-edge"], "track": days["boat"], "records": days["oak-edge"] + "/linux_bluez_beacons",
         "records-health": days["oak-edge"] + "/waypost_health", "records-nothing": days["oak-edge"] + "/linux_bluez_beacons?beacon=none",
         "days": "/device/oak-edge/days", "year": f"/device/boat/days?year={days['boat'][-10:-6]}",
-        "hour": hour, "beacons": "/beacons", "names": "/device/boat/names", "none": "/none", "empty": "/device/boat/2020-01-01",
+        "hour": hour, "beacons": "/beacons", "beacons-battery": "/beacons?sort=battery",
+        "beacon": "/beacon/" + urllib.parse.quote(week.TAGS["oak-edge"][1][0]), "records-species": days["reed-bed"] + "/birds",
+        "names": "/device/boat/names", "none": "/none", "empty": "/device/boat/2020-01-01",
         "refused": days["boat"] + "/power?at=1", **spans, "zone": days["oak-edge"] + "?zone=Mars/Olympus",
         "week-boat": spans["week"].replace("reed-bed", "boat"), "still": days["reed-bed"] + "?zone=%2B05:45",
     }.items():
@@ -115,7 +117,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=".build/release")
     parser.add_argument("--tiles", help="a server of map tiles, as tiles_url")
-    parser.add_argument("--only", help="pages whose name contains this")
+    parser.add_argument("--only", help="pages whose name fits this regular expression")
     parser.add_argument("folder", nargs="?", default=ROOT / ".build/pictures", type=pathlib.Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +127,7 @@ def main():
             fill(receiver)
             cookie = receiver.log_in()
             for name, path, is_known, button in pages(receiver, cookie):
-                if options.only and options.only not in name:
+                if options.only and not re.search(options.only, name):
                     continue
                 tab = browser.Browser()
                 if is_known:

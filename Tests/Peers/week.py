@@ -28,6 +28,7 @@ from datetime import datetime, timezone
 
 RATE, SECONDS = 16000, 6
 HOUR, DAY = 3600, 86400
+START = time.time() - 7 * DAY
 LATE = 5 * HOUR
 SEASON = 60
 # How many days ago oak-edge had no sound, and why.
@@ -64,7 +65,8 @@ def sighting(device, tag, second):
     drift = math.sin(second / DAY * 1.3 + tag)
     telemetry = {"temperature_c": round(mean + 4 * warmth(second) + 2 * drift + random.gauss(0, .1), 2),
                  "humidity_percent": round(min(100, humidity - 9 * warmth(second) + 3 * drift), 2),
-                 "pressure_pa": round(97600 + 500 * math.sin(second / DAY * .9)), "battery_mv": 2950 - tag * 140}
+                 "pressure_pa": round(97600 + 500 * math.sin(second / DAY * .9)),
+                 "battery_mv": round(2950 - tag * 140 - (second - START) / DAY * (2 + 7 * tag))}
     return record(second, kind="ruuvi", beacon_id=address, address=address, address_type="random_static",
                   rssi=round(random.gauss(-68 - 9 * tag, 3)), telemetry=telemetry)
 
@@ -84,6 +86,14 @@ def fix(device, second):
 def power(device, second):
     percent = {"reed-bed": 84, "oak-edge": 63, "boat": 47}[device] + 9 * warmth(second - 3 * HOUR)
     return record(second, battery_percent=round(percent), battery_v=round(3.5 + percent / 150, 2))
+
+
+def detections(second, number):
+    """What a detector heard in a sound: the species of its notes, sometimes two."""
+    names = ("Cuculus canorus", "Phylloscopus trochilus", "Strix aluco")
+    for name in (names[number], *names[:random.randint(0, 1)]):
+        yield record(second + random.randint(0, SECONDS - 1), species=name, confidence=round(random.uniform(.3, .98), 3), offset_s=1.5,
+                     duration_s=3, model="BirdNET_GLOBAL_6K_V2.4")
 
 
 def health(device, second, start):
@@ -148,6 +158,8 @@ def week(device, start, end, sounds):
     yield "linux_gpsd_location", every(600, lambda second: fix(device, second))
     yield "linux_alsa_audio", [
         sound(second + 20 * number, data) for second in range(start + 2 * HOUR, end, 6 * HOUR) for number, data in enumerate(sounds)]
+    yield "birds", [
+        one for second in range(start + 2 * HOUR, end, 6 * HOUR) for number in range(len(sounds)) for one in detections(second + 20 * number, number)]
     yield "power", every(HOUR, lambda second: power(device, second))
     yield "waypost_health", every(1800, lambda second: health(device, second, start))
     yield "waypost_events", list(events(device, start, end))

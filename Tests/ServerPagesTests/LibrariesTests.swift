@@ -41,6 +41,13 @@ import Testing
         #expect(headers["Cache-Control"] == "max-age=86400")
     }
 
+    @Test func missingLibraries_areNamed_withTheCommand() {
+        var html = HTML()
+        html.missing(WebLibraries(folder: folder.path))
+        let text = String(decoding: html.bytes, as: UTF8.self)
+        #expect(text.contains("<code>apt install libjs-dygraphs libjs-leaflet</code>"))
+    }
+
     @Test func assets_areFound_andAMissingOneIsNamed() throws {
         let sources = PageAssets.folder(of: "/proc/self/exe")
         #expect(sources == Tree.path("Sources/Server/Pages/Assets"))

@@ -129,7 +129,7 @@ import Testing
         try receiver.send("linux_bluez_beacons", on: day, records)
         let browser = try PageClient(receiver, viewer: "eva", role: "editor")
         let html = try browser.page("/device/d1/\(day)", with: "<h2>Beacons</h2>")
-        let link = try #require(html.firstMatch(of: /href="(\/beacons\?beacon=f7826da6[^"]+)"/)).1
+        let link = try #require(html.firstMatch(of: /href="(\/beacon\/f7826da6[^"#]+)"/)).1
         #expect(try browser.get(String(link)).body.contains(#"name="beacon" value="\#(id)""#))
         let form = "beacon=\(Self.written(id))&label=Fox+7"
         #expect(try browser.request("POST", "/beacons", form).status == 303)
@@ -162,7 +162,7 @@ import Testing
             #expect(found.components(separatedBy: "<th scope=\"row\">").count == 6)
         }
         let none = try browser.get("/device/d1/\(day)/linux_bluez_beacons?beacon=%3Cb%3E").body
-        #expect(none.contains("No record of this beacon on this day."))
+        #expect(none.contains("No such record on this day."))
         #expect(none.contains(#"value="&lt;b&gt;""#))
     }
 

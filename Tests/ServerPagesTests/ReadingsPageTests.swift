@@ -53,7 +53,7 @@ import Testing
             "/device/d1/\(Self.day)",
             with: "47 beacons. The 40 heard most are shown."
         )
-        let names = html.matches(of: /<h3>([^<]+)<\/h3>/).map { String($0.1) }
+        let names = html.matches(of: /<h3><a href="\/beacon\/[^"]+">([^<]+)</).map { String($0.1) }
         #expect(names.count == 40)
         #expect(names.first == "&lt;often&gt;")
         #expect(html.contains("ruuvi, 30 sightings, -79 to -50 dBm"))
@@ -127,6 +127,31 @@ import Testing
         #expect(html.contains(#"<b>n</b> 99 <span class="soft">0 to 99, mean 49.5"#))
     }
 
+    @Test func record_isInWordsOfPeople_withTheWireNames() throws {
+        let receiver = try ReceiverProcess()
+        let sighting =
+            #""kind":"eddystone_uid","beacon_id":"c1:01","address":"c1:01","address_type":"random_static","rssi":-70,"telemetry":{"battery_mv":2900},"clock":"synced""#
+        try receiver.send("beacons", on: Self.day, [(0, sighting)])
+        try receiver.send("other", on: Self.day, [(0, #""note":"random_static","address":"x""#)])
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try browser.get("/device/d1/\(Self.day)/beacons").body
+        for part in [
+            #"<li title="kind: eddystone_uid"><span>kind </span>Eddystone UID"#,
+            #"<li title="address_type: random_static"><span>address type </span>random, static"#,
+            #"<li title="telemetry.battery_mv"><span>battery </span>2900 mV"#,
+            #"<li title="rssi"><span>signal strength </span>-70 dBm"#,
+        ] { #expect(html.contains(part), "\(part)") }
+        #expect(!html.contains("<span>address </span>") && !html.contains("synced"))
+        let other = try browser.get("/device/d1/\(Self.day)/other").body
+        #expect(other.contains("<span>note </span>random_static"))
+        #expect(other.contains("<span>address </span>x"))
+        let device = try browser.page(
+            "/device/d1",
+            with: #"href="/device/d1/\#(Self.day)/beacons""#
+        )
+        #expect(device.contains(#"<th scope="row" title="beacons"><a href="#))
+    }
+
     @Test func records_areShownAsTheyCame_theNewestFirst() throws {
         let receiver = try ReceiverProcess()
         let evil = #"<script>alert(1)</script>"#
@@ -142,8 +167,9 @@ import Testing
         #expect(html.contains(">Older records<"))
         #expect(!html.contains("<script>"))
         for part in [
-            "<span>temperature </span>249.50 °C", "<span>deep.flag </span>yes",
-            "<span>deep.list </span>[1,{&quot;a&quot;:null}]",
+            "<li title=\"temperature_c\"><span>temperature </span>249.50 °C",
+            "<span>deep: flag </span>yes",
+            "<li title=\"deep.list\"><span>deep: list </span>[1,{&quot;a&quot;:null}]",
             "<span>&lt;script&gt;alert(1)&lt;/script&gt; </span>&lt;script&gt;",
         ] { #expect(html.contains(part), "\(part)") }
         let times = html.matches(of: /<th scope="row"><time datetime="[^"]+">([^<]+)/)

@@ -39,6 +39,8 @@ package enum Route {
 
     private static func below(_ path: String) -> Self {
         let parts = path.split(separator: "/").map(String.init)
+        // An id may have slashes in it.
+        if path.hasPrefix("/beacon/") { return .page(.beacon(String(path.dropFirst(8)))) }
         if path.hasPrefix("/device/") { return .page(PageRoute(device: parts.dropFirst())) }
         if path.hasPrefix("/live/") {
             let isDevice = parts.count == 3 && parts[1] == "device" && isName(parts[2])
@@ -61,6 +63,7 @@ package enum Route {
 /// A page.
 package enum PageRoute {
     case overview, beacons
+    case beacon(String)
     /// A device; with its events before the given one, nil: with the newest.
     case device(String, before: (time: Int64, id: String)?)
     /// The form of a device's names.

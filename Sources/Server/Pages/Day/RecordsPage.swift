@@ -10,14 +10,24 @@ struct RecordsPage {
         let before: Int64?
         /// A beacon's id, address, or a part of its label; "" for all records.
         let beacon: String
+        /// "" for all records.
+        let species: String
 
         init(_ query: [String: String]) {
             before = query["before"].flatMap { Int64($0) }
             beacon = trimmed(String((query["beacon"] ?? "").prefix(200)))
+            species = query["species"] ?? ""
+        }
+
+        /// The fields of the query that choose records.
+        var fields: [String] {
+            [("beacon", beacon), ("species", species)].filter { !$1.isEmpty }
+                .map { "\($0)=\(FormField.written($1))" }
         }
 
         /// Returns a function that says whether a record is to be shown.
         func fits(_ names: KnownNames) -> (RecordLine) -> Bool {
+            guard species.isEmpty else { return { [species] in $0.text("species") == species } }
             guard !beacon.isEmpty else { return { _ in true } }
             let text = beacon.lowercased()
             let named = names.beacons.filter { $0.value.lowercased().contains(text: text) }
@@ -85,34 +95,29 @@ struct RecordsPage {
             ? "None in this part of the file."
             : request.before != nil
                 ? "No older records."
-                : request.beacon.isEmpty
-                    ? "No data on this day." : "No record of this beacon on this day."
+                : request.fields.isEmpty
+                    ? "No data on this day." : "No such record on this day."
         html.element("p", [("class", "soft")], text)
     }
 
     private func table(_ html: inout HTML) {
-        html.raw(
-            """
-            <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th>
-            <th scope="col">Record</th></tr></thead><tbody>
-            """
-        )
-        for record in found.records { row(record, &html) }
-        html.raw("</tbody></table></div>")
+        html.table(["Time (UTC)", "Record"]) { html in
+            for record in found.records { row(record, &html) }
+        }
     }
 
     private func ways(_ html: inout HTML) {
-        let beacon = request.beacon.isEmpty ? [] : ["beacon=\(FormField.written(request.beacon))"]
+        let fields = request.fields
         func link(_ words: String, _ query: [String], _ html: inout HTML) {
             let path = "/device/\(device)/\(day.name)/\(stream)"
             let end = query.isEmpty ? "" : "?" + query.joined(separator: "&")
             html.element("a", [("href", path + end)], words)
         }
         html.element("nav", [("class", "ways screen"), ("aria-label", "Records")]) { html in
-            if !beacon.isEmpty { link("All records", [], &html) }
-            if request.before != nil { link("Newest records", beacon, &html) }
+            if !fields.isEmpty { link("All records", [], &html) }
+            if request.before != nil { link("Newest records", fields, &html) }
             if let older = found.older {
-                link("Older records", ["before=\(older)"] + beacon, &html)
+                link("Older records", ["before=\(older)"] + fields, &html)
             }
         }
     }
@@ -132,7 +137,7 @@ struct RecordsPage {
                 html.element("span", [("class", "under")], label)
             }
             html.element("td") { html in
-                html.members(record, without: ["id", "timestamp", "timestamp_start"])
+                html.members(record, without: record.hidden)
                 guard let sound,
                     let time = record.text("timestamp").flatMap(WallTime.init(rfc3339:))
                 else { return }
@@ -143,6 +148,14 @@ struct RecordsPage {
 }
 
 extension FlatRecord {
+    /// The members that need no words: the time, what is as usual, and what is there twice.
+    fileprivate var hidden: Set<String> {
+        let isSame = text("address").map { $0 == text("beacon_id") } ?? false
+        let isUsual = text("clock") == "synced"
+        return Set(["id", "timestamp", "timestamp_start"])
+            .union(isSame ? ["address"] : []).union(isUsual ? ["clock"] : [])
+    }
+
     /// The beacon that a sighting is of.
     fileprivate var beacon: String? {
         number("rssi") == nil ? nil : text("beacon_id") ?? text("address")
@@ -167,15 +180,18 @@ extension HTML {
         guard !members.isEmpty else { return }
         element("ul", [("class", "detail")]) { html in
             for (name, value) in members {
-                let (words, unit) = value.isNumber ? Quantities.split(name) : (name.asWords, "")
-                html.raw("<li>")
-                html.element("span", "\(words) ")
-                if case .text(let text) = value, WallTime(rfc3339: text) != nil {
-                    html.time(asWritten: text)
-                } else {
-                    html.text("\(value.words) \(unit)")
+                let (words, unit) = RecordWords.split(name, isNumber: value.isNumber)
+                let text = RecordWords.of(value.words, in: name)
+                let wire = text == value.words ? name : "\(name): \(value.words)"
+                let title: Attribute = ("title", wire)
+                html.element("li", wire == words ? [] : [title]) { html in
+                    html.element("span", "\(words) ")
+                    if case .text(let text) = value, WallTime(rfc3339: text) != nil {
+                        html.time(asWritten: text)
+                    } else {
+                        html.text("\(text) \(unit)")
+                    }
                 }
-                html.raw("</li>")
             }
         }
     }

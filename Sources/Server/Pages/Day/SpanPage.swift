@@ -45,6 +45,8 @@ struct SpanPage {
     let known: (first: Day, last: Day)?
     let timeline: Timeline
     let parts: [Part]
+    /// By stream, of the UTC days that the span touches.
+    let detections: [String: [String: DetectedSpecies]]
     let now: Int64
     let note: String?
     let libraries: WebLibraries
@@ -65,12 +67,15 @@ struct SpanPage {
                 html.element("p", [("class", "soft")], "No data in this time.")
                 return
             }
+            html.missing(libraries)
+            timeline.drawEnd(&html)
             html.element("h2", "Received and missing data")
             timeline.draw(&html) { html, loss in
                 guard loss.kind == .loss else { return }
                 let day = Day(of: max(loss.from, span.time.lowerBound))
                 html.sound(at: loss.from, sound, device, day)
             }
+            html.detections(detections, of: device, sound: sound)
             key(&html)
             for part in parts.sorted(by: { $0.place < $1.place }) {
                 draw(part.stream, part.content, &html)

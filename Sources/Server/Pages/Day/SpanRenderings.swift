@@ -50,6 +50,11 @@ extension FleetRenderings {
             },
             timeline: Timeline(span: span, streams: cells, losses: losses, now: now),
             parts: try reader.map { try parts(of: id, span, latest, Set(cells.keys), $0) } ?? [],
+            detections: try reader?.detections(
+                of: id,
+                from: Day(of: span.time.lowerBound),
+                to: Day(of: span.time.upperBound - 1)
+            ) ?? [:],
             now: now,
             note: note
                 ?? (events.count < FleetReader.maxLosses ? nil : "Not all gaps are shown."),

@@ -12,11 +12,6 @@ extension FleetRenderings {
         return HTTPAnswer(page: DeviceNamesPage(device: device, names: names, now: now).html())
     }
 
-    func beacons(_ head: RequestHead, at now: Int64) -> BeaconNamesPage {
-        let beacon = head.query["beacon"] ?? ""
-        return BeaconNamesPage(names: known, isEditor: isEditor, beacon: beacon, now: now)
-    }
-
     /// Stores a form; answers with the page that shows its names, or with the form and what is
     /// wrong.
     func save(_ page: PageRoute, _ body: Spool, at now: Int64) throws -> HTTPAnswer {
@@ -25,7 +20,8 @@ extension FleetRenderings {
             try body.withView { FormField.read(name, $0) } ?? ""
         }
         guard case .names(let device) = page else {
-            return try save(beacon: try field("beacon"), try field("label"), at: now)
+            let (beacon, label) = (try field("beacon"), try field("label"))
+            return try save(label, of: beacon, back: try field("back"), at: now)
         }
         guard isName(device) else { throw Self.nothing }
         _ = try find(device)
@@ -41,15 +37,20 @@ extension FleetRenderings {
         return HTTPAnswer(seeOther: "/device/\(device)")
     }
 
-    private func save(beacon: String, _ label: String, at now: Int64) throws -> HTTPAnswer {
+    /// `back`: the address of the page with the form.
+    private func save(_ label: String, of beacon: String, back: String, at now: Int64) throws
+        -> HTTPAnswer
+    {
         do {
             try names.set(label, ofBeacon: beacon)
         } catch let error as InvalidNameError {
-            var page = BeaconNamesPage(names: known, isEditor: true, beacon: beacon, now: now)
+            var page = try beaconPage(beacon, device: nil, at: now)
             (page.label, page.wrong) = (label, "\(error)")
             return HTTPAnswer(422, page: page.html())
         }
-        return HTTPAnswer(seeOther: "/beacons")
+        let isHere =
+            back.hasPrefix("/beacon") && back.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        return HTTPAnswer(seeOther: isHere ? back : "/beacons")
     }
 
     private func expectEditor() throws {

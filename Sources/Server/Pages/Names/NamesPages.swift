@@ -1,4 +1,4 @@
-// The pages on which an editor names devices and beacons.
+// The page on which an editor names a device, and names on other pages.
 package import ServerIndex
 
 /// The form of a device's names.
@@ -24,70 +24,9 @@ struct DeviceNamesPage {
     }
 }
 
-/// The labels of beacons, with a form for an editor.
-struct BeaconNamesPage {
-    private static let maximum = 1000
-
-    let names: KnownNames
-    let isEditor: Bool
-    /// The initial contents of the form.
-    var beacon = ""
-    var label: String?
-    var wrong: String?
-    let now: Int64
-
-    func html() -> HTML {
-        .page("Beacons – Waypost fleet", now: now) { html in
-            html.element("h1", "Names of beacons")
-            if isEditor {
-                html.form(to: "/beacons", wrong: wrong) { html in
-                    html.field("Beacon’s id or address", "beacon", beacon, maximum: 200)
-                    let label = label ?? names.beacons[beacon] ?? ""
-                    html.field(
-                        "Label; empty to remove it",
-                        "label",
-                        label,
-                        maximum: Names.longestLabel
-                    )
-                }
-            }
-            table(&html)
-        }
-    }
-
-    private func table(_ html: inout HTML) {
-        guard !names.beacons.isEmpty else {
-            return html.element("p", [("class", "soft")], "No beacon has a label yet.")
-        }
-        html.raw(
-            """
-            <div class="wide"><table class="fold"><thead><tr><th scope="col">Label</th>
-            <th scope="col">Beacon</th></tr></thead><tbody>
-            """
-        )
-        let sorted = names.beacons.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
-        for (beacon, label) in sorted.prefix(Self.maximum) {
-            html.element("tr") { html in
-                html.element("th", [("scope", "row")], label)
-                html.element("td", [("data-label", "Beacon")]) { html in
-                    guard isEditor else { return html.text(beacon) }
-                    html.element("a", [("href", Self.address(beacon))], beacon)
-                }
-            }
-        }
-        html.raw("</tbody></table></div>")
-        html.more(sorted.count - Self.maximum, "beacon", "beacons")
-    }
-
-    /// Returns the address of the form for a beacon.
-    static func address(_ beacon: String) -> String {
-        "/beacons?beacon=\(FormField.written(beacon))"
-    }
-}
-
 extension HTML {
     /// Adds a form that is sent by POST, with a button to save.
-    fileprivate mutating func form(
+    mutating func form(
         to path: String,
         wrong: String?,
         _ fields: (inout HTML) -> Void
@@ -125,18 +64,19 @@ extension HTML {
         element("span", [("class", "under")], under.joined(separator: " · "))
     }
 
-    /// Adds a beacon's label with its id, or the id alone; an editor gets a link to name it.
+    /// Adds a link to a beacon's page, by its label with its id or by the id alone; an editor gets
+    /// one to name it, too.
     mutating func beacon(_ id: String, _ names: KnownNames, isEditor: Bool) {
-        text(names.beacons[id] ?? id)
-        if isEditor {
-            text(" ")
-            element("a", [("class", "act screen"), ("href", BeaconNamesPage.address(id))]) { html in
+        let (address, label) = (BeaconPage.address(id), names.beacons[id])
+        element("a", [("href", address)], label ?? id)
+        text(" ")
+        if label != nil {
+            element("span", [("class", "under")], id)
+        } else if isEditor {
+            element("a", [("class", "act screen"), ("href", "\(address)")]) { html in
                 html.text("Name")
                 html.element("span", [("class", "hidden")], " \(id)")
             }
         }
-        guard names.beacons[id] != nil else { return }
-        text(" ")
-        element("span", [("class", "under")], id)
     }
 }

@@ -111,7 +111,11 @@ struct DevicePage {
         for stream in names.prefix(Self.maxStreams) {
             let (contact, kept) = (contacts[stream], streams[stream])
             html.element("tr") { html in
-                html.element("th", [("scope", "row"), ("title", stream)], StreamTitle.of(stream))
+                html.element("th", [("scope", "row"), ("title", stream)]) { html in
+                    guard let last = kept?.last else { return html.text(StreamTitle.of(stream)) }
+                    let newest = "/device/\(device.id)/\(Day(of: last).name)/\(stream)"
+                    html.element("a", [("href", newest)], StreamTitle.of(stream))
+                }
                 html.element(
                     "td",
                     [("class", "number"), ("data-label", "Records")],

@@ -28,7 +28,10 @@ struct FleetRenderings: Sendable {
     func answer(_ page: PageRoute, _ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         switch page {
         case .overview: return try overview(head, at: now)
-        case .beacons: return HTTPAnswer(page: beacons(head, at: now).html())
+        case .beacons: return HTTPAnswer(page: try beacons(head, at: now).html())
+        case .beacon(let id):
+            let page = try beaconPage(id, device: head.query["device"], at: now)
+            return HTTPAnswer(page: page.html())
         case .device(let id, let event):
             return HTTPAnswer(page: try device(id, before: event ?? (.max, ""), at: now))
         case .names(let id) where isName(id): return try form(id, at: now)
@@ -43,7 +46,7 @@ struct FleetRenderings: Sendable {
 
     private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let (devices, note) = try fleet.look(at: now)
-        let (reader, _) = fleet.openIndex()
+        let (reader, today) = (fleet.openIndex().0, Day(of: now))
         let fortnight = try days([:], usual: 14, at: now)
         let page = OverviewPage(
             devices: DeviceView.sorted(devices),
@@ -52,7 +55,8 @@ struct FleetRenderings: Sendable {
             now: now,
             note: note,
             libraries: libraries,
-            days: { calendar($0, fortnight, reader, now)?.worst ?? [] }
+            days: { calendar($0, fortnight, reader, now)?.worst ?? [] },
+            detections: { (try? reader?.detections(of: $0, from: today, to: today)) ?? [:] }
         )
         return HTTPAnswer(page: page.html(), tiles: page.hasMap ? libraries.tiles : nil)
     }

@@ -6,8 +6,8 @@ package import ServerIndex
 struct OverviewPage {
     /// The maximum number of devices whose names are shown on the map.
     private static let maxNames = 25
-    /// The number of devices on a page of the list.
-    private static let pageSize = 500
+    /// The maximum number of devices on the map.
+    private static let maxDots = 500
 
     /// All devices, whatever the filter.
     let devices: [DeviceView]
@@ -19,6 +19,8 @@ struct OverviewPage {
     let libraries: WebLibraries
     /// Returns the last days of a device, the worst of its sources in each.
     let days: (DeviceView) -> [DayCoverage?]
+    /// Returns what a device's programs have recognised today.
+    let detections: (String) -> [String: [String: DetectedSpecies]]
 
     func html() -> HTML {
         .page(title, now: now, isLive: true, loads: libraries.map) { html in
@@ -28,6 +30,7 @@ struct OverviewPage {
                 html.element("p", "No device has sent anything or enrolled yet.")
                 return
             }
+            if hasMap { html.missing(libraries) }
             counts(&html)
             filter.draw(&html, devices: devices, names)
             let shown = devices.filter { filter.fits($0, names.devices[$0.id]) }
@@ -35,23 +38,10 @@ struct OverviewPage {
                 html.element("p", "No device fits this search.")
                 return
             }
-            let last = (shown.count - 1) / Self.pageSize + 1
-            let page = min(max(1, filter.page), last)
-            let part = Array(shown.dropFirst((page - 1) * Self.pageSize).prefix(Self.pageSize))
-            table(part, &html)
-            if last > 1 { pages(page, of: last, &html) }
-            map(part, &html)
-        }
-    }
-
-    private func pages(_ page: Int, of last: Int, _ html: inout HTML) {
-        html.element("nav", [("class", "ways screen"), ("aria-label", "Pages")]) { html in
-            html.element("span", "Page \(page) of \(last)")
-            for (words, other) in [
-                ("First page", 1), ("Page before", page - 1), ("Next page", page + 1),
-            ] where (1...last).contains(other) && other != page {
-                html.element("a", [("href", filter.address(ofPage: other))], words)
-            }
+            let page = ListPage(shown, number: filter.page)
+            table(page.entries, &html)
+            page.links(&html, address: filter.address(ofPage:))
+            map(shown, &html)
         }
     }
 
@@ -97,6 +87,7 @@ struct OverviewPage {
             html.cell("Last heard", device.lastSeen) { html, last in
                 html.time(last)
                 html.ago(last, now: now)
+                html.detections(today: detections(device.id))
             }
             html.element("td", [("data-label", "Last 14 days")]) { $0.strip(days(device)) }
             html.cell("Last position", device.vitals.place) { $0.place($1, now: now) }
@@ -117,7 +108,8 @@ struct OverviewPage {
     // MARK: The map
 
     private func map(_ devices: [DeviceView], _ html: inout HTML) {
-        let placed = devices.compactMap { device in device.vitals.place.map { (device, $0) } }
+        let all = devices.compactMap { device in device.vitals.place.map { (device, $0) } }
+        let placed = all.prefix(Self.maxDots)
         guard let map = PlaceMap(placed.map(\.1)) else { return }
         html.raw("<h2>Last positions</h2>")
         let count = Words.count(Int64(placed.count), "device", "devices")
@@ -132,6 +124,7 @@ struct OverviewPage {
                 }
             }
         }
+        html.more(all.count - Self.maxDots, "position", "positions")
     }
 
     private func dot(

@@ -124,10 +124,13 @@ extension HTML {
             let at: [HTML.Attribute] = [
                 ("class", "time"), ("datetime", WallTime(milliseconds: now).rfc3339),
             ]
-            html.element("time", at, html.words(now))
+            html.element("span", [("class", "now soft")]) { html in
+                html.text("as of ")
+                html.element("time", at, html.words(now))
+            }
             // The script of a live page replaces it.
             let mark: [HTML.Attribute] = [("class", "soft"), ("role", "status")]
-            html.element("span", (isLive ? [("id", "live")] : []) + mark, "snapshot")
+            html.element("span", (isLive ? [("id", "live")] : []) + mark, "reload for newer")
             html.raw(
                 """
                 <form method="post" action="/logout"><button>Log out</button></form></header>
@@ -223,7 +226,9 @@ extension HTML {
                 """
                 <input name="username" autocomplete="username" value="viewer" hidden><label for="token">Your viewer’s token</label>
                 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-                <button>Log in</button></form>
+                <button>Log in</button><p class="soft">No token? The person who runs this server makes you a login link
+                there: <code>waypost-receiver viewers link NAME --url ADDRESS</code>; for somebody new
+                <code>viewers add NAME --link ADDRESS</code>. ADDRESS is that of this page, without <code>/login</code>.</p></form>
                 """
             )
         }

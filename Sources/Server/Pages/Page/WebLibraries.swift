@@ -52,7 +52,26 @@ package struct WebLibraries: Sendable {
             ? [.sheet("/lib/leaflet.css"), .script("/lib/leaflet.js"), .script("/map.js")] : []
     }
 
+    /// The packages that are missing.
+    fileprivate var missing: [String] {
+        (plots.isEmpty ? ["libjs-dygraphs"] : []) + (map.isEmpty ? ["libjs-leaflet"] : [])
+    }
+
     private func has(_ addresses: String...) -> Bool {
         addresses.allSatisfy { answers[$0] != nil }
+    }
+}
+
+extension HTML {
+    /// Names the packages that this server lacks for plots and maps that can be zoomed.
+    mutating func missing(_ libraries: WebLibraries) {
+        let packages = libraries.missing.joined(separator: " ")
+        guard !packages.isEmpty else { return }
+        let words = "Plots and maps that can be zoomed need packages that this server lacks: "
+        element("p", [("class", "soft screen")]) { html in
+            html.text(words)
+            html.element("code", "apt install \(packages)")
+            html.text(", then restart it.")
+        }
     }
 }
