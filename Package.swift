@@ -179,6 +179,7 @@ let package = Package(
         system("CZstd", "libzstd", debian: "libzstd-dev"),
         system("CCrypto", "libcrypto", debian: "libssl-dev"),
         system("CMicrohttpd", "libmicrohttpd", debian: "libmicrohttpd-dev"),
+        system("CQRencode", "libqrencode", debian: "libqrencode-dev"),
         system("CSystemd"),
 
         .target(
@@ -351,6 +352,7 @@ let package = Package(
             "ServerPages",
             [
                 "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "Host", "JSON", "SQLite",
+                "CQRencode",
             ],
             path: "Server/Pages",
             exclude: ["Assets"]

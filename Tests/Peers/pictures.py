@@ -89,11 +89,13 @@ def pages(receiver, cookie):
         "days": "/device/oak-edge/days", "year": f"/device/boat/days?year={days['boat'][-10:-6]}",
         "hour": hour, "beacons": "/beacons", "beacons-battery": "/beacons?sort=battery",
         "beacon": "/beacon/" + urllib.parse.quote(week.TAGS["oak-edge"][1][0]), "records-species": days["reed-bed"] + "/birds",
-        "names": "/device/boat/names", "none": "/none", "empty": "/device/boat/2020-01-01",
+        "new-device": "/devices/new", "names": "/device/boat/names", "none": "/none", "empty": "/device/boat/2020-01-01",
         "refused": days["boat"] + "/power?at=1", **spans, "zone": days["oak-edge"] + "?zone=Mars/Olympus",
         "week-boat": spans["week"].replace("reed-bed", "boat"), "still": days["reed-bed"] + "?zone=%2B05:45",
     }.items():
         yield name, path, True, None
+    yield "new-device-code", "/devices/new", True, "Make a code"
+    yield "new-device-arrival", "/devices/new/1", True, None
     yield "hour-played", hour, True, "Play the hour"
 
 
@@ -106,6 +108,8 @@ def picture(tab, folder, url, name, size, scheme, button):
     if button:
         if not tab.run(PRESS % json.dumps(button)):
             print(f"{name}: no button {button}")
+        # It may lead to another page.
+        time.sleep(1)
         tab.run(browser.SETTLE)
     tab.picture(f"{folder}/{name}-{size}-{scheme}.png")
     over = tab.run("document.documentElement.scrollWidth - innerWidth")

@@ -9,7 +9,7 @@ export PATH=$PATH:/usr/sbin:/sbin:$servers/bin
 build_packages=(
     g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
     libcurl4-openssl-dev libssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev zlib1g-dev libzstd-dev
-    libtomlplusplus-dev libmicrohttpd-dev scdoc
+    libtomlplusplus-dev libmicrohttpd-dev libqrencode-dev scdoc
 )
 # gcc and libasound2-dev: the demo's microphone is a plug-in for ALSA, Tests/FieldFaults/soundfaults.c.
 demo_packages=(curl espeak-ng gcc git libasound2-dev libc6-dev opus-tools python3 python3-venv)

@@ -41,6 +41,16 @@ package struct RequestHead: Sendable {
     /// The client speaks TLS to the proxy.
     package var isEncrypted: Bool { fields[.forwardedProto]?.lowercased() == "https" }
 
+    /// The server's address as the client wrote it, `https://host`; nil if that is not a host's.
+    package var site: String? {
+        let host = fields[.host] ?? ""
+        let marks = Array(".:[]".utf8)
+        guard (1...255).contains(host.utf8.count),
+            host.utf8.allSatisfy({ isPlain($0) || marks.contains($0) })
+        else { return nil }
+        return "\(isEncrypted ? "https" : "http")://\(host)"
+    }
+
     /// The header has a field name with a blank in it, or two lengths: another reader might take a
     /// part of the body for the next request (RFC 9112, 5.1 and 6.3).
     package var isAmbiguous = false

@@ -33,6 +33,7 @@ package enum Route {
             case "/": .page(.overview)
             case "/beacons": .page(.beacons)
             case "/days.csv": .page(.daysFile(device: nil))
+            case "/devices/new": .page(.newDevice(code: nil))
             default: Self.below(path)
             }
     }
@@ -42,6 +43,9 @@ package enum Route {
         // An id may have slashes in it.
         if path.hasPrefix("/beacon/") { return .page(.beacon(String(path.dropFirst(8)))) }
         if path.hasPrefix("/device/") { return .page(PageRoute(device: parts.dropFirst())) }
+        if parts.count == 3, path.hasPrefix("/devices/new/"), let code = Int64(parts[2]) {
+            return .page(.newDevice(code: code))
+        }
         if path.hasPrefix("/live/") {
             let isDevice = parts.count == 3 && parts[1] == "device" && isName(parts[2])
             return .changes(isLive: path == "/live/" || isDevice)
@@ -64,6 +68,8 @@ package enum Route {
 package enum PageRoute {
     case overview, beacons
     case beacon(String)
+    /// The form of a new device; with the number of its code, whether it has arrived.
+    case newDevice(code: Int64?)
     /// A device; with its events before the given one, nil: with the newest.
     case device(String, before: (time: Int64, id: String)?)
     /// The form of a device's names.
@@ -107,7 +113,7 @@ package enum PageRoute {
     /// True if it takes a form.
     package var hasForm: Bool {
         switch self {
-        case .beacons, .names: true
+        case .beacons, .names, .newDevice(code: nil): true
         default: false
         }
     }

@@ -209,7 +209,11 @@ package struct IngestServer: ReceiverApplication {
         // Sees revocations by other processes.
         _ = try enrolments.refresh(waits: true)
         let data = try body.withView { Data($0[0..<$0.count]) }
-        return try enrolRoute.answer(data, from: head.address, isListed: isListed)
+        return try enrolRoute.answer(data, from: head.address, isListed: isListed) {
+            do { try page.names.adopt($0, code: $1) } catch {
+                log.warn("\($0) has no label: \(error)")
+            }
+        }
     }
 
     /// `device`: as the token of the header says.

@@ -80,16 +80,47 @@ package final class Names: Sendable {
         guard isName(device) else {
             throw InvalidNameError("\(printable(device)) is not a device id")
         }
-        var fit = DeviceNames()
-        fit.label = try Self.fit("label", names.label, Self.longestLabel)
-        fit.group = try Self.fit("group", names.group, Self.longestGroup)
-        fit.note = try Self.fit("note", names.note, Self.longestNote)
-        try database.change { [fit] database in
-            try database.run("DELETE FROM devices WHERE device=?", device)
+        try set(names, key: device)
+    }
+
+    /// Sets the names of the device that will use a code; empty ones are removed.
+    ///
+    /// Throws `InvalidNameError`.
+    package func set(_ names: DeviceNames, ofCode code: Int64) throws {
+        try set(names, key: Self.key(ofCode: code))
+    }
+
+    /// Gives a device that has no names those of the code that it used.
+    package func adopt(_ device: String, code: Int64) throws {
+        let key = Self.key(ofCode: code)
+        guard database.known.devices[key] != nil else { return }
+        try database.change { database in
+            try database.run("UPDATE OR IGNORE devices SET device=? WHERE device=?", device, key)
+            try database.run("DELETE FROM devices WHERE device=?", key)
+        }
+    }
+
+    /// No device has such an id.
+    private static func key(ofCode code: Int64) -> String { "code:\(code)" }
+
+    private func set(_ names: DeviceNames, key: String) throws {
+        let fit = try Self.fit(names)
+        try database.change { database in
+            try database.run("DELETE FROM devices WHERE device=?", key)
             guard fit != DeviceNames() else { return }
             let sql = "INSERT INTO devices VALUES (?,?,?,?)"
-            try database.run(sql, device, fit.label, fit.group, fit.note)
+            try database.run(sql, key, fit.label, fit.group, fit.note)
         }
+    }
+
+    /// Returns the names as they are stored; throws `InvalidNameError`.
+    @discardableResult
+    package static func fit(_ names: DeviceNames) throws -> DeviceNames {
+        var fit = DeviceNames()
+        fit.label = try Self.fit("label", names.label, longestLabel)
+        fit.group = try Self.fit("group", names.group, longestGroup)
+        fit.note = try Self.fit("note", names.note, longestNote)
+        return fit
     }
 
     /// Sets a beacon's label; an empty one is removed.

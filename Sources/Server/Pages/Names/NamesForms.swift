@@ -14,11 +14,14 @@ extension FleetRenderings {
 
     /// Stores a form; answers with the page that shows its names, or with the form and what is
     /// wrong.
-    func save(_ page: PageRoute, _ body: Spool, at now: Int64) throws -> HTTPAnswer {
+    func save(_ page: PageRoute, _ body: Spool, _ head: RequestHead, at now: Int64) throws
+        -> HTTPAnswer
+    {
         try expectEditor()
         func field(_ name: String) throws -> String {
             try body.withView { FormField.read(name, $0) } ?? ""
         }
+        if case .newDevice = page { return try makeCode(head, at: now, field) }
         guard case .names(let device) = page else {
             let (beacon, label) = (try field("beacon"), try field("label"))
             return try save(label, of: beacon, back: try field("back"), at: now)
@@ -53,11 +56,11 @@ extension FleetRenderings {
         return HTTPAnswer(seeOther: isHere ? back : "/beacons")
     }
 
-    private func expectEditor() throws {
+    func expectEditor() throws {
         guard !isEditor else { return }
         throw HTTPError(
             status: 403,
-            reason: "only an editor may name devices and beacons; "
+            reason: "only an editor may do this; "
                 + "a viewer becomes one with: waypost-receiver viewers add NAME --role editor"
         )
     }

@@ -29,6 +29,7 @@ extension HTML {
     mutating func form(
         to path: String,
         wrong: String?,
+        button: String = "Save",
         _ fields: (inout HTML) -> Void
     ) {
         element("form", [("class", "names"), ("method", "post"), ("action", path)]) { html in
@@ -36,12 +37,11 @@ extension HTML {
                 html.element("p", [("class", "wrong"), ("role", "alert")], "Not saved: \(wrong).")
             }
             fields(&html)
-            html.raw("<button>Save</button>")
+            html.element("button", button)
         }
     }
 
-    fileprivate mutating func field(_ title: String, _ name: String, _ value: String, maximum: Int)
-    {
+    mutating func field(_ title: String, _ name: String, _ value: String, maximum: Int) {
         element("label", [("for", name)], title)
         let attributes: [Attribute] = [
             ("id", name), ("name", name), ("value", value), ("maxlength", "\(maximum)"),

@@ -13,6 +13,7 @@ package final class FleetPage: Sendable {
     private static let cookie = "waypost_viewer"
 
     package let viewers: Viewers
+    package let names: Names
     let looks: FleetRenderings
     let attempts = Mutex(AttemptLimit())
     /// Page requests in progress; further ones are refused.
@@ -34,10 +35,11 @@ package final class FleetPage: Sendable {
     ) throws {
         files = try PageAssets().answers.merging(libraries.answers) { own, _ in own }
         viewers = try Viewers(directory: directory)
+        names = try Names(directory: directory)
         looks = FleetRenderings(
             directory: directory,
             enrolments: enrolments,
-            names: try Names(directory: directory),
+            names: names,
             fleet: fleet,
             libraries: libraries
         )
@@ -140,7 +142,7 @@ package final class FleetPage: Sendable {
                 let looks = try looks.reading(for: role)
                 let now = SystemClock().wall().milliseconds
                 return try head.method == "POST"
-                    ? looks.save(page, body, at: now) : looks.answer(page, head, at: now)
+                    ? looks.save(page, body, head, at: now) : looks.answer(page, head, at: now)
             }
         }
         guard let answer else {

@@ -34,6 +34,7 @@ struct FleetRenderings: Sendable {
             return HTTPAnswer(page: page.html())
         case .device(let id, let event):
             return HTTPAnswer(page: try device(id, before: event ?? (.max, ""), at: now))
+        case .newDevice(let code): return try newDevice(code, at: now)
         case .names(let id) where isName(id): return try form(id, at: now)
         case .days(let days, let id, let part): return try answer(head, days, id, part, now)
         case .season(let id): return HTTPAnswer(page: try daysPage(id, head, at: now))
@@ -55,6 +56,7 @@ struct FleetRenderings: Sendable {
             now: now,
             note: note,
             libraries: libraries,
+            isEditor: isEditor,
             days: { calendar($0, fortnight, reader, now)?.worst ?? [] },
             detections: { (try? reader?.detections(of: $0, from: today, to: today)) ?? [:] }
         )

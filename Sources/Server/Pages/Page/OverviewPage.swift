@@ -17,6 +17,7 @@ struct OverviewPage {
     /// A warning about the data; nil if there is none.
     let note: String?
     let libraries: WebLibraries
+    let isEditor: Bool
     /// Returns the last days of a device, the worst of its sources in each.
     let days: (DeviceView) -> [DayCoverage?]
     /// Returns what a device's programs have recognised today.
@@ -26,6 +27,9 @@ struct OverviewPage {
         .page(title, now: now, isLive: true, loads: libraries.map) { html in
             html.element("h1", "Devices")
             html.note(note)
+            if isEditor {
+                html.raw(#"<p class="screen"><a href="/devices/new">New device</a></p>"#)
+            }
             guard !devices.isEmpty else {
                 html.element("p", "No device has sent anything or enrolled yet.")
                 return

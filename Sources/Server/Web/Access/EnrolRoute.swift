@@ -15,11 +15,13 @@ package final class EnrolRoute: Sendable {
 
     /// Exchanges the code in `body` for a token; throws an HTTPError.
     ///
-    /// `isListed` returns whether a device has a token in the token list.
+    /// `isListed` returns whether a device has a token in the token list. `enrolled` is called with a
+    /// device and the number of its code.
     package func answer(
         _ body: Data,
         from address: String,
-        isListed: (String) -> Bool
+        isListed: (String) -> Bool,
+        enrolled: (String, Int64) -> Void
     ) throws -> HTTPAnswer {
         let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
         guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
@@ -32,13 +34,14 @@ package final class EnrolRoute: Sendable {
         }
         let wanted = try Self.wanted(object?["token"])
         do {
-            let (token, isReplaced) = try enrolments.exchange(
+            let (token, isReplaced, code) = try enrolments.exchange(
                 GivenSecret(typed: text),
                 for: device,
                 wanted,
                 isListed: isListed(device),
                 at: Date()
             )
+            enrolled(device, code)
             if isReplaced {
                 log.warn("\(device) has enrolled again: its former token has ended")
             } else {

@@ -138,13 +138,13 @@ package final class Enrolments: Sendable {
         _ wanted: GivenSecret?,
         isListed: Bool,
         at now: Date
-    ) throws -> (token: GivenSecret, isReplaced: Bool) {
+    ) throws -> (token: GivenSecret, isReplaced: Bool, code: Int64) {
         guard let code else { throw EnrolmentError.badCode }
         return try database.change { database in
             if let wanted, let holder = try Self.holder(of: wanted, database) {
-                let isRepeated = try Self.find(code, usedBy: device, after: 0, database) != nil
-                guard isRepeated, holder == device else { throw EnrolmentError.badCode }
-                return (wanted, false)
+                let used = try Self.find(code, usedBy: device, after: 0, database)
+                guard let used, holder == device else { throw EnrolmentError.badCode }
+                return (wanted, false, used)
             }
             let now = Self.seconds(now)
             guard let id = try Self.find(code, usedBy: nil, after: now, database) else {
@@ -170,7 +170,7 @@ package final class Enrolments: Sendable {
             try database.run("UPDATE codes SET device=? WHERE id=?", device, id)
             try database.run("INSERT INTO tokens VALUES (?,?)", token.digest, device)
             try database.run("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)", device, now)
-            return (token, isEnrolled)
+            return (token, isEnrolled, id)
         }
     }
 

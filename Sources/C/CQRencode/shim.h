@@ -1,0 +1,3 @@
+// libqrencode: makes QR codes.
+#pragma once
+#include <qrencode.h>

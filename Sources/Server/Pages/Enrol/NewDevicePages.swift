@@ -1,0 +1,130 @@
+// The pages on which an editor sets up a device: the form, the code, and whether it has arrived.
+import FoundationEssentials
+import Host
+import ServerArchive
+import ServerBase
+import ServerIndex
+import ServerWeb
+
+struct NewDeviceForm {
+    /// True if the first code ends that any token is accepted.
+    let isOpen: Bool
+    let now: Int64
+    var names = DeviceNames()
+    var days = "7"
+    var wrong: String?
+
+    func html() -> HTML {
+        .page("New device – Waypost fleet", now: now) { html in
+            html.element("h1", "New device")
+            html.element(
+                "p",
+                "You get a code that enrols one device, once. The names are given to it then."
+            )
+            if isOpen {
+                let words = "With its first code this server stops accepting unknown tokens."
+                html.element("p", [("class", "late")], words)
+            }
+            html.form(to: "/devices/new", wrong: wrong, button: "Make a code") { html in
+                html.field("Label, or empty", "label", names.label, maximum: Names.longestLabel)
+                html.field("Group, or empty", "group", names.group, maximum: Names.longestGroup)
+                html.field("Days until the code expires", "days", days, maximum: 3)
+            }
+        }
+    }
+}
+
+/// Shows a new code, this once.
+struct CodePage {
+    let id: Int64
+    let files: CardFiles
+    let end: Int64
+    let now: Int64
+
+    func html() -> HTML {
+        .page("New device – Waypost fleet", now: now) { html in
+            html.element("h1", "New device")
+            html.element("p") { html in
+                html.text("Its code is ")
+                html.element("b", files.code.grouped)
+                html.text(": shown now and not again, good once until ")
+                html.time(end)
+                html.text(". ")
+                html.element("a", [("href", "/devices/new/\(id)")], "Watch the device arrive")
+            }
+            html.element("h2", "With a card")
+            html.element(
+                "p",
+                "Save both files on the drive that appears when the card is in a computer."
+            )
+            download("waypost.toml", "toml", files.configuration, &html)
+            download("waypost.code", "code", files.code.grouped, &html)
+            html.element("h2", "With a terminal on the device")
+            html.element("pre", files.command)
+            guard let picture = QRCode(files.command) else { return }
+            html.element("figure") { html in
+                picture.draw(&html, label: "QR code of the command")
+                let words = "The command as a QR code: a phone shows its text, also from paper."
+                html.element("figcaption", [("class", "soft")], words)
+            }
+        }
+    }
+
+    private func download(_ name: String, _ file: String, _ text: String, _ html: inout HTML) {
+        html.element("form", [("method", "post"), ("action", "/devices/new")]) { html in
+            for (name, value) in [("code", files.code.text), ("file", file)] {
+                html.open("input", [("type", "hidden"), ("name", name), ("value", value)])
+            }
+            html.element("button", [("class", "screen")], "Download \(name)")
+        }
+        html.element("pre") { html in
+            for line in text.split(separator: "\n") {
+                html.text(String(line))
+                html.raw("\n")
+            }
+        }
+    }
+}
+
+/// The steps of a device until it is healthy.
+struct ArrivalPage {
+    let entry: CodeEntry
+    let names: KnownNames
+    let now: Int64
+    /// Nil until it has used the code.
+    var device: DeviceView?
+
+    /// True while the page is to be loaded again.
+    var isWaiting: Bool { entry.state != .expired && device?.level != .healthy }
+
+    func html() -> HTML {
+        .page("New device – Waypost fleet", now: now) { html in
+            html.element("h1", "New device")
+            html.raw("<ol>")
+            for step in steps { html.element("li", step) }
+            html.raw("</ol>")
+            if let device {
+                html.element("p") { $0.device(device.id, names, isLink: true) }
+                html.element("div") { $0.stateAndReasons(of: device) }
+            }
+            guard isWaiting else { return }
+            html.element("p", [("class", "soft")], "This page is loaded again every ten seconds.")
+        }
+    }
+
+    private var steps: [String] {
+        let end = Words.minute(Int64(entry.expires.timeIntervalSince1970) * 1000)
+        guard entry.state != .expired else {
+            return ["The code expired at \(end) UTC; make another."]
+        }
+        guard let device else {
+            return ["Waiting for the device to use its code, until \(end) UTC."]
+        }
+        let enrolled = device.token?.enrolled.map { " at \(Words.second($0 * 1000)) UTC" } ?? ""
+        let first = device.contact.map {
+            "Its first data came at \(Words.second($0.firstSeen.milliseconds)) UTC."
+        }
+        guard let first else { return ["Enrolled\(enrolled).", "Waiting for its first data."] }
+        return ["Enrolled\(enrolled).", first, "It is \(device.level.name)."]
+    }
+}
