@@ -311,7 +311,7 @@ import Testing
             "days": "/device/\(names[2])/days",
             "empty": "/device/\(names[2])/2020-01-01", "device": "/device/\(names[2])",
             "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
-            "days": "/device/\(names[2])/2026-01-01..\(now.prefix(10))?zone=Europe/Berlin",
+            "span": "/device/\(names[2])/2026-01-01..\(now.prefix(10))?zone=Europe/Berlin",
             "records": "/device/\(names[2])/\(now.prefix(10))/beacons",
             "sound": "/device/\(names[2])/\(now.prefix(10))/sound/01",
         ]

@@ -25,7 +25,8 @@ extension FleetRenderings {
             try reader.days(of: one).map { (one.device, $0.day, $0.sightings, $0.strongest) }
         }.sorted { ($1.day, $0.device) < ($0.day, $1.device) }
         let drawn = heard.first { $0.device == device } ?? first
-        let readings = try reader.readings(of: drawn.device, drawn.stream, on: drawn.day)
+        let time = drawn.day.start..<drawn.day.end
+        let readings = try reader.readings(of: drawn.device, drawn.stream, in: time)
         page.drawn = readings.beacons[id].map { (drawn, $0) }
         return page
     }
@@ -106,7 +107,7 @@ struct BeaconPage {
     /// Adds the numbers of one device's day; the script of the plots draws them.
     private func readings(_ html: inout HTML) {
         guard let (one, day) = drawn else { return }
-        html.element("h2", "Readings by \(names.title(one.device))")
+        html.element("h2", "Readings by \(names.title(one.device)), UTC day \(one.day.name)")
         html.element("nav", [("class", "ways screen"), ("aria-label", "Devices")]) { html in
             for other in heard where other.device != one.device {
                 let device = FormField.written(other.device)
@@ -114,11 +115,7 @@ struct BeaconPage {
                 html.element("a", [("href", link)], names.title(other.device))
             }
         }
-        let range: [HTML.Attribute] = [
-            ("id", "range"), ("class", "range screen"), ("aria-label", "Time of the plots"),
-            ("data-device", one.device), ("data-day", one.day.name), ("hidden", ""),
-        ]
-        html.element("nav", range, "")
+        html.plotKey(of: one.device, in: one.day.start..<one.day.end)
         html.readings(day.readings, one.stream, beacon: beacon)
     }
 

@@ -2,6 +2,29 @@
 import ServerBase
 
 extension HTML {
+    /// Adds what the plots of a page show and how to use them; their script reads the device and the
+    /// time from it.
+    ///
+    /// `time`: milliseconds since 1970.
+    mutating func plotKey(of device: String, in time: Range<Int64>) {
+        let attributes: [Attribute] = [
+            ("id", "plots"), ("class", "screen"), ("data-device", device),
+            ("data-from", "\(time.lowerBound)"), ("data-to", "\(time.upperBound)"),
+            ("hidden", ""),
+        ]
+        element("div", attributes) { html in
+            html.raw(
+                """
+                <ul class="legend"><li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="line" y="4" width="20" height="2"/></svg>
+                line: mean of each <output>interval</output></li><li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="band"
+                width="20" height="10"/></svg> band: its least to its greatest value</li></ul>
+                <p class="soft">Drag to zoom all plots, double-click for all of the time. In a plot, the arrow keys go from value to
+                value.</p>
+                """
+            )
+        }
+    }
+
     /// Lists the numbers of a stream, or of one of its beacons; the page's script draws them.
     ///
     /// The usual quantities come first, and counters are folded.

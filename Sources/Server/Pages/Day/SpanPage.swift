@@ -76,7 +76,7 @@ struct SpanPage {
                 html.sound(at: loss.from, sound, device, day)
             }
             html.detections(detections, of: device, sound: sound)
-            key(&html)
+            html.plotKey(of: device, in: span.time)
             for part in parts.sorted(by: { $0.place < $1.place }) {
                 draw(part.stream, part.content, &html)
             }
@@ -141,26 +141,6 @@ struct SpanPage {
         parts.first {
             if case .sound(let sound) = $0.content { !sound.slots.isEmpty } else { false }
         }?.stream
-    }
-
-    /// Adds what the plots show and how to use them; the script of the plots shows it.
-    private func key(_ html: inout HTML) {
-        let attributes: [HTML.Attribute] = [
-            ("id", "plots"), ("class", "screen"), ("data-device", device),
-            ("data-from", "\(span.time.lowerBound)"), ("data-to", "\(span.time.upperBound)"),
-            ("hidden", ""),
-        ]
-        html.element("div", attributes) { html in
-            html.raw(
-                """
-                <ul class="legend"><li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="line" y="4" width="20" height="2"/></svg>
-                line: mean of each <output>interval</output></li><li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="band"
-                width="20" height="10"/></svg> band: its least to its greatest value</li></ul>
-                <p class="soft">Drag to zoom all plots, double-click for all of the time. In a plot, the arrow keys go from value to
-                value.</p>
-                """
-            )
-        }
     }
 
     private func ways(_ html: inout HTML) {
