@@ -134,8 +134,8 @@ import Testing
         ] { #expect(html.contains(part), "\(part)") }
         // A sixth of the planned time at the bottom, the rest above it.
         let cell = try #require(html.firstMatch(of: /2026-11-02: .*?<\/a>/)).output
-        #expect(cell.contains(#"<rect class="recorded" x="1" width="1" y="8.0" height="2.0">"#))
-        #expect(cell.contains(#"<rect fill="url(#failed)" x="1" width="1" y="0.0" height="8.0">"#))
+        #expect(cell.contains(#"<rect class="recorded" x="1" width="1" y="8" height="2">"#))
+        #expect(cell.contains(#"<rect fill="url(#failed)" x="1" width="1" y="0" height="8">"#))
         // One cell of each strip is reached by the Tab key.
         #expect(html.matches(of: /<a href="[^"]*"><title>/).count == 2)
         #expect(try browser.get("/device/d1").body.contains(#"<a href="/device/d1/days">"#))
@@ -162,7 +162,7 @@ import Testing
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page(with: "2 days recorded, 1 day failed")
         let strip = try #require(html.firstMatch(of: /<svg class="fortnight".*?<\/svg>/)).output
-        #expect(strip.contains(#"<rect fill="url(#failed)" x="11" width="1" y="0.0""#))
+        #expect(strip.contains(#"<rect fill="url(#failed)" x="11" width="1" y="0""#))
         #expect(html.components(separatedBy: #"<pattern id="failed""#).count == 2)
         #expect(try browser.get("/days.csv").body.contains(",failed,0.000,0.000,24.000,"))
     }

@@ -63,9 +63,8 @@ package struct CoverageCalendar {
     package var worst: [DayCoverage?] {
         let reporting = rows.filter { !$0.source.isEmpty }
         return range.map { day in
-            (reporting.isEmpty ? rows : reporting).compactMap { $0.days[day.name] }.min {
-                $0.quality < $1.quality
-            }
+            (reporting.isEmpty ? rows : reporting).compactMap { $0.days[day.name] }
+                .map { ($0, $0.quality) }.min { $0.1 < $1.1 }?.0
         }
     }
 }

@@ -11,6 +11,16 @@ struct CoverageReader {
     let range: [Day]
     let now: Int64
 
+    private static let states = IndexedEffort.states.joined(separator: ", ")
+    /// Of several files of effort, the worst comes last.
+    private static let known = """
+        SELECT date, NULL, worst, reason, until, min(records, 1000000000000), \(states)
+        FROM effort WHERE device=?1 AND source=?2 AND date<=?5
+        AND date >= coalesce((SELECT max(date) FROM effort WHERE device=?1 AND source=?2 AND date<?4), ?4)
+        UNION ALL SELECT date, records, 0, '', 0, 0, 0, 0, 0, 0, 0 FROM files WHERE device=?1 AND stream=?3 AND date>=?4 AND date<=?5
+        UNION ALL SELECT min(date), 0, -1, '', 0, 0, 0, 0, 0, 0, 0 FROM files WHERE device=?1 AND stream=?3 ORDER BY 1, 3
+        """
+
     /// Returns the days of a stream from its first one on; `source`: "" if it is of none.
     func days(of source: String, _ stream: String) throws -> [String: DayCoverage] {
         let (found, begin) = try known(source, stream)
@@ -34,25 +44,19 @@ struct CoverageReader {
     /// that has records, also before the range; and that first one.
     private func known(_ source: String, _ stream: String) throws -> ([String: DayCoverage], String)
     {
-        let zeros = IndexedEffort.states.map { _ in "0" }.joined(separator: ", ")
-        // Of several files of effort, the worst comes last.
         let row = try reader.database.prepare(
-            """
-            SELECT date, NULL, worst, reason, until, min(records, 1000000000000), \(IndexedEffort.states.joined(separator: ", "))
-            FROM effort WHERE device=?1 AND source=?2 AND date<=?5
-            AND date >= coalesce((SELECT max(date) FROM effort WHERE device=?1 AND source=?2 AND date<?4), ?4)
-            UNION ALL SELECT date, records, 0, '', 0, 0, \(zeros) FROM files WHERE device=?1 AND stream=?3 AND date>=?4 AND date<=?5
-            UNION ALL SELECT min(date), 0, -1, '', 0, 0, \(zeros) FROM files WHERE device=?1 AND stream=?3 ORDER BY 1, 3
-            """,
+            Self.known,
             device.id,
             source,
             stream,
             range[0].name,
             range[range.count - 1].name
         )
-        var (days, begin): ([String: DayCoverage], String?) = ([:], nil)
+        var (days, begin, place): ([String: DayCoverage], String?, Int) = ([:], nil, 0)
         while try row.step() {
-            guard let day = Day(row.text(0)) else { continue }
+            let name = row.text(0)
+            while place < range.count - 1, range[place].name < name { place += 1 }
+            guard let day = range[place].name == name ? range[place] : Day(name) else { continue }
             if !row.isNull(1) { begin = begin ?? day.name }
             days.change(day.name, from: DayCoverage(day, isOfSource: !source.isEmpty)) {
                 $0.stored += row.required(1)

@@ -14,6 +14,12 @@ package struct DayCoverage {
         case none
     }
 
+    /// The share of a day's planned time in a state.
+    package struct Part: Equatable {
+        package let state: State
+        package let share: Double
+    }
+
     /// The states of effort.
     package static let states = IndexedEffort.states.compactMap { State(rawValue: $0) }
     /// Milliseconds; a source takes some seconds to start and stop.
@@ -54,28 +60,30 @@ package struct DayCoverage {
     /// Missing records come first, then the longest part of the planned time.
     package var state: State {
         if let absence { return absence }
-        guard planned < Self.jitter else {
-            let states: [State] = [.recorded, .failed, .off, .unknown]
-            return states.max { length(of: $0) < length(of: $1) } ?? .unknown
+        let planned = planned
+        if planned < Self.jitter {
+            if stored > 0 { return .recorded }
+            return length(of: .scheduledOff) > 0 ? .scheduledOff : isOfSource ? .unknown : .none
         }
-        if stored > 0 { return .recorded }
-        return length(of: .scheduledOff) > 0 ? .scheduledOff : isOfSource ? .unknown : .none
+        // Most days of most devices.
+        if lengths[0] * 2 >= planned { return .recorded }
+        let states: [State] = [.recorded, .failed, .off, .unknown]
+        return states.max { length(of: $0) < length(of: $1) } ?? .unknown
     }
 
     /// The parts of the planned time in each state, best first; those of a few minutes are left out.
-    package var parts: [(state: State, share: Double)] {
-        var parts: [(state: State, share: Double)] = [(absence == nil ? state : .recorded, 1)]
-        if planned >= Self.jitter {
-            parts = [.recorded, .unknown, .off, .failed].map {
-                ($0, Double(length(of: $0)) / Double(planned))
-            }
+    package var parts: [Part] {
+        let planned = planned
+        guard planned >= Self.jitter, lengths[0] < planned || absence != nil else {
+            return [Part(state: state, share: 1)]
         }
-        if let absence {
-            let gone = parts[0].share * Double(shortage) / Double(max(1, made))
-            parts[0].share -= gone
-            parts.insert((absence, gone), at: 1)
+        let shares = [State.recorded, .unknown, .off, .failed].map {
+            Part(state: $0, share: Double(length(of: $0)) / Double(planned))
         }
-        return parts.filter { $0.share >= 0.005 }
+        let gone = absence == nil ? 0 : shares[0].share * Double(shortage) / Double(max(1, made))
+        let here = Part(state: .recorded, share: shares[0].share - gone)
+        let absent = Part(state: absence ?? .lost, share: gone)
+        return ([here, absent] + shares.dropFirst()).filter { $0.share >= 0.005 }
     }
 
     /// From 0, nothing of the plan is here, to 1; 2 without a plan.

@@ -18,7 +18,7 @@ extension HTML {
                 html.raw(
                     #"<li><svg viewBox="0 0 3 10" preserveAspectRatio="none" aria-hidden="true">"#
                 )
-                for x in 0..<3 { html.part(state, at: x, 0, 10) }
+                for x in 0..<3 { html.part(state, at: x, 1, 0, 10) }
                 html.raw("</svg>")
                 html.text(state == .lost ? " lost or missing" : " \(state.title)")
                 html.raw("</li>")
@@ -30,27 +30,34 @@ extension HTML {
     ///
     /// Each state has its shape or pattern, because colours are not enough for everybody, nor on
     /// paper.
-    private mutating func part(_ state: DayCoverage.State, at x: Int, _ y: Double, _ height: Double)
-    {
+    private mutating func part(
+        _ state: DayCoverage.State,
+        at x: Int,
+        _ days: Int,
+        _ y: Double,
+        _ height: Double
+    ) {
         let (y, height) = state == .scheduledOff ? (7, 3) : (y, height)
         let isPattern = [.failed, .waiting, .lost, .missing].contains(state)
         let look: Attribute =
             isPattern ? ("fill", "url(#\(state.rawValue))") : ("class", state.rawValue)
         let attributes: [Attribute] = [
-            look, ("x", state == .off ? "\(x).35" : "\(x)"), ("width", state == .off ? "0.3" : "1"),
-            ("y", Words.decimal(y, 1)), ("height", Words.decimal(height, 1)),
+            look, ("x", state == .off ? "\(x).35" : "\(x)"),
+            ("width", state == .off ? "\(days - 1).3" : "\(days)"),
+            ("y", Words.decimal(y, 0)), ("height", Words.decimal(height, 0)),
         ]
         element("rect", attributes, "")
     }
 
-    /// Adds a day as a column of its parts, the good ones at the bottom and each of them visible.
-    private mutating func cell(_ day: DayCoverage, at x: Int) {
-        var (top, rest) = (10.0, day.parts.count)
-        for (state, share) in day.parts where state != .none {
+    /// Adds equal days as a column of their parts, the good ones at the bottom and each visible.
+    private mutating func cell(_ parts: [DayCoverage.Part], at x: Int, days: Int = 1) {
+        var (top, rest) = (10.0, parts.count)
+        for part in parts where part.state != .none {
             rest -= 1
-            let height = rest == 0 ? top : min(max(2, share * 10), top - Double(rest) * 2)
+            let own = (part.share * 10).rounded()
+            let height = rest == 0 ? top : min(max(2, own), top - Double(rest) * 2)
             top -= height
-            part(state, at: x, top, height)
+            self.part(part.state, at: x, days, top, height)
         }
     }
 
@@ -91,7 +98,7 @@ extension HTML {
             element("a", [address] + (day.day == last ? [] : [("tabindex", "-1")])) { html in
                 html.element("title", "\(day.day.name): \(day.words)")
                 let x = (Int(day.day.name.suffix(2)) ?? 1) - 1
-                html.cell(day, at: x)
+                html.cell(day.parts, at: x)
                 // A cell that is not filled takes the pointer, too.
                 guard day.state != .recorded else { return }
                 let all: [Attribute] = [
@@ -113,7 +120,13 @@ extension HTML {
         ]
         element("svg", box) { html in
             html.element("title", words)
-            for (place, day) in days.enumerated() { if let day { html.cell(day, at: place) } }
+            let cells = days.map { $0?.parts ?? [] }
+            var place = 0
+            while place < cells.count {
+                let end = cells[place...].firstIndex { $0 != cells[place] } ?? cells.count
+                html.cell(cells[place], at: place, days: end - place)
+                place = end
+            }
         }
     }
 }
@@ -133,10 +146,12 @@ extension DayCoverage {
 
     /// Hours in each state with the reason, and the records that are missing.
     var words: String {
-        var parts = Self.states.filter { length(of: $0) >= 180_000 }.map {
-            "\($0.title) \(Words.decimal(Double(length(of: $0)) / 3_600_000, 1)) h"
+        let blamed = [State.failed, .off, .unknown].first { length(of: $0) > 0 }
+        var parts = Self.states.filter { length(of: $0) >= 180_000 }.map { state in
+            let hours = Words.decimal(Double(length(of: state)) / 3_600_000, 1)
+            let why = state == blamed && !reason.isEmpty ? " (\(reason))" : ""
+            return "\(state.title) \(hours) h\(why)"
         }
-        if !reason.isEmpty, !parts.isEmpty { parts[parts.count - 1] += " (\(reason))" }
         if parts.isEmpty {
             parts = [stored > 0 ? Words.count(stored, "record", "records") : state.title]
         }
