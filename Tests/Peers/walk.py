@@ -110,14 +110,13 @@ def heard(walk):
 def lowest(walk):
     """Which tag has the lowest battery?"""
     walk.click("^Beacons$")
-    walk.click("[Bb]attery")
-    least = walk.tab.run("document.querySelector('main tbody tr').innerText")
-    return [re.sub(r"\s+", " ", least) if re.search(r"\d (mV|V|%)", least) else None]
+    return [walk.read(r"Lowest battery: [^\n]*\d [^\n]*\.")]
 
 
 def silent(walk):
     """Since when is boat silent, and what does it still hold?"""
-    return [walk.read(r"(boat|Boat on the lake)[^%]*?ago"), walk.read(r"\d[\d,]* records, the oldest of [-\d]+ [\d:]+")]
+    row = walk.tab.run("[...document.querySelectorAll('main tbody tr')].find(row => /boat/.test(row.innerText))?.innerText.replace(/\\s+/g, ' ')") or ""
+    return [re.search(pattern, row) and re.search(pattern, row)[0] for pattern in (r"silent for .*? ago", r"\d[\d,]* records(, the oldest of [-\d]+ [\d:]+)?")]
 
 
 def main():

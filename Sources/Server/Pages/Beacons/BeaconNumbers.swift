@@ -18,9 +18,11 @@ struct BeaconNumbers {
                 && Quantities.battery($0.key, $0.value) == nil
         }.sorted { (Quantities.rank($0.key), $0.key) < (Quantities.rank($1.key), $1.key) }
         others = (measured + strength).map { key, value in
-            let (words, unit) = RecordWords.split(key, isNumber: true)
-            let shown = key == QuantityName.strength ? "dBm" : unit
-            return "\(words) \(Quantities.text(value, shown, in: value...value))"
+            let (words, unit, factor) =
+                key == QuantityName.strength
+                ? ("signal strength", "dBm", 1) : Quantities.shown(key)
+            let number = value * factor
+            return "\(words) \(Quantities.text(number, unit, in: number...number))"
         }
         battery = try numbers.firstResult { key, value in
             guard let now = Quantities.battery(key, value) else { return nil }
