@@ -20,7 +20,7 @@ struct ViewerCommands: ParsableCommand {
 
         @OptionGroup var place: DataLocation
         @Argument(help: "The viewer's name: letters, digits, '.', '_', '-'.") var name: String
-        @Option(help: "viewer: may read; editor: may also name devices and beacons.")
+        @Option(help: "viewer: may read; editor: may also name and set up devices.")
         var role = ViewerRole.viewer
         @Option(
             help: ArgumentHelp(

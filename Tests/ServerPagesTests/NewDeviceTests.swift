@@ -42,18 +42,16 @@ import Testing
         #expect(toml == "[upload]\nendpoint = \"https://r/api/ingest\"\ninterval = \"5m\"\n")
 
         let waiting = try editor.get("/devices/new/1")
-        #expect(waiting.header.contains("Refresh: 10"))
+        #expect(waiting.header.contains("Refresh: 5"))
         #expect(waiting.body.contains("Waiting for the device to use its code"))
         #expect(!waiting.body.contains(code))
         let token = try receiver.enrol("d9", code: code)
-        let enrolled = try editor.get("/devices/new/1").body
-        #expect(enrolled.contains("Waiting for its first data"))
-        #expect(enrolled.contains(#"<a href="/device/d9">Hut &lt;1&gt;</a>"#))
-        #expect(try editor.get("/").body.contains("d9 · alps"))
+        #expect(try editor.get("/devices/new/1").header.contains("Location: /device/d9\r\n"))
+        let enrolled = try editor.get("/device/d9").body
+        #expect(enrolled.contains("<h1>Hut &lt;1&gt; ") && enrolled.contains("d9 · alps"))
+        #expect(enrolled.contains(#"id="live""#) && enrolled.contains("waiting for its first data"))
         #expect(try receiver.send(token, device: "d9", time: RawRequest.time()) == 200)
-        let healthy = try editor.get("/devices/new/1")
-        #expect(healthy.body.contains("It is healthy."))
-        #expect(!healthy.header.contains("Refresh"))
+        #expect(try editor.get("/device/d9").body.contains(">healthy</span>"))
         #expect(try receiver.command("codes", "list").output == "1  used by d9\n")
     }
 

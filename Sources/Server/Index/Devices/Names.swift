@@ -73,22 +73,26 @@ package final class Names: Sendable {
         return database.known
     }
 
-    /// Sets a device's names; empty ones are removed.
+    /// Sets the names of a device, or those for `key(ofCode:)`; empty ones are removed.
     ///
     /// Throws `InvalidNameError`.
     package func set(_ names: DeviceNames, of device: String) throws {
-        guard isName(device) else {
+        guard isName(device) || device.hasPrefix(Self.codes) else {
             throw InvalidNameError("\(printable(device)) is not a device id")
         }
-        try set(names, key: device)
+        let fit = try Self.fit(names)
+        try database.change { database in
+            try database.run("DELETE FROM devices WHERE device=?", device)
+            guard fit != DeviceNames() else { return }
+            let sql = "INSERT INTO devices VALUES (?,?,?,?)"
+            try database.run(sql, device, fit.label, fit.group, fit.note)
+        }
     }
 
-    /// Sets the names of the device that will use a code; empty ones are removed.
-    ///
-    /// Throws `InvalidNameError`.
-    package func set(_ names: DeviceNames, ofCode code: Int64) throws {
-        try set(names, key: Self.key(ofCode: code))
-    }
+    private static let codes = "code:"
+
+    /// The key of the names that wait for the device that uses a code; no device has such an id.
+    package static func key(ofCode code: Int64) -> String { "\(codes)\(code)" }
 
     /// Gives a device that has no names those of the code that it used.
     package func adopt(_ device: String, code: Int64) throws {
@@ -97,19 +101,6 @@ package final class Names: Sendable {
         try database.change { database in
             try database.run("UPDATE OR IGNORE devices SET device=? WHERE device=?", device, key)
             try database.run("DELETE FROM devices WHERE device=?", key)
-        }
-    }
-
-    /// No device has such an id.
-    private static func key(ofCode code: Int64) -> String { "code:\(code)" }
-
-    private func set(_ names: DeviceNames, key: String) throws {
-        let fit = try Self.fit(names)
-        try database.change { database in
-            try database.run("DELETE FROM devices WHERE device=?", key)
-            guard fit != DeviceNames() else { return }
-            let sql = "INSERT INTO devices VALUES (?,?,?,?)"
-            try database.run(sql, key, fit.label, fit.group, fit.note)
         }
     }
 

@@ -5,18 +5,11 @@ import ServerIndex
 
 /// All beacons that were heard or have a label, as a plain form asks for them.
 struct BeaconList {
+    /// The raw values are for people.
     enum Order: String, CaseIterable {
-        case heard
-        case name
-        case battery
-
-        var title: String {
-            switch self {
-            case .heard: "Last heard"
-            case .name: "Name"
-            case .battery: "Battery, lowest first"
-            }
-        }
+        case heard = "Last heard"
+        case name = "Name"
+        case battery = "Battery, lowest first"
     }
 
     struct Entry {
@@ -50,7 +43,7 @@ struct BeaconList {
         at now: Int64
     ) throws {
         search = trimmed(String((query["q"] ?? "").prefix(200)))
-        order = query["sort"].flatMap(Order.init) ?? .heard
+        order = Order.allCases.first { "\($0)" == query["sort"] } ?? .heard
         number = query["page"].flatMap { Int($0) } ?? 1
         var sightings = try reader?.sightings() ?? []
         isCut = sightings.count >= FleetReader.maxSightings
@@ -91,6 +84,6 @@ struct BeaconList {
     var address: String { address(ofPage: number) }
 
     func address(ofPage page: Int) -> String {
-        "/beacons?sort=\(order.rawValue)&q=\(FormField.written(search))&page=\(page)"
+        "/beacons?sort=\(order)&q=\(FormField.written(search))&page=\(page)"
     }
 }

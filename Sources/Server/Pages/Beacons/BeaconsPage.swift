@@ -75,7 +75,7 @@ struct BeaconsPage {
             html.element("select", [("id", "sort"), ("name", "sort")]) { html in
                 for order in BeaconList.Order.allCases {
                     let isChosen: [HTML.Attribute] = order == list.order ? [("selected", "")] : []
-                    html.element("option", [("value", order.rawValue)] + isChosen, order.title)
+                    html.element("option", [("value", "\(order)")] + isChosen, order.rawValue)
                 }
             }
             html.raw("</div><button>Show</button>")

@@ -14,14 +14,12 @@ extension FleetRenderings {
         }
         let entry = try enrolments.list(at: .now).first { $0.id == code }
         guard let entry else { throw Self.nothing }
-        var page = ArrivalPage(entry: entry, names: known, now: now)
-        if case .used(let id) = entry.state {
-            let (contact, token) = try find(id)
-            let facts = fleet.facts(of: id, fleet.openIndex().0, at: now)
-            page.device = fleet.view(id, contact, token, facts, at: now)
-        }
+        // The device's page is live: it shows the first data, and that the device is healthy.
+        if case .used(let device) = entry.state { return HTTPAnswer(seeOther: "/device/\(device)") }
+        let end = Int64(entry.expires.timeIntervalSince1970) * 1000
+        let page = ArrivalPage(end: end, isExpired: entry.state == .expired, now: now)
         var answer = HTTPAnswer(page: page.html())
-        if page.isWaiting { answer.headers.append(("Refresh", "10")) }
+        answer.headers.append(("Refresh", "5"))
         return answer
     }
 
@@ -45,7 +43,7 @@ extension FleetRenderings {
             }
             let end = Date(timeIntervalSince1970: Double(now / 1000) + Double(days) * 86_400)
             guard let (id, code) = try enrolments.add(until: end).first else { throw Self.nothing }
-            try names.set(form.names, ofCode: id)
+            try names.set(form.names, of: Names.key(ofCode: id))
             let files = CardFiles(site: site, code: code)
             let page = CodePage(
                 id: id,

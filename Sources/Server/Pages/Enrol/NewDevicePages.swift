@@ -1,7 +1,5 @@
-// The pages on which an editor sets up a device: the form, the code, and whether it has arrived.
-import FoundationEssentials
+// The pages on which an editor sets up a device: the form, the code, and the wait for the device.
 import Host
-import ServerArchive
 import ServerBase
 import ServerIndex
 import ServerWeb
@@ -86,45 +84,23 @@ struct CodePage {
     }
 }
 
-/// The steps of a device until it is healthy.
+/// Waits for a device to use its code; is loaded again by itself.
 struct ArrivalPage {
-    let entry: CodeEntry
-    let names: KnownNames
+    let end: Int64
+    let isExpired: Bool
     let now: Int64
-    /// Nil until it has used the code.
-    var device: DeviceView?
-
-    /// True while the page is to be loaded again.
-    var isWaiting: Bool { entry.state != .expired && device?.level != .healthy }
 
     func html() -> HTML {
         .page("New device – Waypost fleet", now: now) { html in
             html.element("h1", "New device")
-            html.raw("<ol>")
-            for step in steps { html.element("li", step) }
-            html.raw("</ol>")
-            if let device {
-                html.element("p") { $0.device(device.id, names, isLink: true) }
-                html.element("div") { $0.stateAndReasons(of: device) }
+            html.element("p") { html in
+                html.text(
+                    isExpired
+                        ? "The code expired at " : "Waiting for the device to use its code, until "
+                )
+                html.time(end)
+                html.text(isExpired ? "; make another." : ". Its page opens here then.")
             }
-            guard isWaiting else { return }
-            html.element("p", [("class", "soft")], "This page is loaded again every ten seconds.")
         }
-    }
-
-    private var steps: [String] {
-        let end = Words.minute(Int64(entry.expires.timeIntervalSince1970) * 1000)
-        guard entry.state != .expired else {
-            return ["The code expired at \(end) UTC; make another."]
-        }
-        guard let device else {
-            return ["Waiting for the device to use its code, until \(end) UTC."]
-        }
-        let enrolled = device.token?.enrolled.map { " at \(Words.second($0 * 1000)) UTC" } ?? ""
-        let first = device.contact.map {
-            "Its first data came at \(Words.second($0.firstSeen.milliseconds)) UTC."
-        }
-        guard let first else { return ["Enrolled\(enrolled).", "Waiting for its first data."] }
-        return ["Enrolled\(enrolled).", first, "It is \(device.level.name)."]
     }
 }

@@ -165,15 +165,10 @@ struct DevicePage {
             html.element("p", [("class", "soft")], isFirst ? "No events yet." : "No older events.")
             return
         }
-        html.raw(
-            """
-            <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th>
-            <th scope="col">Source</th><th scope="col">Detail</th></tr></thead><tbody>
-            """
-        )
         let audio = device.facts.contents.filter { $0.value == .audio }.keys.min()
-        for event in events.prefix(Self.eventsOnAPage) { row(event, audio, &html) }
-        html.raw("</tbody></table></div>")
+        html.table(["Time (UTC)", "Event", "Source", "Detail"]) { html in
+            for event in events.prefix(Self.eventsOnAPage) { row(event, audio, &html) }
+        }
         html.element("p", [("class", "screen")]) { html in
             if !isFirst { html.element("a", [("href", "/device/\(device.id)")], "Newest events") }
             guard events.count > Self.eventsOnAPage else { return }

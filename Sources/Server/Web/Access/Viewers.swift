@@ -3,7 +3,7 @@ package import FoundationEssentials
 import SQLite
 import ServerBase
 
-/// The rights of a viewer: to read the pages, or also name devices and beacons.
+/// The rights of a viewer: to read the pages, or also to name and set up devices.
 package enum ViewerRole: String, CaseIterable, Sendable {
     case viewer
     case editor
