@@ -124,7 +124,7 @@ import Testing
         try tab.waitFor("true", of: interval(30))
         try tab.waitFor("true", of: "\(figure).querySelectorAll('canvas').length > 0")
         // The 17th is the third of seven days.
-        let x = "82 + (width - 82) * 2.6 / 7"
+        let x = "66 + (width - 66) * 2.6 / 7"
         let move = Tab.pointer(["mousemove"], on: figure, x: x)
         try tab.waitFor(
             "true",

@@ -28,8 +28,7 @@ enum RecordTargets {
             precondition(count <= Int64(input.count))
             let sound = try AudioDay(path)
             precondition(sound.chunks.allSatisfy { $0.start <= $0.end })
-            let all = Track.Extent(path: path, bytes: 0..<Int64(input.count), time: .min..<(.max))
-            let track = try Track([all])
+            let track = try Track([(path, 0..<Int64(input.count), .min..<(.max))])
             precondition(track.thinned(to: 10).reduce(0) { $0 + $1.count } <= 16)
             _ = (track.gpx(name: "d1"), track.stay)
             let page = try RecordsPage(

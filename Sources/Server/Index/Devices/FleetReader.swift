@@ -54,12 +54,8 @@ package struct DeviceFacts: Sendable {
     }
 }
 
-/// The records of a stream in a part of a span of time.
-package struct TimelineCell {
-    package var records: Int64
-    /// Its slots with records.
-    package var slots: Int64
-}
+/// The records of a stream in a part of a span of time, and the slots with records.
+package typealias TimelineCell = (records: Int64, slots: Int64)
 
 /// A snapshot of the index; used by one thread.
 package final class FleetReader {
@@ -202,8 +198,7 @@ package final class FleetReader {
         )
         var streams: [String: [Int64: TimelineCell]] = [:]
         while try row.step() {
-            let cell = TimelineCell(records: row.required(2), slots: row.required(3))
-            let number = row.required(1)
+            let (number, cell) = (row.required(1), (row.required(2), row.required(3)))
             streams.change(row.text(0), from: [:]) { $0[number] = cell }
         }
         return streams

@@ -24,21 +24,15 @@ package struct Track {
         }
     }
 
-    /// A part of a file: bytes, and the time of the records that are meant.
-    package struct Extent {
-        package let path: String
-        package let bytes: Range<Int64>
-        package let time: Range<Int64>
-
-        package init(path: String, bytes: Range<Int64>, time: Range<Int64>) {
-            (self.path, self.bytes, self.time) = (path, bytes, time)
-        }
-    }
+    /// A part of a file, and the time of the records that are meant.
+    package typealias Extent = (path: String, bytes: Range<Int64>, time: Range<Int64>)
+    /// A position that a device did not leave, and how far its fixes were from it.
+    package typealias Stay = (latitude: Double, longitude: Double, metres: Double)
 
     /// Metres per degree of latitude, on the mean sphere.
     package static let degree = 111_195.0
     /// Bytes of all files that are read; a day of one fix per second has fewer.
-    package static let maxBytes: Int64 = 32 << 20
+    private static let maxBytes = 32 << 20
     /// Fixes more than this many median steps apart, and more than two minutes, are not joined.
     private static let maxSteps: Int64 = 5
 
@@ -53,7 +47,7 @@ package struct Track {
     /// Reads extents, each up to its share of all bytes; empty if there are no fixes.
     package init(_ extents: [Extent]) throws {
         let total = extents.reduce(0) { $0 + $1.bytes.count }
-        let share = total <= Self.maxBytes ? total : Int(Self.maxBytes) / max(1, extents.count)
+        let share = total <= Self.maxBytes ? total : Self.maxBytes / max(1, extents.count)
         var fixes: [Fix] = []
         for extent in extents {
             guard let file = try LineFile.open(extent.path) else { continue }
@@ -146,13 +140,6 @@ package struct Track {
             guard metres <= max(50, 3 * min(fix.accuracy ?? 0, 200)) else { return nil }
             far = max(far, metres)
         }
-        return Stay(latitude: middle.latitude, longitude: middle.longitude, metres: far)
-    }
-
-    /// A position that a device did not leave, and how far its fixes were from it.
-    package struct Stay {
-        package let latitude: Double
-        package let longitude: Double
-        package let metres: Double
+        return (middle.latitude, middle.longitude, far)
     }
 }

@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   // A page may name the zone of its times: UTC, an offset, or a name of the time zone database.
+  // `data-open`: its address names none, and the server knows those of the database.
   const { zone, open } = document.documentElement.dataset, browser = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (open !== undefined && browser && browser !== "UTC") {
     const address = new URL(location);

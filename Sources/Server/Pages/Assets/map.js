@@ -38,10 +38,11 @@
         // Not across the edge.
         if (map.latLngToContainerPoint([n * step, 0]).y < map.getSize().y - 20) label([n * step, bounds.getEast()], `${Math.abs(n * step).toFixed(digits)}° ${n < 0 ? "S" : "N"}`, "latitude");
       }
+      const x = n => map.latLngToContainerPoint([0, n * step]).x, every = Math.ceil(70 / (x(1) - x(0)));
       for (let n = Math.ceil(bounds.getWest() / step); n * step < bounds.getEast(); n++) {
         L.polyline([[bounds.getSouth(), n * step], [bounds.getNorth(), n * step]], style).addTo(lines);
-        // Not below the buttons.
-        if (map.latLngToContainerPoint([0, n * step]).x > 64) label([bounds.getNorth(), n * step], `${Math.abs(n * step).toFixed(digits)}° ${n < 0 ? "W" : "E"}`, "longitude");
+        // Not below the buttons, across the edge, or over another.
+        if (x(n) > 64 && x(n) < map.getSize().x - 60 && n % every === 0) label([bounds.getNorth(), n * step], `${Math.abs(n * step).toFixed(digits)}° ${n < 0 ? "W" : "E"}`, "longitude");
       }
     };
     map.on("moveend", draw);

@@ -28,11 +28,12 @@
   const model = { ...usual, touchstart: two_fingers("touchstart"), touchmove: two_fingers("touchmove"), touchend: () => {},
     dblclick: () => show(whole) };
 
-  // Marks round local times of the page's zone; steps in minutes.
-  const steps = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600].map(minutes => minutes * 60000);
+  // Marks round local times of the page's zone; steps in minutes, from Mondays on.
+  const steps = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 4320, 10080, 20160, 40320, 131040].map(minutes => minutes * 60000);
+  const monday = Date.parse("1970-01-05T00:00:00Z");
   function ticker(from, to, pixels) {
     const step = steps.find(one => (to - from) / one <= pixels / 90) ?? steps.at(-1), ahead = offset(from), marks = [];
-    for (let local = Math.ceil((from + ahead) / step) * step; local - ahead < to + 7200000; local += step) {
+    for (let local = monday + Math.ceil((from + ahead - monday) / step) * step; local - ahead < to + 7200000; local += step) {
       const v = local - offset(local - ahead), [date, clock] = new Date(local).toISOString().split("T");
       const day = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][new Date(local).getUTCDay()];
       if (v >= from && v <= to) marks.push({ v, label: clock.startsWith("00:00") ? `${day} ${date.slice(5)}` : clock.slice(0, 5) });
@@ -54,7 +55,7 @@
     const graph = new Dygraph(box, rows, {
       labels: ["Time", "value"], customBars: true, ylabel: unit, yLabelWidth: 16, dateWindow: shown, interactionModel: model, rightGap: 0,
       axisLabelFontSize: 12, strokeWidth: 1.5, highlightCircleSize: 4,
-      axes: { x: { ticker }, y: { axisLabelWidth: 60, pixelsPerLabel: 24 } }, ...colours(),
+      axes: { x: { ticker, axisLabelWidth: 80 }, y: { axisLabelWidth: 60, pixelsPerLabel: 24 } }, ...colours(),
       highlightCallback: (event, x, points, row) => { if (rows[row]?.[1][1] != null) say(row); },
       unhighlightCallback: () => { hover.textContent = ""; },
       drawCallback: (graph, isFirst) => { if (!isFirst) show(graph.xAxisRange()); },
@@ -105,7 +106,11 @@
     return found;
   }
 
-  const minutes = step => step < 3600000 ? `${step / 60000} minutes` : step < 86400000 ? `${step / 3600000} hours` : `${step / 86400000} days`;
+  // Formats the length of an interval: `5 minutes`, `hour`, `2 days`.
+  function length(step) {
+    const [unit, name] = [[86400000, "day"], [3600000, "hour"], [60000, "minute"], [1000, "second"]].find(([unit]) => step >= unit);
+    return step === unit ? name : `${step / unit} ${name}s`;
+  }
 
   async function ask(what) {
     const [from, to] = whole.map(at => new Date(at).toISOString());
@@ -114,7 +119,7 @@
     if (answer.status === 401) return location.reload();
     if (!answer.ok) throw new Error(answer.statusText);
     const found = await answer.json();
-    place.querySelector("output").textContent = minutes(found.step_s * 1000);
+    place.querySelector("output").textContent = length(found.step_s * 1000);
     return found;
   }
 
@@ -133,7 +138,7 @@
     const { sound } = figure.dataset, found = await ask({ stream: sound, key: "average_db_level" }), step = found.step_s * 1000;
     const loudest = found.series.flatMap(({ time_ms, max }) => rows({ time_ms, min: max, mean: max, max }, step, 1, step));
     const heard = loudest.filter(row => row[1][1] !== null).map(row => +row[0]);
-    figure.querySelector(".soft").textContent = `The loudest of each ${minutes(step)}. Click to listen.`;
+    figure.querySelector(".soft").textContent = `The loudest of each ${length(step)}. Click to listen.`;
     draw(figure, loudest, "dBFS", { valueRange: [-90, 0], drawPoints: true, pointSize: 3, clickCallback: (event, x) => {
       const near = heard.reduce((one, other) => Math.abs(other - x) < Math.abs(one - x) ? other : one);
       const query = new URLSearchParams({ at: near + step / 2 - 1, zone: document.documentElement.dataset.zone });

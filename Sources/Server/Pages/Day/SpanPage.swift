@@ -117,7 +117,7 @@ struct SpanPage {
 
     /// Adds links to the records, which have a page for each UTC day.
     private func records(_ readings: DayReadings, _ stream: String, _ html: inout HTML) {
-        html.element("p") { html in
+        html.element("p", [("class", "dates")]) { html in
             html.text("Records of the UTC day")
             for date in readings.dates.prefix(Self.maxDates).reversed() {
                 html.text(" ")

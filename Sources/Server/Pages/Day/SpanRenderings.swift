@@ -168,7 +168,7 @@ extension FleetReader {
             guard row.required(1) < row.required(2) else { return nil }
             let all = max(slot, time.lowerBound)..<min(slot + IndexedPart.slot, time.upperBound)
             let bytes = row.required(1)..<row.required(2)
-            return Track.Extent(path: path, bytes: bytes, time: all)
+            return (path, bytes, all)
         }
     }
 }
