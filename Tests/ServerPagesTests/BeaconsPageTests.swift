@@ -84,7 +84,8 @@ import Testing
         let html = try browser.get("/beacon/\(Self.written(Self.ibeacon))").body
         for part in [
             "<h1>\(Self.ibeacon)</h1>", #"<a href="/device/d1">d1</a>"#, "Ruuvi",
-            #"data-device="d1" data-day="\#(Self.today)""#, #"<figure data-key="rssi">"#,
+            #"data-device="d1" data-from=""#, #"<figure data-key="rssi" "#,
+            "UTC day \(Self.today)",
             #"<a href="/device/d1/\#(Self.weekAgo)">\#(Self.weekAgo)</a>"#,
             #"<td data-label="Sightings">3</td><td data-label="Strongest">-50 dBm</td>"#,
             #"<td data-label="Strongest">-90 dBm</td>"#,
