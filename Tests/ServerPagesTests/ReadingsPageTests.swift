@@ -138,7 +138,7 @@ import Testing
         for part in [
             #"<li title="kind: eddystone_uid"><span>kind </span>Eddystone UID"#,
             #"<li title="address_type: random_static"><span>address type </span>random, static"#,
-            #"<li title="telemetry.battery_mv"><span>battery </span>2900 mV"#,
+            #"<li title="telemetry.battery_mv"><span>battery voltage </span>2900 mV"#,
             #"<li title="rssi"><span>signal strength </span>-70 dBm"#,
         ] { #expect(html.contains(part), "\(part)") }
         #expect(!html.contains("<span>address </span>") && !html.contains("synced"))

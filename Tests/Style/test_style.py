@@ -12,6 +12,9 @@ circles = importlib.util.module_from_spec(importlib.util.spec_from_loader("circl
 loader.exec_module(circles)
 
 TYPE = re.compile(r"^(?:package |private |fileprivate |final |indirect )*(?:struct|class|enum|actor|protocol) (\w+)", re.M)
+OPEN = r"^(?:package |final |indirect |@\w+(?:\([^)]*\))? )*"
+OPEN_TYPE = re.compile(OPEN + r"(?:struct|class|enum|actor|protocol|typealias) (\w+)", re.M)
+EXTENSION = re.compile(r"^(?:package |private |fileprivate )?extension ([\w.]+)", re.M)
 ROOTS = ("README.md", "CHANGELOG.md", ".github", "Sources", "Tests", "deploy")
 
 
@@ -23,7 +26,7 @@ def markdown():
 
 class StyleTests(unittest.TestCase):
     def test_folders_of_the_server_have_no_circles(self):
-        targets = [each for each in (TOP / "Sources/Server").iterdir() if each.is_dir() and each.name != "Pages"]
+        targets = [each for each in (TOP / "Sources/Server").iterdir() if each.is_dir()]
         for folder in [TOP / "Sources/Server", *targets]:
             self.assertEqual(circles.circles(folder), [], folder.name)
 
@@ -55,6 +58,16 @@ class StyleTests(unittest.TestCase):
                 files[name].add(str(file.relative_to(TOP)))
         twice = {name: sorted(places) for name, places in files.items() if len(places) > 1}
         self.assertEqual(twice, {})
+
+    def test_a_file_is_named_for_its_type(self):
+        """Type.swift, or Type+Aspect.swift for an extension; a file of several types has a name for them all."""
+        wrong = []
+        for file in sorted((TOP / "Sources").rglob("*.swift")):
+            text = file.read_text()
+            types, extended = set(OPEN_TYPE.findall(text)), {name.replace(".", "") for name in EXTENSION.findall(text)}
+            if types | extended and len(types) < 2 and file.stem != "main" and file.stem.split("+")[0] not in types | extended:
+                wrong.append(f"{file.relative_to(TOP)} has {', '.join(sorted(types | extended))}")
+        self.assertEqual(wrong, [])
 
     def test_names_of_tests_fit_a_line_of_the_report(self):
         long = []
