@@ -145,19 +145,21 @@ import Testing
 
     /// In any order and any parts, with dates in the future, the index is the same.
     @Test func newestSighting_doesNotDependOnTheOrder() throws {
-        let receiver = try receiver(2) { receiver in
-            let battery = #""battery_mv":2900"#
-            try receiver.send("beacons", on: Self.today, [(9, Self.sighting("a", -61, battery))])
-            try receiver.send(
-                "beacons",
-                on: Self.today,
-                [(3, Self.sighting("a", -62, #""battery_mv":2100"#))]
-            )
-            try receiver.send("beacons", on: Self.today, [(11, Self.sighting("a", -63))])
-            try receiver.send("beacons", on: Self.weekAgo, [(20, Self.sighting("a", -64))])
-            try receiver.send("beacons", on: "2099-01-01", [(1, Self.sighting("a", -65))])
-            try receiver.send("beacons", on: "2099-01-01", [(1, Self.sighting("ahead", -65))])
-            try receiver.send("beacons", on: Self.today, [(12, Self.sighting("last", -65))])
+        let receiver = try ReceiverProcess()
+        func battery(_ millivolts: Int) -> String { #""battery_mv":\#(millivolts)"# }
+        let sent = [
+            (Self.today, 9, Self.sighting("a", -61, battery(2900))),
+            (Self.today, 3, Self.sighting("a", -62, battery(2100))),
+            (Self.today, 11, Self.sighting("a", -63)), (Self.weekAgo, 20, Self.sighting("a", -64)),
+            ("2099-01-01", 1, Self.sighting("a", -65)),
+            ("2099-01-01", 2, Self.sighting("ahead", -65)),
+            (Self.today, 12, Self.sighting("last", -65)),
+        ]
+        for (count, (day, second, members)) in sent.enumerated() {
+            try receiver.send("beacons", on: day, [(second, members)])
+            // A part of its own.
+            let records = "SELECT sum(records) FROM files"
+            try receiver.waitUntil(records, gives: "[(\(count + 1),)]\n", in: Self.index)
         }
         let rows = "SELECT beacon, time/1000%86400, charge FROM beacons ORDER BY beacon"
         let expected = "[('a', 11, 90.0), ('last', 12, None)]\n"

@@ -76,7 +76,7 @@ import Testing
         // The device says that it still holds records from that day on.
         let now = RawRequest.time()
         let health =
-            #""state":"healthy","uptime_s":9,"pending":{"audio":8},"oldest_pending_at":"2026-11-05T10:00:00.000Z""#
+            #""state":"healthy","uptime_s":9,"pending":{"audio":8},"oldest_pending_at":"2026-11-04T10:00:00.000Z""#
         try receiver.send(
             "waypost_health",
             on: String(now.prefix(10)),

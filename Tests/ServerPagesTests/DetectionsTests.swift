@@ -20,7 +20,12 @@ import Testing
             (7, Self.heard("Cuculus canorus", "0.91")), (20, Self.heard(evil, "1e9")),
             (30, #""species":"no confidence""#), (31, #""species":7,"confidence":0.5"#),
         ]
-        for record in records { try receiver.send("birds", on: Self.today, [record]) }
+        for (count, record) in records.enumerated() {
+            try receiver.send("birds", on: Self.today, [record])
+            // A part of its own; one record is of the sound.
+            let rows = "SELECT sum(records) FROM files"
+            try receiver.waitUntil(rows, gives: "[(\(count + 2),)]\n", in: ".receiver-index.sqlite")
+        }
         let browser = try PageClient(receiver, viewer: "anna")
         let overview = try browser.page(with: "2 species, 4 detections today")
         #expect(overview.contains(#"<a href="/device/d1">"#))

@@ -74,7 +74,7 @@ struct OverviewPage {
         html.raw(
             """
             <div class="wide"><table class="fold"><thead><tr><th scope="col">Device</th><th scope="col">State</th>
-            <th scope="col">Last heard</th><th scope="col">Last 14 days (UTC)</th><th scope="col">Last position</th><th scope="col">Supply</th>
+            <th scope="col">Last heard</th><th scope="col">14 days (UTC)</th><th scope="col">Last position</th><th scope="col">Supply</th>
             <th scope="col">Storage</th><th scope="col">Waiting</th><th scope="col" class="number">Lost, 24 h</th>
             <th scope="col">Version</th></tr></thead><tbody>
             """
