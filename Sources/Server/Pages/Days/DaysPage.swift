@@ -27,6 +27,7 @@ struct DaysPage {
                 html.element("p", [("class", "soft")], "No data in this time.")
                 return
             }
+            html.element("h2", "Streams")
             html.coverageLegend()
             html.strips(rows, days, of: device)
             html.element("details") { table(&$0) }
