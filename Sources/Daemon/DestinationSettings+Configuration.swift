@@ -21,6 +21,6 @@ extension DestinationSettings {
             ),
             compression: upload.compression
         ) { try upload.secret(environment) }
-        userName = { [queue = context.queue] in queue.streams[$0]?.wire }
+        userName = { @Sendable [queue = context.queue] stream in queue.streams[stream]?.wire }
     }
 }

@@ -37,6 +37,8 @@ LACKING = {"microphone": 12, "schedule": 20, "room": 31}
 OFF = (23, 24)
 SOURCES = {"audio": "linux_alsa_audio", "beacons": "linux_bluez_beacons", "location": "linux_gpsd_location"}
 WAITING = 240
+# When reed-bed heard an owl yesterday.
+QUARTER = 4 * HOUR + 15 * 60
 DEVICES = {"reed-bed": (46.4639, 6.8457), "oak-edge": (46.4571, 6.8502), "boat": (46.4652, 6.8361)}
 # Two tags of each device: where they are, and their mean temperature and humidity.
 TAGS = {"reed-bed": (("c1:a0:52:10:00:01", 9, 88), ("c1:a0:52:10:00:02", 6, 95)),
@@ -158,6 +160,10 @@ def week(device, start, end, sounds):
     yield "linux_gpsd_location", every(600, lambda second: fix(device, second))
     yield "linux_alsa_audio", [
         sound(second + 20 * number, data) for second in range(start + 2 * HOUR, end, 6 * HOUR) for number, data in enumerate(sounds)]
+    quarter = int(time.time()) // DAY * DAY - DAY + QUARTER
+    if device == "reed-bed":
+        yield "linux_alsa_audio", [sound(quarter, sounds[2])]
+        yield "birds", [record(quarter + 2, species="Strix aluco", confidence=.913, offset_s=1.5, duration_s=3, model="BirdNET_GLOBAL_6K_V2.4")]
     yield "birds", [
         one for second in range(start + 2 * HOUR, end, 6 * HOUR) for number in range(len(sounds)) for one in detections(second + 20 * number, number)]
     yield "power", every(HOUR, lambda second: power(device, second))

@@ -59,7 +59,7 @@ import Testing
             )
         )
         #expect(html.contains("temperature 9.5 °C, signal strength -61 dBm"))
-        #expect(html.contains(#" by <a href="/device/d1/\#(Self.today)">d1</a>"#))
+        #expect(html.contains(#" by <a href="/device/d1/\#(Self.today)?zone=UTC">d1</a>"#))
         #expect(!html.contains("<form class=\"names\""))
         func shown(_ query: String) throws -> [String] {
             Self.shown(try browser.get("/beacons?\(query)").body)
@@ -86,7 +86,7 @@ import Testing
             "<h1>\(Self.ibeacon)</h1>", #"<a href="/device/d1">d1</a>"#, "Ruuvi",
             #"data-device="d1" data-from=""#, #"<figure data-key="rssi" "#,
             "UTC day \(Self.today)",
-            #"<a href="/device/d1/\#(Self.weekAgo)">\#(Self.weekAgo)</a>"#,
+            #"<a href="/device/d1/\#(Self.weekAgo)?zone=UTC">"#,
             #"<td data-label="Sightings">3</td><td data-label="Strongest">-50 dBm</td>"#,
             #"<td data-label="Strongest">-90 dBm</td>"#,
         ] { #expect(html.contains(part), "\(part)") }

@@ -109,7 +109,7 @@ import Testing
         // A past day has no future part.
         #expect(!html.contains(#"class="later""#))
         let days = try browser.get("/device/d1/days?year=2026").body
-        #expect(days.contains("<title>2026-11-21: 3 records</title>"))
+        #expect(days.contains("<title>Sat 2026-11-21: 3 records"))
     }
 
     /// A stop, a planned pause of a source and a schedule are no gaps.
@@ -166,7 +166,7 @@ import Testing
             #expect(row.contains(rect), "\(rect)")
         }
         #expect(row.components(separatedBy: #"class="loss""#).count == 4)
-        for title in ["received", "gap", "scheduled off", "not running"] {
+        for title in ["received", "lost, failed or unknown", "scheduled off", "off"] {
             #expect(html.contains("</svg> \(title)</li>"), "\(title)")
         }
         #expect(html.contains("8 gaps and pauses") || html.contains("7 gaps and pauses"))

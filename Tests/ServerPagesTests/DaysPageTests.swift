@@ -84,8 +84,41 @@ import Testing
         )
         let later = try browser.page(path, with: "05,not_here_yet")
         #expect(later.contains("04,lost,"))
-        let overview = try browser.page(with: " records, the oldest of ")
-        #expect(overview.contains(">8<span"))
+        let overview = try browser.page(with: ", the oldest of ")
+        #expect(overview.contains(">8 records<span"))
+    }
+
+    /// Records that were evicted before the first upload, and a device that ended within a day.
+    @Test func daysThatAreNotWhole_areNotRecorded() throws {
+        let receiver = try ReceiverProcess()
+        let span = #""from":"2026-11-01T00:00:00.000Z","to":"2026-11-01T23:59:59.000Z""#
+        let evicted =
+            #""kind":"evicted","source":"storage","detail":{"stream":"audio","records":10,\#(span)}"#
+        try effort(receiver, 1, "recorded", #","records":10"#)
+        try receiver.send("waypost_events", on: "2026-11-02", [("10:00:00", evicted)])
+        try effort(receiver, 2, "recorded", #","records":5"#)
+        try sounds(receiver, 2, 5)
+        try effort(receiver, 3, "recorded", #","records":20"#, hours: 0..<1)
+        try sounds(receiver, 3, 20)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let path = "/device/d1/days.csv?from=2026-11-01&to=2026-11-03"
+        let csv = try browser.page(path, with: "03,unknown,1.000,0.000,0.000,0.000,23.000,,20,20,0")
+        #expect(csv.contains("01,lost,24.000,0.000,0.000,0.000,0.000,,10,0,10"))
+        #expect(csv.contains("02,recorded,24.000,"))
+    }
+
+    /// A gateway of an older version sends no effort; its records say that it recorded.
+    @Test func recordsBeforeTheFirstEffort_areRecorded() throws {
+        let receiver = try ReceiverProcess()
+        for day in 1...3 { try sounds(receiver, day, 5) }
+        try effort(receiver, 3, "recorded", #","records":5"#)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let path = "/device/d1/days.csv?from=2026-11-01&to=2026-11-03"
+        let csv = try browser.page(path, with: "03,recorded,24.000")
+        #expect(csv.contains("02,recorded,,,,,,,,5,"))
+        // Links of UTC days stay in UTC, whatever the browser's zone is.
+        let page = try browser.get("/device/d1/days?year=2026").body
+        #expect(page.contains(#"<a href="/device/d1/2026-11-02?zone=UTC""#))
     }
 
     /// Off for the winter: one record, which is of the day on which it began.
@@ -124,12 +157,12 @@ import Testing
         let path = "/device/d1/days?year=2026"
         let html = try browser.page(path, with: "weather")
         for part in [
-            "<title>2026-11-02: recorded 4.0 h, failed 20.0 h (no &lt;microphone&gt;)</title>",
-            "<title>2026-11-03: scheduled off 24.0 h</title>",
-            "<title>2026-11-04: recorded 24.0 h, 10 of 10 records lost</title>",
-            "<title>2026-11-05: 1 record</title>", "<title>2026-11-06: unknown 24.0 h</title>",
+            "<title>Mon 2026-11-02: recorded 4.0 h, failed 20.0 h (no &lt;microphone&gt;)</title>",
+            "<title>Tue 2026-11-03: scheduled off 24.0 h</title>",
+            "<title>Wed 2026-11-04: recorded 24.0 h, 10 of 10 records lost</title>",
+            "<title>Thu 2026-11-05: 1 record</title>", "<title>Fri 2026-11-06: unknown 24.0 h</title>",
             #"<td data-label="Sound">recorded 4.0 h, failed 20.0 h (no &lt;microphone&gt;)</td>"#,
-            #"<th scope="row"><a href="/device/d1/2026-11-04">2026-11-04</a></th>"#,
+            #"<th scope="row"><a href="/device/d1/2026-11-04?zone=UTC">Wed 2026-11-04</a></th>"#,
             #"href="/device/d1/days?year=2025""#, "days.csv?from=2026-01-01&amp;to=2026-",
         ] { #expect(html.contains(part), "\(part)") }
         // A sixth of the planned time at the bottom, the rest above it.
@@ -194,7 +227,7 @@ import Testing
         let said = "document.querySelector('output').textContent"
         let usual = try tab.ask(said)
         func cell(_ day: String) -> String {
-            "document.querySelector('.months a[href$=\"2026-11-\(day)\"]')"
+            "document.querySelector('.months a[href*=\"2026-11-\(day)\"]')"
         }
         func send(_ event: String, _ kind: String, to day: String) throws {
             let sent =
@@ -202,13 +235,13 @@ import Testing
             _ = try tab.ask("\(cell(day)).firstElementChild.dispatchEvent(\(sent))")
         }
         try send("pointerover", "PointerEvent", to: "04")
-        #expect(try tab.ask(said) == #""2026-11-04: recorded 24.0 h, 10 of 10 records lost""#)
+        #expect(try tab.ask(said) == #""Wed 2026-11-04: recorded 24.0 h, 10 of 10 records lost""#)
         try send("pointerout", "PointerEvent", to: "04")
         #expect(try tab.ask(said) == usual)
         _ = try tab.ask("\(cell("02")).focus()")
         try send("keydown", "KeyboardEvent", to: "02")
         #expect(try tab.ask("document.activeElement === \(cell("03"))") == "true")
-        #expect(try tab.ask(said) == #""2026-11-03: scheduled off 24.0 h""#)
+        #expect(try tab.ask(said) == #""Tue 2026-11-03: scheduled off 24.0 h""#)
         #expect(try tab.ask("document.querySelectorAll('.months a[tabindex=\"0\"]').length") == "1")
         // The first touch shows the day, the second opens it.
         for _ in 0..<2 {

@@ -30,7 +30,7 @@ import Testing
         let overview = try browser.page(with: "2 species, 4 detections today")
         #expect(overview.contains(#"<a href="/device/d1">"#))
         let html = try browser.get("/device/d1/\(Self.today)").body
-        #expect(html.contains("<h2>Detections (birds)</h2><p>2 species, 4 detections</p>"))
+        #expect(html.contains("<h2>Detections (birds)</h2><p>2 species, 4 detections on the UTC day \(Self.today)</p>"))
         let start = try #require(html.firstRange(of: "Detections (birds)")?.upperBound)
         let row = html[start...].prefix(3000)
         let cuckoo = "/device/d1/\(Self.today)/birds?species=Cuculus%20canorus"
@@ -70,7 +70,7 @@ import Testing
         try receiver.send("whole", on: "2026-11-21", hours)
         let browser = try PageClient(receiver, viewer: "anna")
         let words =
-            #"No data on this day after <time datetime="2026-11-20T14:30:00.000Z">2026-11-20 14:30 UTC</time>."#
+            #"No data after <time datetime="2026-11-20T14:30:00.000Z">2026-11-20 14:30</time>."#
         _ = try browser.page("/device/d1/2026-11-20", with: words)
         #expect(try !browser.page("/device/d1/2026-11-21", with: "24 records").contains("No data"))
     }

@@ -65,7 +65,7 @@ import Testing
             "7 lost (gap) from 2026-10-25 02:30:00 to 2026-10-25 02:30:00 Europe/Berlin",
             #"<b>pressure</b> 4 hPa <span class="soft">2 hPa to 4 hPa, mean 3 hPa"#,
             #"viewBox="0 0 169.00 10""#, #"<rect class="cover" x="14.00" width="1.00""#,
-            ">Sat 10-24</text>", ">2026-10-19</a>",
+            ">Sat 10-24</text>", ">Mon 2026-10-19</a>",
         ] { #expect(html.contains(part), "\(part)") }
         #expect(!html.contains("50 hPa"))
         // A link of the week is as long as the week; one of a month ends on the same day.

@@ -25,7 +25,8 @@ struct IndexedBeacons {
         _ database: borrowing Connection
     ) throws {
         let beacon = quantity.beacon
-        guard !beacon.isEmpty else { return }
+        // Ids are ASCII; other texts have several spellings that Swift takes for the same.
+        guard !beacon.isEmpty, beacon.utf8.allSatisfy({ $0 < 128 }) else { return }
         let charge = Quantities.battery(quantity.key, value)?.charge
         guard charge != nil || quantity.key == QuantityName.strength else { return }
         // Goes on from the row, so that it does not depend on how the file was divided into parts.

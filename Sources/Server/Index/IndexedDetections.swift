@@ -11,8 +11,9 @@ struct IndexedDetections {
 
     private let file: Int64
     /// The species of the file; nil until they are needed.
-    private var known: Set<String>?
-    private var found: [String: DetectedSpecies] = [:]
+    private var known: Set<[UInt8]>?
+    /// By the bytes of a name, as the database compares them.
+    private var found: [[UInt8]: DetectedSpecies] = [:]
 
     init(file: Int64) { self.file = file }
 
@@ -27,12 +28,13 @@ struct IndexedDetections {
         else { return }
         if known == nil {
             let sql = "SELECT species FROM detections WHERE file=?"
-            known = Set(try database.rows(sql, file) { $0.text(0) })
+            known = Set(try database.rows(sql, file) { Array($0.text(0).utf8) })
         }
-        let isKnown = known?.contains(species) ?? false
+        let bytes = Array(species.utf8)
+        let isKnown = known?.contains(bytes) ?? false
         let hasRoom = known?.count ?? 0 < Self.maxSpecies
-        let isPlain = species.utf8.count <= Self.longestName && !species.utf8.contains(0)
-        let name = isKnown || hasRoom && isPlain ? species : ""
+        let isPlain = bytes.count <= Self.longestName && !bytes.contains(0)
+        let name = isKnown || hasRoom && isPlain ? bytes : []
         known?.insert(name)
         let one = DetectedSpecies(1, best: confidence, at: time, first: time, last: time)
         found[name] = found[name].map { $0.adding(one) } ?? one
@@ -48,7 +50,11 @@ struct IndexedDetections {
                 WHEN excluded.best = best THEN min(at, excluded.at) ELSE at END, best=max(best, excluded.best),
                 first=min(first, excluded.first), last=max(last, excluded.last)
                 """,
-                row: [file, species, part.records, part.best, part.at, part.first, part.last]
+                row: [
+                    file, String(decoding: species, as: UTF8.self), part.records, part.best,
+                    part.at, part.first,
+                    part.last,
+                ]
             )
         }
     }

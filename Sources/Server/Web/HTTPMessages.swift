@@ -48,7 +48,10 @@ package struct RequestHead: Sendable {
         guard (1...255).contains(host.utf8.count),
             host.utf8.allSatisfy({ isPlain($0) || marks.contains($0) })
         else { return nil }
-        return "\(isEncrypted ? "https" : "http")://\(host)"
+        // A browser says it in a form, where the proxy does not.
+        let isSecure =
+            isEncrypted || fields[.origin]?.lowercased() == "https://\(host.lowercased())"
+        return "\(isSecure ? "https" : "http")://\(host)"
     }
 
     /// The header has a field name with a blank in it, or two lengths: another reader might take a

@@ -11,6 +11,8 @@ struct CoverageReader {
     let range: [Day]
     let now: Int64
 
+    /// Milliseconds after midnight in which the effort of a day may come.
+    private static let late: Int64 = 3_600_000
     private static let states = IndexedEffort.states.joined(separator: ", ")
     /// Of several files of effort, the worst comes last.
     private static let known = """
@@ -29,11 +31,15 @@ struct CoverageReader {
             $0.day.start < $1.day.start
         }
         var days: [String: DayCoverage] = [:]
+        // Nothing is expected before the first effort: a gateway of an older version sends none.
+        var hasEffort = false
         for day in range {
             // Nothing may have come yet today.
             guard found[day.name] != nil || before != nil && day.end <= now else { continue }
             var own = found[day.name] ?? DayCoverage(day, isOfSource: !source.isEmpty)
-            own.fill(after: before, isOpen: day.name >= last)
+            let isOpen = day.name >= last && day.end > now - Self.late
+            hasEffort = hasEffort || before?.hasEffort ?? false
+            own.fill(after: before, isKnown: !hasEffort || isOpen)
             (days[day.name], before) = (own, own)
         }
         try explain(&days, [stream, source], since: begin)
@@ -80,14 +86,21 @@ struct CoverageReader {
         _ names: [String],
         since begin: String
     ) throws {
-        let short = days.values.filter { $0.shortage > 0 && $0.day.name >= begin }.map(\.day)
+        // Days without effort, such as today, count no records: there an event alone says it.
+        let short = days.values.filter {
+            $0.shortage > 0 || !$0.hasEffort && $0.isOfSource && $0.stored > 0
+        }.map(\.day)
         guard let first = short.map(\.start).min() else { return }
         let losses = try losses(of: names, since: first)
         for day in short {
             let own = losses.filter { $0.from < day.end && $0.to >= day.start }
             let isPending = isPending(day)
             let isLost = own.contains { $0.isRemoval || !isPending }
-            days[day.name]?.absence = isLost ? .lost : isPending ? .waiting : .missing
+            guard days[day.name]?.hasEffort ?? false || own.contains(where: \.isRemoval) else {
+                continue
+            }
+            let missing: DayCoverage.State? = day.name >= begin ? .missing : nil
+            days[day.name]?.absence = isLost ? .lost : isPending ? .waiting : missing
         }
     }
 
@@ -105,7 +118,7 @@ struct CoverageReader {
         try reader.database.rows(
             """
             SELECT time, kind, source, detail FROM events WHERE device=? AND time>=?
-            AND kind IN \(FleetReader.losing) ORDER BY time LIMIT 2000
+            AND kind IN \(FleetReader.losing) ORDER BY kind='gap', time DESC LIMIT 2000
             """,
             device.id,
             time
@@ -124,16 +137,17 @@ struct CoverageReader {
 }
 
 extension DayCoverage {
-    /// Adds the time of which no interval is known; `isOpen`: its last one may not be sent yet.
+    /// Adds the time of which no interval is known; `isKnown`: nothing is missing, because there is no
+    /// effort yet, or its last interval may not be sent yet.
     ///
     /// A time off of more than a month is one interval, on its first day.
-    fileprivate mutating func fill(after before: Self?, isOpen: Bool) {
+    fileprivate mutating func fill(after before: Self?, isKnown: Bool) {
         guard let before else { return }
         let rest = max(0, Day.milliseconds - lengths.reduce(0, +))
         let off = max(0, min(before.until - day.start, rest))
         if off > 0, reason.isEmpty { reason = before.reason }
         lengths[3] += off
-        if !isOpen { lengths[4] += rest - off }
+        if !isKnown { lengths[4] += rest - off }
         until = max(until, before.until)
     }
 }

@@ -75,7 +75,9 @@ package struct DayCoverage {
     package var parts: [Part] {
         let planned = planned
         guard planned >= Self.jitter, lengths[0] < planned || absence != nil else {
-            return [Part(state: state, share: 1)]
+            let gone = absence != nil && planned < Self.jitter && stored > 0 ? 0.3 : 0
+            let whole = Part(state: gone > 0 ? .recorded : state, share: 1 - gone)
+            return gone > 0 ? [whole, Part(state: state, share: gone)] : [whole]
         }
         let shares = [State.recorded, .unknown, .off, .failed].map {
             Part(state: $0, share: Double(length(of: $0)) / Double(planned))

@@ -3,6 +3,9 @@ package import ServerBase
 import SQLite
 
 extension FleetReader {
+    /// The maximum number of species of a stream; the rest are counted together.
+    private static let maxSpecies = 200
+
     /// Returns the species that a device's streams named on the days from one to another.
     ///
     /// The names are those of the stream and of the species; "" for species beyond the limit.
@@ -13,7 +16,7 @@ extension FleetReader {
             """
             SELECT stream, species, detections.records, best, at, detections.first, detections.last FROM files
             JOIN detections ON file=id WHERE device=?1 AND stream IN (SELECT stream FROM latest WHERE device=?1)
-            AND date >= ?2 AND date <= ?3
+            AND date >= ?2 AND date <= ?3 LIMIT 100000
             """,
             device,
             from.name,
@@ -29,7 +32,9 @@ extension FleetReader {
                 last: row.required(6)
             )
             streams.change(row.text(0), from: [:]) { species in
-                species[row.text(1)] = species[row.text(1)].map { $0.adding(one) } ?? one
+                let name = species.count <= Self.maxSpecies ? row.text(1) : ""
+                let key = species[row.text(1)] == nil ? name : row.text(1)
+                species[key] = species[key].map { $0.adding(one) } ?? one
             }
         }
         return streams

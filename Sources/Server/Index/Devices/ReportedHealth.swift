@@ -116,14 +116,16 @@ extension DeviceView {
     }
 
     /// What it held when it last reported its health; nil if that was nothing.
-    package var lastWaiting: String? {
+    package var lastWaiting: (words: String, time: Int64)? {
         guard let last = facts.health, let pending = last.pending, pending > 0 else { return nil }
-        return "\(Words.count(pending, "record", "records")) at \(Words.minute(last.time)) UTC"
+        return (Words.count(pending, "record", "records"), last.time)
     }
 
     /// The pending records that it reports, or the age of the newest record at the last contact.
     package var waiting: String? {
-        if let pending = health?.pending { return pending == 0 ? nil : Words.count(pending) }
+        if let pending = health?.pending {
+            return pending == 0 ? nil : Words.count(pending, "record", "records")
+        }
         if let pending = vitals.pending { return pending.text == "0" ? nil : pending.text }
         guard let behind, behind > 2 * interval + 60 else { return nil }
         return "\(Words.span(seconds: behind)) behind"

@@ -47,9 +47,12 @@ package struct Track {
     /// Reads extents, each up to its share of all bytes; empty if there are no fixes.
     package init(_ extents: [Extent]) throws {
         let total = extents.reduce(0) { $0 + $1.bytes.count }
-        let share = total <= Self.maxBytes ? total : Self.maxBytes / max(1, extents.count)
+        // A file is read in blocks of 4 kB.
+        let every = total <= Self.maxBytes ? 1 : extents.count / (Self.maxBytes / 4096) + 1
+        let share = total <= Self.maxBytes ? total : Self.maxBytes / max(1, extents.count / every)
+        isCut = every > 1
         var fixes: [Fix] = []
-        for extent in extents {
+        for (_, extent) in extents.enumerated().filter({ $0.offset % every == 0 }) {
             guard let file = try LineFile.open(extent.path) else { continue }
             let end = min(extent.bytes.upperBound, try file.size())
             guard extent.bytes.lowerBound < end else { continue }
@@ -103,7 +106,9 @@ package struct Track {
     /// Returns the parts with at most so many fixes: those that are far enough from the one before.
     package func thinned(to maximum: Int) -> [[Fix]] {
         let every = parts.count / (maximum / 2) + 1
-        var shown = parts.enumerated().filter { $0.offset % every == 0 }.map(\.element)
+        var shown = parts.enumerated().filter {
+            $0.offset % every == 0 || $0.offset == parts.count - 1
+        }.map(\.element)
         var least = 1.0
         while shown.reduce(0, { $0 + $1.count }) > maximum, least < 1e8 {
             shown = shown.map { Self.thinned($0, least) }

@@ -125,7 +125,11 @@ struct BeaconPage {
             for (device, day, sightings, strongest) in days.prefix(Self.maxRows) {
                 html.element("tr") { html in
                     html.element("th", [("scope", "row")]) {
-                        $0.element("a", [("href", "/device/\(device)/\(day)")], day)
+                        $0.element(
+                            "a",
+                            [("href", "/device/\(device)/\(day)?zone=UTC")],
+                            Day(day)?.title ?? day
+                        )
                     }
                     html.cell("Device", device) { $0.text(names.title($1)) }
                     html.cell("Sightings", Words.count(sightings)) { $0.text($1) }

@@ -116,7 +116,7 @@ struct BeaconsPage {
 
 extension HeardBeacon {
     /// The page of the day of the device that heard it.
-    var address: String { "/device/\(device)/\(day.name)" }
+    var address: String { "/device/\(device)/\(day.name)?zone=UTC" }
 }
 
 extension HTML {

@@ -36,7 +36,8 @@ extension FleetRenderings {
         let cells = try reader?.cells(of: id, in: span.time, step: span.step) ?? [:]
         let events = try reader?.losses(of: id, around: span.time) ?? []
         let dates = try reader?.days(of: id).compactMap { Day($0.name) } ?? []
-        let losses = try LossSpan.spans(events, now: now) + effort(of: id, in: span.time)
+        let (effort, isEffortCut) = try effort(of: id, in: span.time)
+        let losses = LossSpan.spans(events, now: now) + effort
         let longitude = Vitals(latest).place?.longitude
         return SpanPage(
             device: id,
@@ -57,7 +58,8 @@ extension FleetRenderings {
             ) ?? [:],
             now: now,
             note: note
-                ?? (events.count < FleetReader.maxLosses ? nil : "Not all gaps are shown."),
+                ?? (events.count < FleetReader.maxLosses && !isEffortCut
+                    ? nil : "Not all gaps are shown."),
             libraries: libraries
         )
     }
@@ -92,14 +94,19 @@ extension FleetRenderings {
         return parts
     }
 
-    /// Reads when sources were not listening, as the device reports it (waypost-protocol(7)).
-    private func effort(of id: String, in time: Range<Int64>) throws -> [LossSpan] {
-        var (spans, budget): ([LossSpan], Int64) = ([], Self.maxEffort)
-        // One that began on the day before may last until this one.
-        var day = Day(of: time.lowerBound - Day.milliseconds)
-        while day.start < time.upperBound {
+    /// Reads when sources were not listening, as the device reports it (waypost-protocol(7)), the newest
+    /// days first; `isCut`: not all of it was read.
+    private func effort(of id: String, in time: Range<Int64>) throws -> (
+        spans: [LossSpan], isCut: Bool
+    ) {
+        var (spans, budget, isCut): ([LossSpan], Int64, Bool) = ([], Self.maxEffort, false)
+        var day = Day(of: time.upperBound - 1)
+        // One that began on the day before may last until the first one.
+        while day.end > time.lowerBound - Day.milliseconds {
             if let file = try LineFile.open(path("waypost_effort", day, id)) {
-                let end = min(try file.size(), Self.maxDayEffort, budget)
+                let size = try file.size()
+                let end = min(size, Self.maxDayEffort, budget)
+                isCut = isCut || end < size
                 budget -= end
                 try file.forEachLine(from: 0, to: end) { line in
                     guard let span = line.flatMap(LossSpan.init(effort:)),
@@ -108,10 +115,10 @@ extension FleetRenderings {
                     spans.append(span)
                 }
             }
-            guard let next = day.adding(1) else { break }
-            day = next
+            guard let before = day.adding(-1) else { break }
+            day = before
         }
-        return spans
+        return (spans, isCut)
     }
 
     // MARK: The track

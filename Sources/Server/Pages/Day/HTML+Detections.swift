@@ -8,11 +8,15 @@ extension HTML {
     mutating func detections(
         _ streams: [String: [String: DetectedSpecies]],
         of device: String,
-        sound: String?
+        sound: String?,
+        dates: [String]
     ) {
         for (stream, species) in streams.sorted(by: { $0.key < $1.key }) {
             element("h2", StreamTitle.heading("Detections", stream))
-            element("p", Self.words(species.values))
+            let days = dates.last.map {
+                $0 == dates[0] ? " on the UTC day \($0)" : " on the UTC days \($0) to \(dates[0])"
+            }
+            element("p", "\(Self.words(species.values))\(days ?? "").")
             table(["Species", "Detections", "Best confidence", "First", "Last"]) { html in
                 let sorted = species.sorted {
                     ($1.value.records, $0.key) < ($0.value.records, $1.key)
@@ -44,7 +48,9 @@ extension HTML {
         _ stream: String,
         _ device: String
     ) {
-        guard !name.isEmpty else { return text(Words.count(one.records)) }
+        guard !name.isEmpty, Day(of: one.first) == Day(of: one.last) else {
+            return text(Words.count(one.records))
+        }
         let day = "/device/\(device)/\(Day(of: one.last).name)/\(stream)"
         let link = "\(day)?species=\(FormField.written(name))"
         element("a", [("href", link)], Words.count(one.records))
@@ -59,8 +65,8 @@ extension HTML {
     mutating func detections(today streams: [String: [String: DetectedSpecies]]) {
         let species = streams.values.flatMap(\.values)
         guard !species.isEmpty else { return }
-        raw(#" <br><span class="soft">"#)
-        text("\(Self.words(species)) today")
+        raw(#" <br><span class="soft line">"#)
+        text("\(Self.words(species)) today (UTC)")
         raw("</span>")
     }
 

@@ -14,9 +14,9 @@ struct LossSpan {
 
         var title: String {
             switch self {
-            case .loss: "gap"
+            case .loss: "lost, failed or unknown"
             case .off: "scheduled off"
-            case .down: "not running"
+            case .down: "off"
             }
         }
 

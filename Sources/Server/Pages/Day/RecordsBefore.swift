@@ -3,7 +3,7 @@ import ServerBase
 
 /// Records before a place in a file, newest first, in bounded memory and time.
 struct RecordsBefore {
-    static let maximum = 100
+    static let maximum = 25
     /// More than the longest line, so that a block has the beginning of a line.
     private static let block = Int64(2 * LineFile.longest)
     /// Bytes that are searched for one page.

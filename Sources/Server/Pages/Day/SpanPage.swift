@@ -21,7 +21,7 @@ struct SpanPage {
     /// The kind of data in a stream.
     enum Content {
         case track(Track)
-        case sound(SoundSpan)
+        case sound(AudioSpan)
         case readings(DayReadings)
 
         /// The order on the page.
@@ -75,12 +75,16 @@ struct SpanPage {
                 let day = Day(of: max(loss.from, span.time.lowerBound))
                 html.sound(at: loss.from, sound, device, day)
             }
-            html.detections(detections, of: device, sound: sound)
             html.plotKey(of: device, in: span.time)
-            for part in parts.sorted(by: { $0.place < $1.place }) {
+            for part in parts.sorted(by: { place($0) < place($1) }) {
                 draw(part.stream, part.content, &html)
             }
         }
+    }
+
+    /// The order of parts; detections come first, without plots of their numbers.
+    private func place(_ part: Part) -> (Int, Int, String) {
+        detections[part.stream] == nil ? part.place : (-1, 0, part.stream)
     }
 
     private func heading(_ html: inout HTML) {
@@ -100,6 +104,15 @@ struct SpanPage {
         case .sound(let sound):
             html.element("h2", StreamTitle.heading("Sound", stream))
             html.sound(sound, span, device, stream)
+        case .readings(let readings) where detections[stream] != nil:
+            let species = detections[stream] ?? [:]
+            html.detections(
+                [stream: species],
+                of: device,
+                sound: sound,
+                dates: readings.dates
+            )
+            records(readings, stream, &html)
         case .readings(let readings):
             guard !readings.series.isEmpty || !readings.beacons.isEmpty else { return }
             let kind = readings.beacons.isEmpty ? "Readings" : "Beacons"
@@ -122,7 +135,7 @@ struct SpanPage {
             for date in readings.dates.prefix(Self.maxDates).reversed() {
                 html.text(" ")
                 let path = "/device/\(device)/\(date)/\(stream)"
-                html.element("a", [("href", path)], date)
+                html.element("a", [("href", path)], Day(date)?.title ?? date)
             }
         }
         html.more(readings.dates.count - Self.maxDates, "day", "days")

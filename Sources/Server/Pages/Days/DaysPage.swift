@@ -17,10 +17,8 @@ struct DaysPage {
     func html() -> HTML {
         let title = "\(names.title(device)), \(ends.first) to \(ends.last) – Waypost fleet"
         return .page(title, now: now, loads: [.script("/days.js")]) { html in
-            html.element("h1") { html in
-                html.device(device, names, isLink: true)
-                html.text(", UTC days from \(ends.first) to \(ends.last)")
-            }
+            html.element("h1") { $0.device(device, names, isLink: true) }
+            html.element("p", "UTC days from \(ends.first) to \(ends.last)")
             html.note(note)
             ways(&html)
             guard !rows.isEmpty else {
@@ -39,7 +37,11 @@ struct DaysPage {
         let year = ends.first.hasSuffix("-01-01") ? Int(ends.first.prefix(4)) ?? this : this + 1
         let path = "/device/\(device)/days"
         html.element("nav", [("class", "ways screen"), ("aria-label", "Years")]) { html in
-            html.element("a", [("href", "\(path)?year=\(year - 1)")], "← \(year - 1)")
+            html.element(
+                "a",
+                [("href", "\(path)?year=\(year - 1)")],
+                (year > this ? "" : "← ") + "\(year - 1)"
+            )
             if year < this {
                 html.element("a", [("href", "\(path)?year=\(year + 1)")], "\(year + 1) →")
             }
@@ -62,7 +64,7 @@ struct DaysPage {
             guard cells.contains(where: { $0 != nil }) else { continue }
             html.element("tr") { html in
                 html.element("th", [("scope", "row")]) {
-                    $0.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
+                    $0.element("a", [("href", "/device/\(device)/\(day.name)?zone=UTC")], day.title)
                 }
                 for (title, cell) in zip(titles, cells) {
                     html.cell(title, cell) { $0.text($1.words) }

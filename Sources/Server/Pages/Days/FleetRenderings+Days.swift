@@ -40,10 +40,14 @@ extension FleetRenderings {
         return days
     }
 
-    func daysPage(_ id: String, _ head: RequestHead, at now: Int64) throws -> HTML {
+    private func view(_ id: String, _ reader: FleetReader?, at now: Int64) throws -> DeviceView {
         let (contact, token) = try find(id)
+        return fleet.view(id, contact, token, fleet.facts(of: id, reader, at: now), at: now)
+    }
+
+    func daysPage(_ id: String, _ head: RequestHead, at now: Int64) throws -> HTML {
         let (reader, note) = fleet.openIndex()
-        let device = fleet.view(id, contact, token, fleet.facts(of: id, reader, at: now), at: now)
+        let device = try view(id, reader, at: now)
         let days = try days(head.query, usual: 365, at: now)
         return DaysPage(
             device: id,
@@ -59,8 +63,7 @@ extension FleetRenderings {
     func daysFile(_ id: String?, _ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let days = try days(head.query, usual: id == nil ? 14 : 365, at: now)
         let (reader, _) = fleet.openIndex()
-        let devices = try fleet.look(at: now).devices.filter { $0.id == id ?? $0.id }
-        guard !devices.isEmpty || id == nil else { throw Self.nothing }
+        let devices = try id.map { [try view($0, reader, at: now)] } ?? fleet.look(at: now).devices
         var (csv, rows) = (Self.columns.joined(separator: ",") + "\r\n", 0)
         for device in devices.sorted(by: { $0.id < $1.id }) {
             for row in calendar(device, days, reader, now)?.rows ?? [] {

@@ -94,9 +94,9 @@ extension HTML {
         element("span", [("class", "soft")], month)
         raw(#"<svg viewBox="0 0 31 10" preserveAspectRatio="none">"#)
         for day in days {
-            let address: Attribute = ("href", "/device/\(device)/\(day.day.name)")
+            let address: Attribute = ("href", "/device/\(device)/\(day.day.name)?zone=UTC")
             element("a", [address] + (day.day == last ? [] : [("tabindex", "-1")])) { html in
-                html.element("title", "\(day.day.name): \(day.words)")
+                html.element("title", "\(day.day.title): \(day.words)")
                 let x = (Int(day.day.name.suffix(2)) ?? 1) - 1
                 html.cell(day.parts, at: x)
                 // A cell that is not filled takes the pointer, too.
@@ -157,7 +157,8 @@ extension DayCoverage {
         }
         if let absence {
             let all = Words.count(made, "record", "records")
-            parts.append("\(Words.count(shortage)) of \(all) \(absence.title)")
+            let part = "\(Words.count(shortage)) of \(all) \(absence.title)"
+            parts.append(made > 0 ? part : "some records \(absence.title)")
         }
         return parts.joined(separator: ", ")
     }

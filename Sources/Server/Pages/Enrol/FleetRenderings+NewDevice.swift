@@ -19,7 +19,7 @@ extension FleetRenderings {
         let end = Int64(entry.expires.timeIntervalSince1970) * 1000
         let page = ArrivalPage(end: end, isExpired: entry.state == .expired, now: now)
         var answer = HTTPAnswer(page: page.html())
-        answer.headers.append(("Refresh", "5"))
+        if !page.isExpired { answer.headers.append(("Refresh", "5")) }
         return answer
     }
 
@@ -67,8 +67,8 @@ struct CardFiles {
 
     private var endpoint: String { "\(site)/api/ingest" }
 
-    /// True if a gateway must be told to send without encryption.
-    private var isPlain: Bool {
+    /// True if a gateway must be configured to send without encryption.
+    var isPlain: Bool {
         let local = ["http://localhost", "http://127.", "http://[::1]"]
         return site.hasPrefix("http:") && !local.contains { site.hasPrefix($0) }
     }

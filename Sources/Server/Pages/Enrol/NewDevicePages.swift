@@ -50,6 +50,12 @@ struct CodePage {
                 html.text(". ")
                 html.element("a", [("href", "/devices/new/\(id)")], "Watch the device arrive")
             }
+            if files.isPlain {
+                let words =
+                    "This address has no encryption: others can read the token and the records. "
+                    + "Behind a proxy with TLS, open this page by its https address."
+                html.element("p", [("class", "wrong")], words)
+            }
             html.element("h2", "With a card")
             html.element(
                 "p",
@@ -99,7 +105,11 @@ struct ArrivalPage {
                         ? "The code expired at " : "Waiting for the device to use its code, until "
                 )
                 html.time(end)
-                html.text(isExpired ? "; make another." : ". Its page opens here then.")
+                html.text(
+                    isExpired
+                        ? "; make another."
+                        : ". This page loads itself again, and becomes the device’s page."
+                )
             }
         }
     }

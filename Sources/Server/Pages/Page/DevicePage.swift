@@ -148,7 +148,7 @@ struct DevicePage {
         html.raw(#"<ul class="days">"#)
         for day in ahead.suffix(Self.maxDaysAhead) {
             html.raw("<li>")
-            html.element("a", [("href", "/device/\(device.id)/\(day.name)")], day.name)
+            html.element("a", [("href", "/device/\(device.id)/\(day.name)?zone=UTC")], day.name)
             html.text(" ")
             let records = Words.count(day.records, "record", "records")
             html.element("span", [("class", "soft")], records)

@@ -181,7 +181,7 @@ extension HTML {
             html.element("a", [("href", "/device/\(device)")], label ?? device)
             // A day without a zone is one of UTC also where the times beside it are local.
             html.text(zone == nil ? ", UTC day " : ", ")
-            let query = zone.map { "?zone=\(FormField.written($0.name))" } ?? ""
+            let query = "?zone=\(FormField.written(zone?.name ?? "UTC"))"
             let link: [HTML.Attribute] = [("href", "/device/\(device)/\(day.name)\(query)")]
             html.element("a", link, zone == nil ? day.name : day.title)
             html.text(", ")

@@ -82,6 +82,9 @@ struct OverviewPage {
         for device in devices { row(device, &html) }
         html.raw("</tbody></table></div>")
         html.coverageLegend()
+        html.raw(
+            #"<p class="screen"><a href="/days.csv" download>Download the last 14 days as CSV</a></p>"#
+        )
     }
 
     private func row(_ device: DeviceView, _ html: inout HTML) {
@@ -97,12 +100,7 @@ struct OverviewPage {
             html.cell("Last position", device.vitals.place) { $0.place($1, now: now) }
             html.cell("Supply", device.supply) { $0.reading($1, now: now) }
             html.cell("Storage", device.freeStorage) { $0.reading($1, now: now) }
-            html.cell("Waiting", device.waiting ?? device.lastWaiting) { html, words in
-                html.text(words)
-                guard let oldest = device.health?.oldestPending else { return }
-                html.element("span", [("class", "soft")], " records, the oldest of ")
-                html.time(oldest)
-            }
+            html.element("td", [("data-label", "Waiting")]) { $0.waiting(of: device) }
             let lost: [HTML.Attribute] = [("class", "number"), ("data-label", "Lost, 24 h")]
             html.element("td", lost, device.lost > 0 ? Words.count(device.lost) : "")
             html.cell("Version", device.contact?.version) { $0.text($1) }
@@ -176,6 +174,20 @@ extension HTML {
 
     package mutating func state(_ level: DeviceLevel, _ words: String) {
         element("span", [("class", "state \(level.name)")], words)
+    }
+
+    /// Adds what a device holds, or what it held when it reported that last.
+    fileprivate mutating func waiting(of device: DeviceView) {
+        if let words = device.waiting {
+            text(words)
+            guard let oldest = device.health?.oldestPending else { return }
+            element("span", [("class", "soft")], ", the oldest of ")
+            time(oldest)
+        } else if let last = device.lastWaiting {
+            text(last.words)
+            element("span", [("class", "soft")], ", as reported at ")
+            time(last.time)
+        }
     }
 
     mutating func stateAndReasons(of device: DeviceView) {

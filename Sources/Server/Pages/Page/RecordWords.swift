@@ -4,7 +4,8 @@ import ServerBase
 /// Words for people; the names on the wire stay in files, the read API and tooltips.
 enum RecordWords {
     private static let names = [
-        "average_db_level": "level", "beacon_id": "beacon", "cpu_temperature_c": "processor",
+        "average_db_level": "level", "load_1m": "load", "wifi_rssi_dbm": "Wi-Fi",
+        "beacon_id": "beacon", "cpu_temperature_c": "processor",
         "lost_24h": "lost in 24 h", "next_sync_at": "next sync", "overlap_duration": "overlap",
         "oldest_pending_at": "oldest waiting", "pending": "waiting", "rssi": "signal strength",
         "tx_power": "signal at 1 m", "uptime_s": "running for",

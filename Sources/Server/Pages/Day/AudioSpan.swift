@@ -5,7 +5,7 @@ import ServerBase
 import ServerIndex
 
 /// A stream's audio in a span of days, from the index.
-struct SoundSpan {
+struct AudioSpan {
     /// The slots with chunks, in order, and the number of chunks that begin in each.
     let slots: [(slot: Int64, chunks: Int64)]
     /// The numbers of its records.
@@ -40,7 +40,7 @@ struct SoundSpan {
 
 extension FleetReader {
     /// Returns the audio of a stream in a span of time.
-    func sound(of device: String, _ stream: String, in time: Range<Int64>) throws -> SoundSpan {
+    func sound(of device: String, _ stream: String, in time: Range<Int64>) throws -> AudioSpan {
         let slots = IndexedPart.slots(in: time)
         let found = try database.rows(
             """
@@ -54,21 +54,21 @@ extension FleetReader {
             slots.lowerBound,
             slots.upperBound
         ) { ($0.required(0), $0.required(1)) }
-        return SoundSpan(slots: found, series: try readings(of: device, stream, in: time).series)
+        return AudioSpan(slots: found, series: try readings(of: device, stream, in: time).series)
     }
 }
 
 extension HTML {
     /// Draws audio: its level over time, and links to its hours, or days.
-    mutating func sound(_ sound: SoundSpan, _ span: LocalSpan, _ device: String, _ stream: String) {
+    mutating func sound(_ sound: AudioSpan, _ span: LocalSpan, _ device: String, _ stream: String) {
         let chunks = Words.count(sound.chunks, "chunk", "chunks")
         let seconds = sound.series["duration"].map {
             ", \(Words.span(seconds: Int64(min(max($0.total, 0), 1e12)))) of sound"
         }
         element("p", "\(chunks)\(seconds ?? "").")
-        if let level = sound.series[SoundSpan.level] { self.level(level, stream) }
+        if let level = sound.series[AudioSpan.level] { self.level(level, stream) }
         element("ul", [("class", "days")]) { html in
-            guard span.length <= SoundSpan.maxHours * 3_600_000 else {
+            guard span.length <= AudioSpan.maxHours * 3_600_000 else {
                 for (day, count) in sound.days(in: span.zone) {
                     guard let days = DaySpan(day, day) else { continue }
                     html.sound(count, at: span.address(device, days)) { $0.text(day.title) }
