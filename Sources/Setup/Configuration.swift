@@ -65,7 +65,9 @@ package struct Configuration: Configurable {
             .fixed(orBy: "RUNTIME_DIRECTORY")
             .says("Control socket; systemd's $RUNTIME_DIRECTORY wins over it.")
         Key("schedule_offset", \.schedules.offset, .utcOffset)
-            .says("Offset from UTC of the times of day in schedules, all year: there is no summer time.")
+            .says(
+                "Offset from UTC of the times of day in schedules, all year: there is no summer time."
+            )
         UploadSettings.keys.map { $0.within("upload", \.upload) }
         BeaconSettings.keys.map { $0.within("beacons", \.beacons) }
         Key("beacons.schedule", \.schedules.beaconWindows, .windows)

@@ -56,7 +56,8 @@ import Testing
         )
         let row = try row(with: "storage is low")
         for part in [
-            "state degraded", "audio: &lt;b&gt;gone&lt;/b&gt;", "1.2 GB free", ">1\u{202F}234 records<",
+            "state degraded", "audio: &lt;b&gt;gone&lt;/b&gt;", "1.2 GB free",
+            ">1\u{202F}234 records<",
             ">7<", "7 lost in the last day", "undervoltage",
         ] { #expect(row.contains(part), "\(part) in \(row)") }
         let page = try PageClient(receiver, viewer: "anna").get("/device/d1").body

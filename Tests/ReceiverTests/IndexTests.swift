@@ -145,7 +145,8 @@ import Testing
         #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
         try expectIndexed(receiver, records: 3)
         let tables = [
-            "files", "latest", "events", "states", "slots", "series", "readings", "effort", "beacons",
+            "files", "latest", "events", "states", "slots", "series", "readings", "effort",
+            "beacons",
             "detections",
         ]
         let emptied = tables.map { "DELETE FROM \($0); " }.joined()

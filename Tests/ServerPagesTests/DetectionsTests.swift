@@ -30,7 +30,11 @@ import Testing
         let overview = try browser.page(with: "2 species, 4 detections today")
         #expect(overview.contains(#"<a href="/device/d1">"#))
         let html = try browser.get("/device/d1/\(Self.today)").body
-        #expect(html.contains("<h2>Detections (birds)</h2><p>2 species, 4 detections on the UTC day \(Self.today)</p>"))
+        #expect(
+            html.contains(
+                "<h2>Detections (birds)</h2><p>2 species, 4 detections on the UTC day \(Self.today).</p>"
+            )
+        )
         let start = try #require(html.firstRange(of: "Detections (birds)")?.upperBound)
         let row = html[start...].prefix(3000)
         let cuckoo = "/device/d1/\(Self.today)/birds?species=Cuculus%20canorus"
