@@ -74,9 +74,11 @@ def pages(receiver, cookie):
     """Each page: its name, its path, whether somebody is logged in, and a button to press."""
     while '<svg class="map"' not in receiver.get("/", cookie) or "still being read" in receiver.get("/", cookie):
         time.sleep(0.3)
-    days = {name: f"/device/{name}/" + max(re.findall(r'href="/device/[^/"]+/(20[^"/?]+)"', receiver.get(f"/device/{name}", cookie)))
+    days = {name: f"/device/{name}/" + max(re.findall(r'href="/device/[^/"]+/(20[^"/?]+)[?"]', receiver.get(f"/device/{name}", cookie)))
             for name in week.DEVICES}
-    hour = re.search(r'href="([^"]+/linux_alsa_audio/\d\d)[?"]', receiver.get(days["reed-bed"], cookie))[1]
+    # The newest day may have no sound yet.
+    reeds = sorted(set(re.findall(r'href="(/device/reed-bed/20[^"/?]+)', receiver.get("/device/reed-bed", cookie))), reverse=True)
+    hour = next(found[1] for path in reeds if (found := re.search(r'href="([^"]+/linux_alsa_audio/\d\d)[?"]', receiver.get(path, cookie))))
     spans = {}
     for name, count in (("week", 7), ("month", 30)):
         first = date.fromisoformat(days["reed-bed"][-10:]) - timedelta(days=count - 1)
