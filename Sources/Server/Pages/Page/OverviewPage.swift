@@ -178,16 +178,15 @@ extension HTML {
 
     /// Adds what a device holds, or what it held when it reported that last.
     fileprivate mutating func waiting(of device: DeviceView) {
-        if let words = device.waiting {
-            text(words)
-            guard let oldest = device.health?.oldestPending else { return }
-            element("span", [("class", "soft")], ", the oldest of ")
-            time(oldest)
-        } else if let last = device.lastWaiting {
+        if device.health == nil, let last = device.lastWaiting {
             text(last.words)
             element("span", [("class", "soft")], ", as reported at ")
-            time(last.time)
+            return time(last.time)
         }
+        text(device.waiting ?? "")
+        guard device.waiting != nil, let oldest = device.health?.oldestPending else { return }
+        element("span", [("class", "soft")], ", the oldest of ")
+        time(oldest)
     }
 
     mutating func stateAndReasons(of device: DeviceView) {
