@@ -1,4 +1,4 @@
-// What programs have recognised in the sound: on the page of a day and on the overview.
+// Detections of programs, on the page of a day and on the overview.
 import Foundation
 import ReceiverSupport
 import Support

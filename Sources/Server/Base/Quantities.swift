@@ -29,6 +29,7 @@ package enum Quantities {
 
     /// Splits a name for pages: `pressure_pa` into `pressure` and `hPa`, and the factor of its values.
     package static func shown(_ name: String) -> (words: String, unit: String, factor: Double) {
+        if name == QuantityName.strength { return ("signal strength", "dBm", 1) }
         let (words, unit) = split(name)
         return unit == "Pa" ? (words, "hPa", 0.01) : (words, unit, 1)
     }

@@ -79,8 +79,7 @@ package struct TimeZoneRules: Sendable {
     package func offset(at time: Int64) -> String {
         let minutes = file.offset(at: time.floorDivided(by: 1000)) / 60
         let (hours, rest) = abs(minutes).quotientAndRemainder(dividingBy: 60)
-        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        return "UTC\(minutes < 0 ? "-" : "+")\(two(hours)):\(two(rest))"
+        return "UTC\(minutes < 0 ? "-" : "+")\(Words.twoDigits(hours)):\(Words.twoDigits(rest))"
     }
 
     /// Returns the first time from which a clock shows `hours` of a date, or later.

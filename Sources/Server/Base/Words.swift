@@ -45,6 +45,11 @@ package enum Words {
         return "\(sign)\(front).\(zeros)\(back)"
     }
 
+    /// Formats `07`, with at least two digits.
+    package static func twoDigits(_ number: some BinaryInteger) -> String {
+        number < 10 ? "0\(number)" : "\(number)"
+    }
+
     /// Formats `12 345`, with narrow no-break spaces.
     package static func count(_ number: Int64) -> String {
         var digits = Array(String(abs(number)))

@@ -23,7 +23,7 @@ struct YearlyRule: Sendable {
 
         /// Returns the local time of the change as if it was UTC.
         func local(in year: Substring) -> Int64 {
-            let name = month < 10 ? "0\(month)" : "\(month)"
+            let name = Words.twoDigits(month)
             let first = (Day("\(year)-\(name)-01")?.start ?? 0) / Day.milliseconds
             // 1970 began on a Thursday.
             let begins = first + 4 - (first + 4).floorDivided(by: 7) * 7

@@ -128,7 +128,7 @@ final class IndexWriter {
 
     /// Removes a file's rows, so that it is read again from its beginning.
     func forget(_ file: Int64) throws {
-        // A beacon's row is found by its beacon, for it has no index by file.
+        // The rows of beacons have no index by file, so they are found by the file's series.
         try database.run(
             "DELETE FROM beacons WHERE file=?1 AND beacon IN (SELECT beacon FROM series WHERE file=?1)",
             file

@@ -1,4 +1,5 @@
 // Indexes the newly appended lines of one record file.
+import Host
 package import SQLite
 package import ServerBase
 
@@ -39,7 +40,7 @@ package struct IndexedPart {
 
     /// Returns the slot of a time, also before 1970.
     package static func slot(of time: Int64) -> Int64 {
-        time / slot - (time % slot < 0 ? 1 : 0)
+        time.floorDivided(by: slot)
     }
 
     /// Returns the slots that begin in a span of time.

@@ -94,13 +94,12 @@ struct CoverageReader {
         let losses = try losses(of: names, since: first)
         for day in short {
             let own = losses.filter { $0.from < day.end && $0.to >= day.start }
-            let isPending = isPending(day)
-            let isLost = own.contains { $0.isRemoval || !isPending }
-            guard days[day.name]?.hasEffort ?? false || own.contains(where: \.isRemoval) else {
-                continue
+            if own.contains(where: \.isRemoval) {
+                days[day.name]?.absence = .lost
+            } else if days[day.name]?.hasEffort ?? false {
+                let missing: DayCoverage.State? = day.name >= begin ? .missing : nil
+                days[day.name]?.absence = isPending(day) ? .waiting : own.isEmpty ? missing : .lost
             }
-            let missing: DayCoverage.State? = day.name >= begin ? .missing : nil
-            days[day.name]?.absence = isLost ? .lost : isPending ? .waiting : missing
         }
     }
 
@@ -137,8 +136,8 @@ struct CoverageReader {
 }
 
 extension DayCoverage {
-    /// Adds the time of which no interval is known; `isKnown`: nothing is missing, because there is no
-    /// effort yet, or its last interval may not be sent yet.
+    /// Adds the rest of the day, which no interval covers; `isKnown`: nothing is missing, because no
+    /// effort has come yet, or the last interval may not be sent yet.
     ///
     /// A time off of more than a month is one interval, on its first day.
     fileprivate mutating func fill(after before: Self?, isKnown: Bool) {

@@ -1,4 +1,4 @@
-// What a device recorded on a day, what it did not and why, and what of it is at the server.
+// The coverage of a day: recorded time, the rest with its reason, and records not at the server.
 package import ServerBase
 
 /// A UTC day of one stream of a device.
@@ -34,7 +34,7 @@ package struct DayCoverage {
     package internal(set) var reason = ""
     /// The records that effort counts, and those at the server.
     package internal(set) var (made, stored) = (Int64(0), Int64(0))
-    /// What is known of the records that are not at the server; nil if there are none.
+    /// The state of the records that are not at the server; nil if there are none.
     package internal(set) var absence: State?
 
     /// When a time off ends that began on this day or before; 0 without one.
@@ -74,10 +74,14 @@ package struct DayCoverage {
     /// The parts of the planned time in each state, best first; those of a few minutes are left out.
     package var parts: [Part] {
         let planned = planned
-        guard planned >= Self.jitter, lengths[0] < planned || absence != nil else {
-            let gone = absence != nil && planned < Self.jitter && stored > 0 ? 0.3 : 0
-            let whole = Part(state: gone > 0 ? .recorded : state, share: 1 - gone)
-            return gone > 0 ? [whole, Part(state: state, share: gone)] : [whole]
+        if planned < Self.jitter {
+            guard let absence, stored > 0 else { return [Part(state: state, share: 1)] }
+            // How many records are missing is unknown.
+            return [Part(state: .recorded, share: 0.7), Part(state: absence, share: 0.3)]
+        }
+        // Most days of most devices.
+        guard lengths[0] < planned || absence != nil else {
+            return [Part(state: .recorded, share: 1)]
         }
         let shares = [State.recorded, .unknown, .off, .failed].map {
             Part(state: $0, share: Double(length(of: $0)) / Double(planned))

@@ -46,12 +46,16 @@ package final class Fleet: Sendable {
     /// `now`: milliseconds since 1970.
     package func look(at now: Int64) throws -> (devices: [DeviceView], note: String?) {
         let (reader, note) = openIndex()
+        return (try devices(reader, at: now), note)
+    }
+
+    /// Returns each device as an open index has it.
+    package func devices(_ reader: FleetReader?, at now: Int64) throws -> [DeviceView] {
         let contacts = try Contacts.read(directory: directory)
         let tokens = try enrolments.devices()
-        let devices = Set(contacts.keys).union(tokens.keys).map {
+        return Set(contacts.keys).union(tokens.keys).map {
             view($0, contacts[$0], tokens[$0], facts(of: $0, reader, at: now), at: now)
         }
-        return (devices, note)
     }
 
     /// Returns the index's data about a device; an error affects only this device.

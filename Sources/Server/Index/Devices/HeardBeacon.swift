@@ -78,7 +78,7 @@ extension FleetReader {
 
     /// Returns the days on which a device heard a beacon, newest first.
     package func days(of heard: HeardBeacon) throws -> [(
-        day: String, sightings: Int64, strongest: Double
+        day: Day, sightings: Int64, strongest: Double
     )] {
         try database.rows(
             """
@@ -91,6 +91,8 @@ extension FleetReader {
             heard.day.name,
             heard.beacon,
             QuantityName.strength
-        ) { ($0.text(0), $0.required(1), $0.number(2) ?? 0) }
+        ) { row in
+            Day(row.text(0)).map { ($0, row.required(1), row.number(2) ?? 0) }
+        }
     }
 }

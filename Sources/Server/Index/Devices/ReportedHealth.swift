@@ -115,7 +115,7 @@ extension DeviceView {
         return supply
     }
 
-    /// What it held when it last reported its health; nil if that was nothing.
+    /// The pending records of its last health record, however old that is; nil if there were none.
     package var lastWaiting: (words: String, time: Int64)? {
         guard let last = facts.health, let pending = last.pending, pending > 0 else { return nil }
         return (Words.count(pending, "record", "records"), last.time)

@@ -101,7 +101,7 @@ package struct Track {
         return parts
     }
 
-    // MARK: What is drawn
+    // MARK: Drawing
 
     /// Returns the parts with at most so many fixes: those that are far enough from the one before.
     package func thinned(to maximum: Int) -> [[Fix]] {

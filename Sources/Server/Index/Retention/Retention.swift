@@ -18,6 +18,6 @@ package struct Retention: Sendable, Equatable {
     func firstDay(of stream: String, at now: WallTime) -> String? {
         guard let days = streams[stream] ?? days else { return nil }
         let oldest = now.milliseconds - Int64(days) * Day.milliseconds
-        return String(WallTime(milliseconds: oldest).rfc3339.prefix(10))
+        return Day(of: oldest).name
     }
 }

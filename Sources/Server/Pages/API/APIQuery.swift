@@ -15,11 +15,7 @@ package struct TimeSpan {
 
     /// The first and the last date with a part of it.
     var dates: (first: String, last: String) {
-        (from.map(Self.date) ?? "", to.map { Self.date($0 - 1) } ?? "9999-12-31")
-    }
-
-    private static func date(_ time: Int64) -> String {
-        String(WallTime(milliseconds: time).rfc3339.prefix(10))
+        (from.map { Day(of: $0).name } ?? "", to.map { Day(of: $0 - 1).name } ?? "9999-12-31")
     }
 }
 

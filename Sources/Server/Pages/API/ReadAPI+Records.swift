@@ -57,7 +57,7 @@ extension ReadAPI {
     ) throws -> String? {
         try scan(&table, query, reader, device, { $0 == .audio }) { line, stream in
             guard let chunk = AudioDay.chunk(line) else { return [] }
-            let date = WallTime(milliseconds: chunk.start).rfc3339.prefix(10)
+            let date = Day(of: chunk.start).name
             let path = "\(Route.readAPI)devices/\(device)/audio/\(stream)/\(date)/\(chunk.file)"
             return [
                 [

@@ -18,9 +18,7 @@ struct BeaconNumbers {
                 && Quantities.battery($0.key, $0.value) == nil
         }.sorted { (Quantities.rank($0.key), $0.key) < (Quantities.rank($1.key), $1.key) }
         others = (measured + strength).map { key, value in
-            let (words, unit, factor) =
-                key == QuantityName.strength
-                ? ("signal strength", "dBm", 1) : Quantities.shown(key)
+            let (words, unit, factor) = Quantities.shown(key)
             let number = value * factor
             return "\(words) \(Quantities.text(number, unit, in: number...number))"
         }

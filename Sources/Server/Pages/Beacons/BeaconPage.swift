@@ -23,7 +23,7 @@ extension FleetRenderings {
         page.numbers = try heard.map { try BeaconNumbers($0, reader) }
         page.days = try heard.flatMap { one in
             try reader.days(of: one).map { (one.device, $0.day, $0.sightings, $0.strongest) }
-        }.sorted { ($1.day, $0.device) < ($0.day, $1.device) }
+        }.sorted { ($1.day.start, $0.device) < ($0.day.start, $1.device) }
         let drawn = heard.first { $0.device == device } ?? first
         let time = drawn.day.start..<drawn.day.end
         let readings = try reader.readings(of: drawn.device, drawn.stream, in: time)
@@ -47,10 +47,10 @@ struct BeaconPage {
     /// The numbers of each sighting in `heard`.
     var numbers: [BeaconNumbers] = []
     /// Newest first.
-    var days: [(device: String, day: String, sightings: Int64, strongest: Double)] = []
+    var days: [(device: String, day: Day, sightings: Int64, strongest: Double)] = []
     /// The sighting whose day is drawn, and that day.
     var drawn: (heard: HeardBeacon, day: DayBeacon)?
-    /// What was sent by the form, and why it cannot be stored.
+    /// The label that the form sent, and why it cannot be stored.
     var label: String?
     var wrong: String?
 
@@ -125,11 +125,7 @@ struct BeaconPage {
             for (device, day, sightings, strongest) in days.prefix(Self.maxRows) {
                 html.element("tr") { html in
                     html.element("th", [("scope", "row")]) {
-                        $0.element(
-                            "a",
-                            [("href", "/device/\(device)/\(day)?zone=UTC")],
-                            Day(day)?.title ?? day
-                        )
+                        $0.element("a", [("href", day.address(of: device))], day.title)
                     }
                     html.cell("Device", device) { $0.text(names.title($1)) }
                     html.cell("Sightings", Words.count(sightings)) { $0.text($1) }

@@ -71,14 +71,10 @@ struct BeaconsPage {
             html.raw(#"<div><label for="q">Label or id</label>"#)
             let value = ("value" as StaticString, list.search)
             html.open("input", [("id", "q"), ("name", "q"), ("type", "search"), value])
-            html.raw(#"</div><div><label for="sort">Order</label>"#)
-            html.element("select", [("id", "sort"), ("name", "sort")]) { html in
-                for order in BeaconList.Order.allCases {
-                    let isChosen: [HTML.Attribute] = order == list.order ? [("selected", "")] : []
-                    html.element("option", [("value", "\(order)")] + isChosen, order.rawValue)
-                }
-            }
-            html.raw("</div><button>Show</button>")
+            html.raw("</div>")
+            let orders = BeaconList.Order.allCases.map { ("\($0)", $0.rawValue) }
+            html.choice("Order", "sort", orders, "\(list.order)")
+            html.raw("<button>Show</button>")
         }
     }
 
@@ -116,19 +112,10 @@ struct BeaconsPage {
 
 extension HeardBeacon {
     /// The page of the day of the device that heard it.
-    var address: String { "/device/\(device)/\(day.name)?zone=UTC" }
+    var address: String { day.address(of: device) }
 }
 
 extension HTML {
-    /// Adds a table that narrow screens show as a list.
-    mutating func table(_ columns: [String], _ rows: (inout HTML) -> Void) {
-        raw(#"<div class="wide"><table class="fold"><thead><tr>"#)
-        for column in columns { element("th", [("scope", "col")], column) }
-        raw("</tr></thead><tbody>")
-        rows(&self)
-        raw("</tbody></table></div>")
-    }
-
     /// Adds the form of a beacon's label, which opens in its place; `back`: the page that shows it.
     mutating func naming(
         _ beacon: String,

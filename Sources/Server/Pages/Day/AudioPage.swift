@@ -27,23 +27,19 @@ struct AudioPage {
             let day = zone?.day(of: start) ?? day
             html.heading(device, day, label: names.label(device), zone: zone) { $0.time(start) }
             html.raw(#"<div id="hour" class="hour screen" hidden></div>"#)
-            html.raw(#"<div class="wide"><table class="fold"><thead><tr>"#)
-            html.element("th", [("scope", "col")], "Time (\(shown.title))")
-            html.raw(
-                """
-                <th scope="col">Length</th><th scope="col">Level</th><th scope="col">Sound</th></tr></thead><tbody>
-                """
-            )
-            var end: Int64?
-            for chunk in chunks.prefix(Self.maxChunks) {
-                if let end, chunk.start - end > AudioDay.shownPause {
-                    pause(end, chunk.start, &html)
-                }
-                row(chunk, &html)
-                end = max(end ?? chunk.end, chunk.end)
-            }
-            html.raw("</tbody></table></div>")
+            html.table(["Time (\(shown.title))", "Length", "Level", "Sound"]) { rows(&$0) }
             html.more(chunks.count - Self.maxChunks, "chunk", "chunks")
+        }
+    }
+
+    private func rows(_ html: inout HTML) {
+        var end: Int64?
+        for chunk in chunks.prefix(Self.maxChunks) {
+            if let end, chunk.start - end > AudioDay.shownPause {
+                pause(end, chunk.start, &html)
+            }
+            row(chunk, &html)
+            end = max(end ?? chunk.end, chunk.end)
         }
     }
 

@@ -78,7 +78,7 @@ extension HTML {
             for (time, count) in sound.hours {
                 let day = Day(of: time)
                 let hour = (time - day.start) / 3_600_000
-                let path = "/device/\(device)/\(day.name)/\(stream)/\(hour < 10 ? "0" : "")\(hour)"
+                let path = "/device/\(device)/\(day.name)/\(stream)/\(Words.twoDigits(hour))"
                 html.sound(count, at: "\(path)?\(span.query)") { $0.time(time) }
             }
         }

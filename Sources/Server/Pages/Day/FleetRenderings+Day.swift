@@ -71,8 +71,7 @@ extension FleetRenderings {
         guard let (chunk, day) = try chunk(stream, at: time, of: id, on: day) else {
             throw HTTPError(status: 404, reason: "No sound on \(day.name).")
         }
-        let hour = (chunk.start - day.start) / 3_600_000
-        let name = hour < 10 ? "0\(hour)" : "\(hour)"
+        let name = Words.twoDigits((chunk.start - day.start) / 3_600_000)
         let path = "/device/\(id)/\(day.name)/\(stream)/\(name)"
         let zone = query["zone"].map { "&zone=\(FormField.written($0))" } ?? ""
         return HTTPAnswer(seeOther: "\(path)?at=\(time)\(zone)#\(chunk.file)")

@@ -147,16 +147,11 @@ extension FleetRenderings {
         let span = try span(days, ZoneChoice(query).zone)
         let track = try track(of: id, stream, span, reader)
         guard track.fixes > 0 else { throw Self.nothing }
-        let title = "\(id) \(days.name)"
-        var answer = HTTPAnswer(
-            200,
+        return HTTPAnswer(
+            download: "\(id)-\(days.name).gpx",
             type: "application/gpx+xml",
-            track.gpx(name: title),
-            cache: "no-store"
+            track.gpx(name: "\(id) \(days.name)")
         )
-        let file = "attachment; filename=\"\(id)-\(days.name).gpx\""
-        answer.headers.append(("Content-Disposition", file))
-        return answer
     }
 }
 

@@ -57,9 +57,7 @@ extension HTML {
 
     /// Adds one quantity: name, last value, range and mean.
     private mutating func plot(_ name: String, _ series: DaySeries) {
-        let isStrength = name == QuantityName.strength
-        let (words, unit, factor) =
-            isStrength ? ("signal strength", "dBm", 1) : Quantities.shown(name)
+        let (words, unit, factor) = Quantities.shown(name)
         let range = series.range.lowerBound * factor...series.range.upperBound * factor
         func text(_ number: Double) -> String { Quantities.text(number, unit, in: range) }
         let figure: [Attribute] = [

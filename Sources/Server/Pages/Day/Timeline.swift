@@ -60,7 +60,7 @@ struct Timeline {
         let labels =
             count == 1
             ? [0, 6, 12, 18, 24].map { hour in
-                (span.zone.time(first, hours: hour), "\(hour < 10 ? "0" : "")\(hour):00")
+                (span.zone.time(first, hours: hour), "\(Words.twoDigits(hour)):00")
             }
             : stride(from: 0, to: count, by: (count - 1) / Self.maxDates + 1).compactMap {
                 first.adding($0).map { (span.zone.time($0), Self.short($0)) }

@@ -32,7 +32,7 @@ struct ZoneChoice {
     /// Returns the offset of a longitude in whole hours, as ships keep it.
     static func offset(ofLongitude longitude: Double) -> String {
         let hours = Int((longitude / 15).rounded())
-        return "\(hours < 0 ? "-" : "+")\(abs(hours) < 10 ? "0" : "")\(abs(hours)):00"
+        return "\(hours < 0 ? "-" : "+")\(Words.twoDigits(abs(hours))):00"
     }
 
     /// Adds the form of the days and the zone of a page.
@@ -45,10 +45,7 @@ struct ZoneChoice {
         html.element("form", form) { html in
             html.date("From", "from", days.first)
             html.date("To", "to", days.last)
-            html.element("div") { html in
-                html.raw(#"<label for="zone">Times in</label>"#)
-                html.element("select", [("id", "zone"), ("name", "zone")]) { options(&$0, site) }
-            }
+            html.choice("Times in", "zone", options(site), isChosen ? zone.name : "")
             html.raw(
                 """
                 <div><label for="offset">or at an offset</label><input id="offset" name="offset" size="7" maxlength="6"
@@ -58,16 +55,13 @@ struct ZoneChoice {
         }
     }
 
-    private func options(_ html: inout HTML, _ site: String?) {
+    private func options(_ site: String?) -> [(String, String)] {
         var options = [("", "this browser’s zone"), ("UTC", "UTC")]
         if let site { options.append((site, "the site’s offset, UTC\(site)")) }
         if isChosen, !options.contains(where: { $0.0 == zone.name }) {
             options.insert((zone.name, zone.title), at: 0)
         }
-        for (name, title) in options {
-            let isShown = name == (isChosen ? zone.name : "")
-            html.element("option", [("value", name)] + (isShown ? [("selected", "")] : []), title)
-        }
+        return options
     }
 }
 

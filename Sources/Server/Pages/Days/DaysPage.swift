@@ -53,24 +53,21 @@ struct DaysPage {
 
     /// Adds the same as text, newest first.
     private func table(_ html: inout HTML) {
-        html.raw(
-            #"<summary>As a table</summary><div class="wide"><table class="fold"><thead><tr><th scope="col">UTC day</th>"#
-        )
+        html.element("summary", "As a table")
         let titles = rows.map { StreamTitle.of($0.stream) }
-        for title in titles { html.element("th", [("scope", "col")], title) }
-        html.raw("</tr></thead><tbody>")
-        for day in days.reversed() {
-            let cells = rows.map { $0.days[day.name] }
-            guard cells.contains(where: { $0 != nil }) else { continue }
-            html.element("tr") { html in
-                html.element("th", [("scope", "row")]) {
-                    $0.element("a", [("href", "/device/\(device)/\(day.name)?zone=UTC")], day.title)
-                }
-                for (title, cell) in zip(titles, cells) {
-                    html.cell(title, cell) { $0.text($1.words) }
+        html.table(["UTC day"] + titles) { html in
+            for day in days.reversed() {
+                let cells = rows.map { $0.days[day.name] }
+                guard cells.contains(where: { $0 != nil }) else { continue }
+                html.element("tr") { html in
+                    html.element("th", [("scope", "row")]) {
+                        $0.element("a", [("href", day.address(of: device))], day.title)
+                    }
+                    for (title, cell) in zip(titles, cells) {
+                        html.cell(title, cell) { $0.text($1.words) }
+                    }
                 }
             }
         }
-        html.raw("</tbody></table></div>")
     }
 }

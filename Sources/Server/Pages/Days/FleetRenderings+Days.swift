@@ -40,11 +40,6 @@ extension FleetRenderings {
         return days
     }
 
-    private func view(_ id: String, _ reader: FleetReader?, at now: Int64) throws -> DeviceView {
-        let (contact, token) = try find(id)
-        return fleet.view(id, contact, token, fleet.facts(of: id, reader, at: now), at: now)
-    }
-
     func daysPage(_ id: String, _ head: RequestHead, at now: Int64) throws -> HTML {
         let (reader, note) = fleet.openIndex()
         let device = try view(id, reader, at: now)
@@ -63,7 +58,8 @@ extension FleetRenderings {
     func daysFile(_ id: String?, _ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
         let days = try days(head.query, usual: id == nil ? 14 : 365, at: now)
         let (reader, _) = fleet.openIndex()
-        let devices = try id.map { [try view($0, reader, at: now)] } ?? fleet.look(at: now).devices
+        let devices =
+            try id.map { [try view($0, reader, at: now)] } ?? fleet.devices(reader, at: now)
         var (csv, rows) = (Self.columns.joined(separator: ",") + "\r\n", 0)
         for device in devices.sorted(by: { $0.id < $1.id }) {
             for row in calendar(device, days, reader, now)?.rows ?? [] {
@@ -77,11 +73,8 @@ extension FleetRenderings {
                 throw HTTPError(status: 400, reason: reason)
             }
         }
-        let type = "text/csv; charset=utf-8"
-        var answer = HTTPAnswer(200, type: type, Array(csv.utf8), cache: "no-store")
         let name = "\(id ?? "devices")-\(days[0].name)-days.csv"
-        answer.headers.append(("Content-Disposition", "attachment; filename=\"\(name)\""))
-        return answer
+        return HTTPAnswer(download: name, type: "text/csv; charset=utf-8", Array(csv.utf8))
     }
 
     private static func line(_ day: DayCoverage, _ device: String, _ stream: String) -> String {

@@ -94,7 +94,7 @@ extension HTML {
         element("span", [("class", "soft")], month)
         raw(#"<svg viewBox="0 0 31 10" preserveAspectRatio="none">"#)
         for day in days {
-            let address: Attribute = ("href", "/device/\(device)/\(day.day.name)?zone=UTC")
+            let address: Attribute = ("href", day.day.address(of: device))
             element("a", [address] + (day.day == last ? [] : [("tabindex", "-1")])) { html in
                 html.element("title", "\(day.day.title): \(day.words)")
                 let x = (Int(day.day.name.suffix(2)) ?? 1) - 1

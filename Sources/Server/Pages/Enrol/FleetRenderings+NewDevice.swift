@@ -59,7 +59,7 @@ extension FleetRenderings {
     }
 }
 
-/// What a device needs to enrol: the two files of its card, and the command (deploy/docs/field.md).
+/// The two files of a card and the command with which a device enrols (deploy/docs/field.md).
 struct CardFiles {
     /// The server's address, `https://host`.
     let site: String
@@ -85,10 +85,7 @@ struct CardFiles {
     /// Answers with `waypost.code` or `waypost.toml`.
     func answer(isCode: Bool) -> HTTPAnswer {
         let text = isCode ? code.grouped + "\n" : configuration
-        let type = "text/plain; charset=utf-8"
-        var answer = HTTPAnswer(200, type: type, Array(text.utf8), cache: "no-store")
-        let name = "attachment; filename=\"waypost.\(isCode ? "code" : "toml")\""
-        answer.headers.append(("Content-Disposition", name))
-        return answer
+        let name = "waypost.\(isCode ? "code" : "toml")"
+        return HTTPAnswer(download: name, type: "text/plain; charset=utf-8", Array(text.utf8))
     }
 }

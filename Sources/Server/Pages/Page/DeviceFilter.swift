@@ -62,6 +62,7 @@ struct DeviceFilter {
         }
     }
 
+    /// Adds a choice of one of these names, or of all.
     private static func choice(
         _ title: String,
         _ name: String,
@@ -69,18 +70,26 @@ struct DeviceFilter {
         _ chosen: String,
         _ html: inout HTML
     ) {
-        html.raw("<div>")
-        html.element("label", [("for", name)], title)
-        html.element("select", [("id", name), ("name", name)]) { html in
-            for option in [""] + options {
-                let selected: [HTML.Attribute] = option == chosen ? [("selected", "")] : []
-                html.element(
-                    "option",
-                    [("value", option)] + selected,
-                    option.isEmpty ? "All" : option
-                )
+        html.choice(title, name, [("", "All")] + options.map { ($0, $0) }, chosen)
+    }
+}
+
+extension HTML {
+    /// Adds a labelled list of options, each a value with its title.
+    mutating func choice(
+        _ title: String,
+        _ name: String,
+        _ options: [(String, String)],
+        _ chosen: String
+    ) {
+        element("div") { html in
+            html.element("label", [("for", name)], title)
+            html.element("select", [("id", name), ("name", name)]) { html in
+                for (value, title) in options {
+                    let mark: [Attribute] = value == chosen ? [("selected", "")] : []
+                    html.element("option", [("value", value)] + mark, title)
+                }
             }
         }
-        html.raw("</div>")
     }
 }

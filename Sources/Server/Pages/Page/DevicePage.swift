@@ -148,7 +148,8 @@ struct DevicePage {
         html.raw(#"<ul class="days">"#)
         for day in ahead.suffix(Self.maxDaysAhead) {
             html.raw("<li>")
-            html.element("a", [("href", "/device/\(device.id)/\(day.name)?zone=UTC")], day.name)
+            let link = Day(day.name)?.address(of: device.id) ?? ""
+            html.element("a", [("href", link)], day.name)
             html.text(" ")
             let records = Words.count(day.records, "record", "records")
             html.element("span", [("class", "soft")], records)
@@ -182,10 +183,9 @@ struct DevicePage {
     /// Adds a link to the sound of a point in time while a stream with audio has records.
     private func sound(at time: Int64, _ stream: String?, _ html: inout HTML) {
         guard let stream, let held = streams[stream], let first = held.first, let last = held.last,
-            (first...max(first, last)).contains(time),
-            let day = Day(String(WallTime(milliseconds: time).rfc3339.prefix(10)))
+            (first...max(first, last)).contains(time)
         else { return }
-        html.sound(at: time, stream, device.id, day)
+        html.sound(at: time, stream, device.id, Day(of: time))
     }
 
     private func row(_ event: EventRow, _ audio: String?, _ html: inout HTML) {

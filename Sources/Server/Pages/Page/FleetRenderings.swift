@@ -46,11 +46,10 @@ struct FleetRenderings: Sendable {
     static var nothing: HTTPError { HTTPError(status: 404, reason: "no such page") }
 
     private func overview(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
-        let (devices, note) = try fleet.look(at: now)
-        let (reader, today) = (fleet.openIndex().0, Day(of: now))
-        let fortnight = try days([:], usual: 14, at: now)
+        let (reader, note) = fleet.openIndex()
+        let (today, fortnight) = (Day(of: now), try days([:], usual: 14, at: now))
         let page = OverviewPage(
-            devices: DeviceView.sorted(devices),
+            devices: DeviceView.sorted(try fleet.devices(reader, at: now)),
             names: known,
             filter: DeviceFilter(head.query),
             now: now,
@@ -71,16 +70,20 @@ struct FleetRenderings: Sendable {
         return (contact, token)
     }
 
+    /// Throws an HTTPError like `find`.
+    func view(_ id: String, _ reader: FleetReader?, at now: Int64) throws -> DeviceView {
+        let (contact, token) = try find(id)
+        return fleet.view(id, contact, token, fleet.facts(of: id, reader, at: now), at: now)
+    }
+
     private func device(_ id: String, before place: (time: Int64, id: String), at now: Int64) throws
         -> HTML
     {
-        let (contact, token) = try find(id)
         let (reader, note) = fleet.openIndex()
-        let facts = fleet.facts(of: id, reader, at: now)
+        let view = try view(id, reader, at: now)
         let maximum = DevicePage.eventsOnAPage + 1
         // Events dated ahead would stay the newest for years.
         let shown = (time: min(place.time, now + Day.milliseconds), id: place.id)
-        let view = fleet.view(id, contact, token, facts, at: now)
         let year = try days([:], usual: 365, at: now)
         return DevicePage(
             device: view,

@@ -40,6 +40,12 @@ extension HTTPAnswer {
         if let cache { headers.append(("Cache-Control", cache)) }
     }
 
+    /// Answers with a file to save under a name, which has no character that a header would not carry.
+    package init(download name: String, type: String, _ bytes: [UInt8]) {
+        self.init(200, type: type, bytes, cache: "no-store")
+        headers.append(("Content-Disposition", "attachment; filename=\"\(name)\""))
+    }
+
     /// Redirects to `path`.
     package init(seeOther path: String) {
         self.init(303, body: [])
@@ -181,7 +187,7 @@ extension HTML {
             html.element("a", [("href", "/device/\(device)")], label ?? device)
             // A day without a zone is one of UTC also where the times beside it are local.
             html.text(zone == nil ? ", UTC day " : ", ")
-            let query = "?zone=\(FormField.written(zone?.name ?? "UTC"))"
+            let query = "?zone=\(FormField.written((zone ?? .utc).name))"
             let link: [HTML.Attribute] = [("href", "/device/\(device)/\(day.name)\(query)")]
             html.element("a", link, zone == nil ? day.name : day.title)
             html.text(", ")

@@ -160,7 +160,23 @@ struct OverviewPage {
     }
 }
 
+extension Day {
+    /// Returns the address of a device's page of this UTC day, whatever the browser's zone is.
+    func address(of device: String) -> String {
+        "/device/\(device)/\(name)?zone=\(TimeZoneRules.utc.name)"
+    }
+}
+
 extension HTML {
+    /// Adds a table that narrow screens show as a list.
+    mutating func table(_ columns: [String], _ rows: (inout HTML) -> Void) {
+        raw(#"<div class="wide"><table class="fold"><thead><tr>"#)
+        for column in columns { element("th", [("scope", "col")], column) }
+        raw("</tr></thead><tbody>")
+        rows(&self)
+        raw("</tbody></table></div>")
+    }
+
     /// Adds a table cell that is empty if the value is unknown; narrow screens show the label.
     mutating func cell<Value>(
         _ label: String,
