@@ -67,8 +67,8 @@ let server: [Target.Dependency] = [
 /// Ordinary tests by default; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
-        "Beacons", "Location", "AudioFiles", "AudioTags", "Upload", "HTTP", "MQTT", "Setup",
-        "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy", "Listen",
+        "Beacons", "Location", "AudioFiles", "AudioTags", "Upload", "HTTP", "MQTT", "Remote",
+        "Setup", "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy", "Listen",
         "Audio", "Schedule", "StatusBoard", "Configuration", "Host", "JSON", "Support",
         "SourceSupport", "FuzzSupport",
     ]
@@ -261,13 +261,18 @@ let package = Package(
             ],
             small: true
         ),
+        module(
+            "Remote",
+            ["Host", "JSON", "Configuration", "Queue", "Records"],
+            small: true
+        ),
         // The whole configuration of a device and its files.
         module(
             "Setup",
             [
                 "Host", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule",
-                "CLinux",
+                "Remote", "CLinux",
             ],
             small: true
         ),
@@ -308,9 +313,9 @@ let package = Package(
         module(
             "Daemon",
             [
-                "Host", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
-                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule", "Setup",
-                "Status", "Intake", "Listen", "CLinux",
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Location", "Audio", "Proxy", "Upload", "HTTP", "MQTT", "Live", "Schedule",
+                "Remote", "Setup", "Status", "Intake", "Listen", "CLinux",
             ],
             small: true
         ),
@@ -329,7 +334,10 @@ let package = Package(
         ),
         module(
             "ServerArchive",
-            ["ServerBase", "ServerWeb", "Host", "SQLite", "HTTP", "CLinux", "CZlib", "CZstd"],
+            [
+                "ServerBase", "ServerWeb", "Host", "JSON", "SQLite", "HTTP", "CLinux", "CZlib",
+                "CZstd",
+            ],
             path: "Server/Archive",
             exclude: []
         ),
@@ -419,7 +427,7 @@ let package = Package(
             name: "Simulation",
             dependencies: [
                 "SimulatedDisk", "Live", "Configuration", "Upload", "HTTP", "Queue", "Records",
-                "SQLite", "Host", "StatusBoard",
+                "Remote", "SQLite", "Host", "StatusBoard",
             ],
             path: "Tests/Simulation/World",
             swiftSettings: strict
@@ -483,6 +491,7 @@ let package = Package(
             ]
         ),
         tests("MQTT", ["MQTT", "HTTP", "Host"]),
+        tests("Remote", ["Remote", "QueueSupport", "Queue", "Records", "Host", "SQLite"]),
         tests(
             "Live",
             [

@@ -3,6 +3,7 @@ import Host
 import HTTP
 import Queue
 import Records
+import Remote
 import Setup
 import Status
 import StatusBoard
@@ -38,7 +39,9 @@ struct EnrolmentWait: Sendable {
                     context.budget.spend(traffic)
                 }
                 switch answer {
-                case .accepted: return accepted()
+                case .accepted(_, let jobs):
+                    if let jobs { context.jobs?.offer(jobs) }
+                    return accepted()
                 case .cannotBeAsked where events == nil: events = followEvents()
                 case .cannotBeAsked: break
                 }

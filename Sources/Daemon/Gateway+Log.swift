@@ -2,6 +2,7 @@
 import Host
 import Queue
 import Records
+import Remote
 import Status
 import StatusBoard
 import Upload
@@ -10,7 +11,15 @@ extension Gateway {
     /// Subscribes to all states of the board; ends when the result is released.
     func observe() -> [Subscription] {
         context.board.sources.map { reportOpening($0.key, $0.value) }
-            + [reportUploadFailures(), reportSyncs(), reportStorage(), wakeSchedule()]
+            + [reportUploadFailures(), reportSyncs(), reportStorage(), wakeSchedule(), offerJobs()]
+    }
+
+    /// Passes on the server's offers of jobs.
+    private func offerJobs() -> Subscription {
+        let jobs = context.jobs
+        return context.board.upload.subscribe { state in
+            if let tag = state.value?.jobs { jobs?.offer(tag) }
+        }
     }
 
     /// Has the schedules looked at after each step and sync of the clock.

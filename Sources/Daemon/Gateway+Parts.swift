@@ -11,7 +11,8 @@ extension Gateway {
     func supervisor(
         _ clockThread: StoppableThread,
         _ reloadThread: StoppableThread,
-        _ scheduleThread: StoppableThread
+        _ scheduleThread: StoppableThread,
+        _ remoteThread: StoppableThread
     ) -> Supervisor {
         let (intake, subscriber, wasEnrolled) = (intake, subscriber, signals.wasEnrolled)
         var parts = SourceName.allCases.map { services.part($0, sourceWatch) }
@@ -26,6 +27,10 @@ extension Gateway {
         }
         // Not woken: it waits for its next change, and for sources, which are checked themselves.
         parts.append(Supervisor.Part(name: "schedule", word: { scheduleThread.life.word }))
+        // Not woken either: it sleeps while the server asks for nothing.
+        parts.append(
+            Supervisor.Part(name: "remote", word: { remoteThread.life.word }, isVital: false)
+        )
         // The wake-up also retries the start of parts that could not be started.
         parts.append(.of(reloadThread, "reload") { wasEnrolled.signal() })
         return Supervisor(

@@ -7,6 +7,7 @@ import Intake
 import Listen
 import Queue
 import Records
+import Remote
 import Setup
 import Status
 import StatusBoard
@@ -106,6 +107,7 @@ package final class Gateway: Sendable {
             environment: settings.environment,
             log: settings.log,
             sound: try AudioTap(),
+            jobs: try OfferedJobs(),
             keepsEffort: configuration.effort.isEnabled
         )
         if !configuration.effort.isEnabled { queue.forgetEffort() }
@@ -206,15 +208,18 @@ package final class Gateway: Sendable {
             read: reload
         )
         let reloadThread = try StoppableThread("reload") { reloader.run(until: $0) }
+        let remoteThread = try startRemote()
         let health = try ReliableTimer(
             "health",
             grid: TimerGrid(interval: healthInterval),
             clock: context.clock,
             leeway: .seconds(1),
-            handler: healthHandler(supervisor(clockThread, reloadThread, scheduleThread))
+            handler: healthHandler(
+                supervisor(clockThread, reloadThread, scheduleThread, remoteThread)
+            )
         )
         running.update {
-            $0.threads = [clockThread, reloadThread, scheduleThread]
+            $0.threads = [clockThread, reloadThread, scheduleThread, remoteThread]
             $0.health = health
         }
         door.hasStarted()
@@ -222,6 +227,17 @@ package final class Gateway: Sendable {
             "running",
             ["device": context.deviceID, "state": settings.configuration.stateDirectory]
         )
+    }
+
+    /// Starts the thread that does the server's jobs.
+    private func startRemote() throws -> StoppableThread {
+        let (context, status, doctor) = (context, door.status, settings.doctor)
+        let jobs = GatewayJobs(context: context, services: services, status: status, doctor: doctor)
+        let offers = try context.jobs ?? OfferedJobs()
+        return try StoppableThread("remote") { stop in
+            var runner = JobRunner(context.queue, context.clock, offers, jobs)
+            runner.run(until: stop)
+        }
     }
 
     /// Half of the patience, so that a hung thread is reported within twice the patience.

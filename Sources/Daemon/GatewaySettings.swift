@@ -13,6 +13,8 @@ package struct GatewaySettings: Sendable {
     ///
     /// After ten times this, systemd restarts the program.
     package var patience = Duration.seconds(30)
+    /// The command that examines the device for a report; empty: reports are made without it.
+    package var doctor: [String] = []
 
     package init(
         configuration: Configuration,

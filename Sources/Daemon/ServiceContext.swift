@@ -3,6 +3,7 @@ import Host
 import Live
 import Queue
 import Records
+import Remote
 import Status
 import Upload
 
@@ -22,6 +23,8 @@ struct ServiceContext: Sendable {
     let live = StateBox<LiveTap?>(nil)
     /// Recorded audio, for programs that listen.
     let sound: AudioTap
+    /// The server's offers of jobs; nil where none are done.
+    var jobs: OfferedJobs?
     /// Whether the effort accounts are kept.
     var keepsEffort = true
 

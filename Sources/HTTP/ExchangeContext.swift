@@ -12,6 +12,7 @@ final class ExchangeContext {
     private static let kept = 8 << 10
 
     let body: RequestBody
+    private let maxAnswer: Int?
     private(set) var answer: [UInt8] = []
     /// Bytes of the answer's body received so far.
     private(set) var answered = 0
@@ -34,8 +35,9 @@ final class ExchangeContext {
     /// The empty line after the last header has come.
     private(set) var hasWholeHeader = false
 
-    init(body: RequestBody) {
-        self.body = body
+    /// `maxAnswer`: see `HTTPRequest`.
+    init(body: RequestBody, maxAnswer: Int? = nil) {
+        (self.body, self.maxAnswer) = (body, maxAnswer)
     }
 
     var reply: Reply { scanner.reply }
@@ -57,12 +59,12 @@ final class ExchangeContext {
     /// Handles more of the answer's body; returns false once it is too long.
     func receive(answer bytes: UnsafeRawBufferPointer) -> Bool {
         answered += bytes.count
-        answer.append(contentsOf: bytes.prefix(max(0, Self.kept - answer.count)))
+        answer.append(contentsOf: bytes.prefix(max(0, (maxAnswer ?? Self.kept) - answer.count)))
         let isGood = (200...299).contains(status)
-        // 429 says whether it is for the device or for one stream.
-        if isGood || status == 429 { scanner.append(bytes) }
-        let limit = isGood && !scanner.isBroken ? Self.limits.good : Self.limits.other
-        isCut = answered > limit
+        // 429 says whether it is for the device or for one stream; each may offer jobs.
+        if isGood || (400...499).contains(status) { scanner.append(bytes) }
+        let usual = isGood && !scanner.isBroken ? Self.limits.good : Self.limits.other
+        isCut = answered > maxAnswer ?? usual
         return !isCut
     }
 

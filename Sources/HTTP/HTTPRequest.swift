@@ -14,13 +14,15 @@ package struct HTTPRequest {
     package var isOnlyTry = false
     /// An answer counts even if its rest never comes.
     package var isStatusEnough = false
+    /// The longest body of an answer, all of which is kept; nil: the usual limits.
+    package var maxAnswer: Int?
 
     package init(posting body: RequestBody, headers: [String], to url: String? = nil) {
         (self.body, self.headers, self.url) = (body, headers, url)
     }
 
-    package init(getting url: String) {
-        self.init(posting: RequestBody([]), headers: [], to: url)
+    package init(getting url: String, headers: [String] = []) {
+        self.init(posting: RequestBody([]), headers: headers, to: url)
         isGet = true
     }
 

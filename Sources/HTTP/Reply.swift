@@ -1,4 +1,5 @@
 // Parses a server's answer to a batch while its body arrives.
+import Host
 import JSON
 
 /// The relevant part of an answer's body, which may have any length.
@@ -13,6 +14,9 @@ package struct Reply: Sendable, Equatable {
         case other
     }
 
+    /// The longest tag in characters (Unicode scalars).
+    package static let longestTag = 64
+
     package var form = Form.blank
     /// Records that the server rejected: `rejected`, a number or the length of a list.
     package var rejected = 0
@@ -26,6 +30,8 @@ package struct Reply: Sendable, Equatable {
     package var saysNo = false
     /// The answer is for the stream of the batch, not for the device: it names a `stream`.
     package var isOfStream = false
+    /// The tag of the server's list of jobs; nil if it has none, or not a valid one.
+    package var jobs: String?
 
     /// Parses a complete body.
     package init(_ body: [UInt8] = []) {
@@ -68,7 +74,7 @@ struct ReplyScanner {
 /// Collects some members of the top-level object; of several with one name, the first counts.
 private struct ReplyFields: JSONListener {
     private enum Member: String {
-        case rejected, duplicates, accepted, success, error, stream
+        case rejected, duplicates, accepted, success, error, stream, jobs
     }
 
     private var values: [Member: ReplyValue] = [:]
@@ -105,6 +111,7 @@ private struct ReplyFields: JSONListener {
         reply.duplicates = values[.duplicates]?.count ?? 0
         reply.accepted = values[.accepted]?.count
         reply.isOfStream = values[.stream]?.isSomething == true
+        reply.jobs = values[.jobs]?.tag
         let rejected = values[.rejected] ?? ReplyValue()
         reply.saysNo =
             isNo || values[.success]?.isNo == true || values[.accepted]?.kind == .no
@@ -118,6 +125,8 @@ private struct ReplyValue {
     /// The elements of a list or an object; 1 for a text that is not empty.
     var elements = 0
     private var digits: [UInt8] = []
+    /// The beginning of a text, longer than the longest tag.
+    private var text: [UInt8] = []
     private var isAboveZero = false
     private var isInPower = false
 
@@ -125,7 +134,10 @@ private struct ReplyValue {
 
     /// Takes a piece of a text or of a number.
     mutating func receive(_ piece: UnsafeRawBufferPointer) {
-        guard kind == .number else { return elements = 1 }
+        guard kind == .number else {
+            text += piece.prefix(4 * Reply.longestTag + 1 - text.count)
+            return elements = 1
+        }
         for byte in piece {
             if byte == 0x45 || byte == 0x65 { isInPower = true }
             if !isInPower, (49...57).contains(byte) { isAboveZero = true }
@@ -143,6 +155,12 @@ private struct ReplyValue {
         case .number: 0
         default: nil
         }
+    }
+
+    /// The text, if it is one that a tag may be.
+    var tag: String? {
+        let tag = String(decoding: text, as: UTF8.self)
+        return kind == .text && tag.isPrintable(atMost: Reply.longestTag) ? tag : nil
     }
 
     var isNo: Bool { kind == .no || kind == .number && !isAboveZero }

@@ -100,7 +100,7 @@ package final class Transport {
         var list: UnsafeMutablePointer<curl_slist>?
         for header in request.headerLines { list = curl_slist_append(list, header) }
         defer { curl_slist_free_all(list) }
-        let exchange = ExchangeContext(body: request.body)
+        let exchange = ExchangeContext(body: request.body, maxAnswer: request.maxAnswer)
         let context = Unmanaged.passUnretained(exchange).toOpaque()
         prepare(context, length: request.body.length, headers: list)
         apply(request)

@@ -164,6 +164,21 @@ package final class Queue: Sendable {
             }
             rows.append(PlainRow(record, kind.stream))
         }
+        put(rows, texts, done)
+    }
+
+    /// Stores a record of the program's own and memos, as those of a user's program.
+    package func put(
+        _ record: some PlainRecord,
+        memos texts: [String: String],
+        done: @escaping @Sendable ((any Error)?) -> Void
+    ) { put([PlainRow(record)], texts, done) }
+
+    private func put(
+        _ rows: [PlainRow],
+        _ texts: [String: String],
+        _ done: @escaping @Sendable ((any Error)?) -> Void
+    ) {
         let finish: @Sendable ((any Error)?) -> Void = { [memos] error in
             if error == nil { memos.areStored(texts, isCommitted: true) }
             done(error)

@@ -4,7 +4,8 @@
 package struct StreamList: Sendable {
     /// Small streams first: audio must not delay a fix.
     package static let builtIn = [
-        Event.kind, DeviceHealth.kind, Effort.kind, Survey.kind, Fix.kind, Sighting.kind,
+        Event.kind, DeviceHealth.kind, JobReply.kind, Effort.kind, Survey.kind, Fix.kind,
+        Sighting.kind,
         Chunk.kind,
     ]
 

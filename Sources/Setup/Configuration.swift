@@ -10,6 +10,7 @@ package import MQTT
 package import Proxy
 package import Queue
 package import Records
+package import Remote
 package import Schedule
 package import Upload
 
@@ -34,6 +35,7 @@ package struct Configuration: Configurable {
     package var live = LiveSettings()
     package var proxy = ProxySettings()
     package var effort = EffortSettings()
+    package var remote = RemoteSettings()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: the path of the metrics for Prometheus.
@@ -90,6 +92,7 @@ package struct Configuration: Configurable {
         LiveSettings.keys.map { $0.within("mqtt", \.live) }
         ProxySettings.keys.map { $0.within("proxy", \.proxy) }
         EffortSettings.keys.map { $0.within("effort", \.effort) }
+        RemoteSettings.keys.map { $0.within("remote", \.remote) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)

@@ -10,10 +10,14 @@ package struct Log: Sendable {
     private let threshold: StateBox<Configuration.LogLevel>
     /// The number of lines lost since the last one that was written.
     private let lost = StateBox(0)
+    private let recent = StateBox(RecentLines())
 
     package init(level: Configuration.LogLevel) {
         threshold = StateBox(level)
     }
+
+    /// The last lines, each with its time: at most 200, and 32 kB.
+    package var recentLines: [String] { recent.value.lines }
 
     /// Changes the level.
     package func set(_ level: Configuration.LogLevel) { threshold.update { $0 = level } }
@@ -43,9 +47,11 @@ package struct Log: Sendable {
     ) {
         guard isOn(level) else { return }
         let fields = values.sorted { $0.key < $1.key }.map { ", \($0.key): \($0.value)" }.joined()
+        let line = "\(level.rawValue): \(what)\(fields)"
+        recent.update { $0.add("\(SystemClock().wall().rfc3339) \(line)") }
         lost.update { lost in
             if lost > 0, Self.put("warning: log lines lost, lines: \(lost)") { lost = 0 }
-            if lost > 0 || !Self.put("\(level.rawValue): \(what)\(fields)") { lost += 1 }
+            if lost > 0 || !Self.put(line) { lost += 1 }
         }
     }
 
@@ -58,5 +64,25 @@ package struct Log: Sendable {
         guard entries[0].isReady else { return false }
         _ = Glibc.write(STDERR_FILENO, line, line.count)
         return true
+    }
+}
+
+/// The last lines of the log, for reports.
+private struct RecentLines {
+    private static let maxLines = 200
+    /// In characters (Unicode scalars).
+    private static let longestLine = 1000
+    private static let maxBytes = 32 << 10
+
+    private(set) var lines: [String] = []
+    private var bytes = 0
+
+    mutating func add(_ line: String) {
+        let line = printable(line, limit: Self.longestLine)
+        lines.append(line)
+        bytes += line.utf8.count
+        while lines.count > Self.maxLines || bytes > Self.maxBytes {
+            bytes -= lines.removeFirst().utf8.count
+        }
     }
 }

@@ -26,6 +26,7 @@ package struct PersistedState: Codable, Sendable, Equatable {
     /// Newest first.
     package var errors: [StatusReport.RecentError] = []
     package var totals: [String: Int] = [:]
+    package var lastJob: StatusReport.Remote.Job?
 
     package init() {}
 
@@ -46,6 +47,7 @@ package struct PersistedState: Codable, Sendable, Equatable {
         }
         errors = report.recentErrors
         totals = report.errorTotals
+        lastJob = report.remote?.lastJob
     }
 
     /// Parses a stored `text`; empty for any other text.
@@ -90,5 +92,6 @@ package struct PersistedState: Codable, Sendable, Equatable {
             }
         }
         report.errorTotals.merge(totals) { $0 + $1 }
+        if report.remote?.lastJob == nil { report.remote?.lastJob = lastJob }
     }
 }

@@ -82,6 +82,7 @@ package struct StatusCollector: Sendable {
             schedule: board.schedule.state.value?.position.map {
                 .init(latitude: $0.latitude, longitude: $0.longitude)
             },
+            remote: .init(lastJob: board.lastJob.value),
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals

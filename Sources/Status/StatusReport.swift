@@ -23,6 +23,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var mqttIn: MessagesIn?
     /// Absent if no schedule follows the sun.
     package var schedule: SchedulePlace?
+    package var remote: Remote? = Remote()
     package var losses: [Loss] = []
     package var recentErrors: [RecentError] = []
     /// How often each error code was seen.
@@ -155,6 +156,22 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var writtenBytes: Int64 = 0
         package var evictedRecords: Int = 0
         package var state = State.ok
+    }
+
+    /// What the server asked of this device.
+    package struct Remote: Codable, Sendable, Equatable {
+        package struct Job: Codable, Sendable, Equatable {
+            package var kind: String
+            package var state: String
+            package var at: WallTime
+
+            package init(kind: String, state: String, at: WallTime) {
+                (self.kind, self.state, self.at) = (kind, state, at)
+            }
+        }
+
+        package var settingsState = "none"
+        @OrNull package var lastJob: Job?
     }
 
     package struct Loss: Codable, Sendable, Equatable {

@@ -46,6 +46,8 @@ package struct Delivery: Sendable, Equatable {
     package var duplicates = 0
     /// The batch was sent more than once, so duplicates are expected.
     package var wasRepeated = false
+    /// The tag of the server's list of jobs, from the newest answer that has one.
+    package var jobs: String?
 
     package init(_ verdict: Verdict = .stopped) {
         self.verdict = verdict
@@ -76,6 +78,7 @@ package struct Delivery: Sendable, Equatable {
         case .answered(let answer):
             verdict = evaluate(answer)
             duplicates = answer.reply.duplicates
+            jobs = answer.reply.jobs ?? jobs
             if answer.isOfSecondTry { wasRepeated = true }
             return answer
         }

@@ -41,6 +41,7 @@ extension Sync {
         record(due, delivery)
         count(delivery?.traffic ?? counted)
         book.sent(due.batch, bytes: delivery?.bytes ?? 0)
+        book.offered(delivery)
         if delivery?.verdict != .held { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
         record(atOnce: false)
         guard let evaluated = try outcome.get() else { return .goOn }

@@ -51,6 +51,12 @@ struct SyncReportBook {
         report.bytesSent += Int64(bytes)
     }
 
+    /// Records the tag of the server's jobs, or that it has none any more; published with the outcome.
+    mutating func offered(_ delivery: Delivery?) {
+        guard let delivery, delivery.verdict == .accepted || delivery.jobs != nil else { return }
+        report.jobs = delivery.jobs
+    }
+
     mutating func accepted(_ batch: Batch) {
         let now = clock.stamp()
         report.lastSuccessAt = now

@@ -61,6 +61,8 @@ package struct UploadReport: Sendable, Equatable {
     package var atTheLatest: BootInstant?
     /// Bytes of bodies handed to the network since the start, retries included.
     package var bytesSent: Int64 = 0
+    /// The tag of the jobs that the server offers; nil while it offers none.
+    package var jobs: String?
 
     package init() {}
 

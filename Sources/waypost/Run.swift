@@ -39,8 +39,9 @@ struct Run: ParsableCommand {
                 log: log
             )
             settings.patience = .seconds(max(1, patience))
-            let gateway = try GatewayRun(settings)
             let path = options.config
+            settings.doctor = ["/proc/self/exe", "doctor", "--json", "--config", path]
+            let gateway = try GatewayRun(settings)
             let hasEnded = try gateway.run(signals: signals) {
                 try Configuration.load(path: path, environment: Environment.all).values
             }

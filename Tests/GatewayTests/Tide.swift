@@ -4,7 +4,7 @@ package import Records
 
 package struct Tide: PlainRecord {
     package static let kind = StreamKind(
-        Stream(8, "tide"),
+        Stream(9, "tide"),
         wire: "harbour_tide",
         columns: [.number("level_mm", as: "level_m", decimals: 3), .text("gauge")]
     )

@@ -35,6 +35,7 @@ import Testing
         ("/healthz", "health"), ("/healthz/", "nothing"), ("/metrics", "metrics"),
         ("/api/ingest", "ingest"), ("/api/ingest/", "nothing"), ("/api/v1", "nothing"),
         ("/api/device/verify", "verify"), ("/api/device/enroll", "enrol"),
+        ("/api/device/jobs", "jobs"),
         ("/login", "logIn"), ("/logout", "logOut"),
         ("/api/v1/", "read(- -)"), ("/api/v1/openapi.json", "read(- description)"),
         ("/api/v1/devices", "read(- devices)"), ("/api/v1/devices/", "read( device)"),

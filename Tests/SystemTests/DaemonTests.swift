@@ -101,6 +101,7 @@ import Testing
         }
         for name in [
             "version", "device_id", "state", "reasons", "losses", "recent_errors", "error_totals",
+            "remote",
         ] {
             #expect(report[name] != nil, "\(name)")
         }

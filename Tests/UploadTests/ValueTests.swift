@@ -68,6 +68,18 @@ import Upload
         #expect(Reply(Array(body.utf8)).form == form)
     }
 
+    @Test(arguments: [
+        (#"{"jobs": "a-1", "accepted": 1}"#, "a-1"), (#"{"jobs": "\u00e9 b"}"#, "é b"),
+        (#"{"jobs": ""}"#, nil), (#"{"jobs": "a\nb"}"#, nil), (#"{"jobs": 7}"#, nil),
+        (#"{"jobs": ["a"]}"#, nil), (#"{"more": {"jobs": "a"}}"#, nil), ("{}", nil),
+        ("{\"jobs\": \"\(String(repeating: "é", count: 64))\"}", String(repeating: "é", count: 64)),
+        ("{\"jobs\": \"\(String(repeating: "x", count: 65))\"}", nil),
+        ("{\"jobs\": \"\(String(repeating: "x", count: 9000))\"}", nil),
+    ])
+    func tagOfJobs_isAShortPrintableText(_ body: String, _ tag: String?) {
+        #expect(Reply(Array(body.utf8)).jobs == tag)
+    }
+
     @Test func reply_isNotOutdoneByDepth() {
         func form(_ depth: Int) -> Reply.Form {
             Reply([UInt8](repeating: 91, count: depth) + [UInt8](repeating: 93, count: depth)).form

@@ -159,7 +159,7 @@ struct ServerCheck {
         do {
             let settings = settings(target)
             switch try Enrolment.verify(settings, token: token, until: StopSignal()) {
-            case .accepted(let maxBody):
+            case .accepted(let maxBody, _):
                 let what = "the server knows this device"
                 guard let maxBody else { return .ok("token", what) }
                 if let advice = input.configuration.sizeAdvice(maxBody) {

@@ -79,7 +79,7 @@ package struct Onboarding {
             "configuration: \(path)",
         ]
         switch answer {
-        case .accepted(let maxBody):
+        case .accepted(let maxBody, _):
             if let maxBody {
                 let advice = configuration.sizeAdvice(maxBody)
                 lines.append(

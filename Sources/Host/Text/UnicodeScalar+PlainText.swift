@@ -15,6 +15,12 @@ extension Unicode.Scalar {
 }
 
 extension StringProtocol {
+    /// Returns whether the text has 1 to `limit` characters (Unicode scalars), none of them invisible.
+    package func isPrintable(atMost limit: Int) -> Bool {
+        !isEmpty && unicodeScalars.prefix(limit + 1).count <= limit
+            && !unicodeScalars.contains(where: \.isInvisible)
+    }
+
     /// Returns the text as one line of at most `limit` characters, without invisible ones.
     package func plainWords(atMost limit: Int) -> String {
         let line = split(whereSeparator: { $0.isWhitespace || $0.isNewline }).joined(separator: " ")

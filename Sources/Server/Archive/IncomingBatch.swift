@@ -26,11 +26,16 @@ package struct IncomingBatch: Sendable {
     /// The sources of its events, each with the event's kind.
     private(set) var states: Set<String> = []
 
+    /// The dates of its replies, by the ids of the jobs.
+    private var replies: [String: String] = [:]
+
     /// The maximum number of files for one batch; the gateway halves a refused batch.
     static let maxDates = 100
 
     /// A record takes 250 bytes here, and one batch per worker waits.
     private static let maxKept = 512
+    /// More than a device has jobs.
+    private static let maxReplies = 1024
 
     /// Checks a whole body; throws an HTTPError with the reason, and then nothing may be stored.
     ///
@@ -75,6 +80,11 @@ package struct IncomingBatch: Sendable {
         if records.count == count { return try records.forEach(receive) }
         var text = BodyJSON(body, at: data.lowerBound, limit: limit)
         try text.array { text in try receive(try IncomingRecord(&text)) }
+    }
+
+    /// The record files of its replies, by the ids of the jobs.
+    package var replyFiles: [String: String] {
+        replies.mapValues { ArchiveFile.path(in: folder($0)) }
     }
 
     /// Returns the folder for records of a day, relative to the archive's directory.
@@ -126,7 +136,7 @@ package struct IncomingBatch: Sendable {
     }
 
     private mutating func readData(_ text: inout BodyJSON) throws {
-        (count, dates, states, data, fault) = (0, [], [], nil, nil)
+        (count, dates, states, replies, data, fault) = (0, [], [], [:], nil, nil)
         records = []
         guard text.next() == UInt8(ascii: "[") else {
             try text.value()
@@ -151,6 +161,9 @@ package struct IncomingBatch: Sendable {
             if dates.count <= Self.maxDates { dates.insert(record.time.date) }
             if let state = record.state, states.count <= DeviceLimits.states {
                 states.insert(state)
+            }
+            if let job = record.job, replies.count < Self.maxReplies {
+                replies[job] = record.time.date
             }
             if records.count < Self.maxKept { records.append(record) }
             guard let audio = record.audio else { return }

@@ -18,6 +18,8 @@ package struct IncomingRecord: Sendable {
     package private(set) var audio: Audio?
     /// The kind and source of an event about a source's state.
     private(set) var state: String?
+    /// The id of the job that it is a reply to.
+    private(set) var job: String?
 
     /// Reads the next record; throws `RecordError`, or `BodyError` if it is not valid JSON.
     package init(_ text: inout BodyJSON) throws {
@@ -37,6 +39,7 @@ package struct IncomingRecord: Sendable {
         if let event = line.event, RecordLine.stateKinds.contains(event.kind) {
             state = "\(event.kind) \(event.source)"
         }
+        if let job = line.text("job"), isName(job), line.text("state") != nil { self.job = job }
         // Without a known audio format it belongs to another stream, and is stored unchanged.
         guard let data = line["audio_data"], line.begins(data, "\""),
             let format = line.text("audio_format"), ["ogg", "flac", "aac", "wav"].contains(format)

@@ -9,7 +9,7 @@ package enum Route {
     package static let readAPI = "/api/v1/"
 
     case health, metrics
-    case ingest, verify, enrol
+    case ingest, verify, enrol, jobs
     case logIn, logOut
     case page(PageRoute)
     /// The changes of an open page; false: of a page that does not exist or never changes.
@@ -28,6 +28,7 @@ package enum Route {
             case "/api/ingest": .ingest
             case "/api/device/verify": .verify
             case "/api/device/enroll": .enrol
+            case "/api/device/jobs": .jobs
             case "/login": .logIn
             case "/logout": .logOut
             case "/": .page(.overview)
@@ -74,6 +75,8 @@ package enum PageRoute {
     case device(String, before: (time: Int64, id: String)?)
     /// The form of a device's names.
     case names(String)
+    /// The device's last report; as a form it asks for one.
+    case report(String)
     /// Days of a device; several have no records' and audio pages.
     case days(DaySpan, device: String, DayRoute)
     /// The days of a device at a glance.
@@ -95,6 +98,8 @@ package enum PageRoute {
             self = .nothing
         } else if rest.isEmpty {
             self = .device(device, before: nil)
+        } else if rest == ["report"] {
+            self = .report(device)
         } else if rest == ["days"] {
             self = .season(device)
         } else if rest == ["days.csv"] {
@@ -113,7 +118,7 @@ package enum PageRoute {
     /// True if it takes a form.
     package var hasForm: Bool {
         switch self {
-        case .beacons, .names, .newDevice(code: nil): true
+        case .beacons, .names, .report, .newDevice(code: nil): true
         default: false
         }
     }

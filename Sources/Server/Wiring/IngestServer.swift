@@ -19,6 +19,7 @@ package struct IngestServer: ReceiverApplication {
     private let guesses = TokenGuesses()
     private let enrolments: Enrolments
     private let enrolRoute: EnrolRoute
+    private let jobs: DeviceJobs
     private let page: FleetPage
     private let alerts: Alerts
     private let forwarder: InfluxForwarder?
@@ -62,10 +63,12 @@ package struct IngestServer: ReceiverApplication {
         self.forwarder = forwarder
         enrolments = try Enrolments(directory: directory)
         enrolRoute = EnrolRoute(enrolments, log: log)
+        jobs = try DeviceJobs(directory: directory)
         let fleet = try Fleet(directory: directory, enrolments: enrolments, follower: follower)
         page = try FleetPage(
             directory: directory,
             enrolments: enrolments,
+            jobs: jobs,
             fleet: fleet,
             libraries: WebLibraries(tiles: tiles)
         )
@@ -122,6 +125,9 @@ package struct IngestServer: ReceiverApplication {
         case .verify:
             try head.expect("POST")
             return .answer(try verify(head), isKnown: true)
+        case .jobs:
+            try head.expect("GET")
+            return .answer(try jobList(head), isKnown: true)
         case .enrol:
             try head.expect("POST")
             return .body(limit: Self.enrolmentLimit)
@@ -183,7 +189,25 @@ package struct IngestServer: ReceiverApplication {
     private func verify(_ head: RequestHead) throws -> HTTPAnswer {
         let device = try authorize(head)
         guard try enrolments.refresh(waits: false) else { throw Self.changing }
-        return HTTPAnswer(verified: device, maxBody: requests.maxBody)
+        guard try jobs.refresh(waits: false) else { throw Self.changing }
+        return HTTPAnswer(verified: device, maxBody: requests.maxBody, jobs: jobs.tag(of: device))
+    }
+
+    /// Answers with the jobs of a token's device; a token for any device names it in the query.
+    private func jobList(_ head: RequestHead) throws -> HTTPAnswer {
+        let (bound, named) = (try authorize(head), head.query["device_id"])
+        let device = bound.isEmpty ? named ?? "" : bound
+        guard isName(device) else {
+            throw HTTPError(status: 400, reason: "device_id is missing or not a plain name")
+        }
+        guard named == nil || named == device else {
+            throw HTTPError(status: 403, reason: "the token belongs to another device_id")
+        }
+        try expectGood(device)
+        guard try enrolments.refresh(waits: false), try jobs.refresh(waits: false) else {
+            throw Self.changing
+        }
+        return HTTPAnswer(200, jobs.list(of: device))
     }
 
     private func health() -> HTTPAnswer {
@@ -231,10 +255,15 @@ package struct IngestServer: ReceiverApplication {
             throw HTTPError(status: 401, reason: "the token was replaced during the upload")
         }
         let size = wire.count
-        return try requests.answer(head, key, wire, from: device, log) { batch, body in
+        return try requests.answer(head, key, wire, from: device, log, jobs: { jobs.tag(of: $0) }) {
+            batch,
+            body in
             try expectGood(batch.device)
             let receipt = try archive.store(batch, key: key, body: body)
             metrics.received(bytes: size)
+            // Sees jobs of the commands; if a reply cannot be noted, the gateway sends it again.
+            _ = try jobs.refresh(waits: true)
+            try jobs.close(batch.replyFiles, of: batch.device)
             return receipt
         }
     }

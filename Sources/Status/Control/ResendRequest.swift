@@ -1,8 +1,8 @@
 // The request of `waypost resend` and its handler in the gateway.
 package import Host
-import Queue
+package import Queue
 import Records
-import Setup
+package import Setup
 
 /// Selects uploaded records to send again.
 package struct ResendRequest: Sendable, Equatable {
@@ -40,9 +40,13 @@ package struct ResendRequest: Sendable, Equatable {
 }
 
 /// Marks records to send again; blocks until the writer has done it.
-struct ResendHandler: Sendable {
-    let queue: Queue
-    let configuration: Configuration
+package struct ResendHandler: Sendable {
+    private let queue: Queue
+    private let configuration: Configuration
+
+    package init(queue: Queue, configuration: Configuration) {
+        (self.queue, self.configuration) = (queue, configuration)
+    }
 
     /// Throws a Failure for an unknown stream.
     func resend(_ argument: String) throws -> QuarantineChange {
@@ -51,6 +55,11 @@ struct ResendHandler: Sendable {
                 "resend: the request is not valid; use the `waypost` of the running version"
             )
         }
+        return try resend(request)
+    }
+
+    /// Throws a Failure for an unknown stream, or the disk's error.
+    package func resend(_ request: ResendRequest) throws -> QuarantineChange {
         let stream = try request.stream.map { try self.stream($0) }
         let range = ResendRange(stream, since: request.since, until: request.until)
         let marked = try queue.perform { try $0.resend(range) }

@@ -9,9 +9,11 @@ import StatusBoard
 package enum Enrolment {
     /// A server's answer about a device.
     package enum Outcome: Sendable, Equatable {
+        /// The server knows the device.
         ///
-        /// `maxBody`: the bytes of the largest body that the server takes; nil if it does not say.
-        case accepted(maxBody: Int64? = nil)
+        /// `maxBody`: the bytes of the largest body that it takes; nil if it does not say. `jobs`:
+        /// the tag of its list of jobs.
+        case accepted(maxBody: Int64? = nil, jobs: String? = nil)
         /// The server has no such URL (404): the first batch that it accepts shows that it knows
         /// the device.
         case cannotBeAsked
@@ -47,7 +49,7 @@ package enum Enrolment {
         if case .tokenRefused = verdict, answer.isPage { throw stranger(answer, settings) }
         try verdict.requireAccepted(by: "the server")
         let terms = try? JSONInput.decode(Terms.self, from: answer.body, snakeCase: true)
-        return .accepted(maxBody: terms?.maxBody)
+        return .accepted(maxBody: terms?.maxBody, jobs: answer.reply.jobs)
     }
 
     /// Returns whether a server of this protocol answers at the endpoint: it refuses a verification

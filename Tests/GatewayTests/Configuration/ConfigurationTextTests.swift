@@ -76,6 +76,7 @@ import Setup
         ("streams.surveys", "\"waypost_surveys\""),
         ("streams.health", "\"waypost_health\""),
         ("streams.effort", "\"waypost_effort\""),
+        ("streams.replies", "\"waypost_replies\""),
         ("health.enabled", "true"),
         ("health.interval", nil),
         ("mqtt.url", nil),
@@ -95,6 +96,7 @@ import Setup
         ("proxy.name", nil),
         ("proxy.area", nil),
         ("effort.enabled", "true"),
+        ("remote.allow", "[]"),
         ("metrics.textfile", nil),
         ("led.name", "\"auto\""),
         ("import.stick", "true"),
@@ -219,6 +221,7 @@ import Setup
         surveys = "e"
         health = "h"
         effort = "o"
+        replies = "r"
         [health]
         enabled = false
         interval = "7m"
@@ -241,6 +244,8 @@ import Setup
         area = "Roof"
         [effort]
         enabled = false
+        [remote]
+        allow = ["operate"]
         [metrics]
         textfile = "/m.prom"
         [led]

@@ -53,6 +53,7 @@ final class Device: AccountHolder {
     var userStreams: [DeclaredStream] = []
     var sound: AudioSource?
     var syncer: Syncer?
+    var jobs: JobProgram?
     var storage = StorageAudit()
     /// A live output that hangs: it takes nothing of what it gets, and nothing else may change.
     ///
@@ -120,6 +121,7 @@ final class Device: AccountHolder {
         gone = queue ?? gone
         queue = nil
         syncer = nil
+        jobs = nil
         sound = nil
         account.vanish()
         if !disk.hasFaults { account.hasFailedWrite = false }

@@ -168,6 +168,7 @@ extension World {
         }
         for device in devices {
             try checkPeace(device)
+            try checkAnswers(device)
             try checkEffort(device)
         }
     }
@@ -188,6 +189,7 @@ extension World {
             try settlePower(device)
             if device.queue == nil { try start(device) }
             try device.turn()
+            try turnJobs(device)
             try device.syncer?.perform(reason, server)
             try device.turn()
             try readEffort(device)

@@ -30,6 +30,8 @@ package struct Plan {
     package var allowsDamage = true
     /// The sources say when they listen.
     var keepsEffort = false
+    /// The server asks for jobs.
+    var hasJobs = false
 
     /// The history has faults of the disk or damage.
     var hasFaults: Bool {
@@ -110,6 +112,7 @@ package struct Plan {
         if hasIslands, seed % 16 == 1 { addShortage() }
         if hasIslands, seed % 16 == 9 { addLateClock() }
         if hasIslands, seed % 16 == 5 { addCrowd() }
+        if hasIslands, seed % 16 == 12 { addJobs() }
         // Draws nothing: all other histories stay as they are.
         keepsEffort = hasIslands && seed % 4 == 3
     }
@@ -166,6 +169,21 @@ package struct Plan {
                 Step(.resend, device: chance.number(0...2), draw: chance.next()),
                 at: place
             )
+        }
+    }
+
+    /// Adds jobs of the server, to a history whose database is never replaced by another or an older
+    /// one: what that forgot is done again.
+    private mutating func addJobs() {
+        let replacing: Set<Step.Kind> = [
+            .copy, .rollback, .replace, .damage, .cut, .clip, .empty,
+        ]
+        steps.removeAll { replacing.contains($0.kind) }
+        hasJobs = true
+        var chance = Chance(seed ^ 0x10B5)
+        for _ in 0..<chance.number(4...12) {
+            let step = Step(.job, device: chance.number(0...2), draw: chance.next())
+            steps.insert(step, at: chance.number(0...steps.count))
         }
     }
 

@@ -17,6 +17,9 @@ package final class World {
     package var log: ((String) -> Void)? {
         didSet { server.log = log }
     }
+    /// The jobs of each device, by its number, and a count of the server's offers.
+    var jobs: [Int: JobAccount] = [:]
+    var offered = 0
     let view: View
     /// The number of times the databases were checked.
     var audits = 0
@@ -119,6 +122,7 @@ package final class World {
         device.start(truth)
         guard let queue = device.queue else { return }
         recordAll(.listening, device)
+        if plan.hasJobs { device.jobs = try JobProgram(self, device, queue) }
         device.syncer = try Syncer(
             device,
             queue,

@@ -65,13 +65,15 @@ package struct BatchRequests: Sendable {
     ///
     /// Throws an HTTPError.
     ///
-    /// `device`: the device that the token belongs to; "" if the token is valid for all.
+    /// `device`: the device that the token belongs to; "" if the token is valid for all. `jobs`
+    /// returns the tag of a device's jobs once its batch is stored.
     package func answer(
         _ head: RequestHead,
         _ key: String,
         _ wire: Spool,
         from device: String,
         _ log: ServerLog,
+        jobs: (String) -> String? = { _ in nil },
         _ store: (IncomingBatch, ByteView) throws -> Receipt
     ) throws -> HTTPAnswer {
         let (start, size) = (ContinuousClock.now, wire.count)
@@ -87,13 +89,12 @@ package struct BatchRequests: Sendable {
         log.write(
             "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(size) bytes, \(milliseconds) ms"
         )
-        return HTTPAnswer(
-            200,
-            [
-                "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
-                "batch_id": key,
-            ]
-        )
+        var facts: [String: Any] = [
+            "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
+            "batch_id": key,
+        ]
+        facts["jobs"] = jobs(batch.device)
+        return HTTPAnswer(200, facts)
     }
 
     /// Returns the decompressed body and its batch.

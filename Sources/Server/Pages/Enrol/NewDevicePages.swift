@@ -81,12 +81,7 @@ struct CodePage {
             }
             html.element("button", [("class", "screen")], "Download \(name)")
         }
-        html.element("pre") { html in
-            for line in text.split(separator: "\n") {
-                html.text(String(line))
-                html.raw("\n")
-            }
-        }
+        html.lines(text)
     }
 }
 

@@ -22,6 +22,7 @@ extension FleetRenderings {
             try body.withView { FormField.read(name, $0) } ?? ""
         }
         if case .newDevice = page { return try makeCode(head, at: now, field) }
+        if case .report(let device) = page { return try askForReport(device, at: now) }
         guard case .names(let device) = page else {
             let (beacon, label) = (try field("beacon"), try field("label"))
             return try save(label, of: beacon, back: try field("back"), at: now)

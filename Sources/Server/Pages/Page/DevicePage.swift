@@ -45,14 +45,16 @@ struct DevicePage {
         }
     }
 
-    /// Adds the note about the device, and an editor's link to its names.
+    /// Adds the note about the device, and links to its report and, for an editor, to its names.
     private func remarks(_ html: inout HTML) {
         let note = names.devices[device.id]?.note ?? ""
         if !note.isEmpty { html.element("p", note) }
-        guard isEditor else { return }
-        let link: [HTML.Attribute] = [("href", "/device/\(device.id)/names")]
-        html.element("p", [("class", "screen")]) {
-            $0.element("a", link, "Edit label, group and note")
+        html.element("p", [("class", "screen")]) { html in
+            html.element("a", [("href", "/device/\(device.id)/report")], "Report")
+            guard isEditor else { return }
+            html.text(" · ")
+            let link: [HTML.Attribute] = [("href", "/device/\(device.id)/names")]
+            html.element("a", link, "Edit label, group and note")
         }
     }
 

@@ -1,6 +1,7 @@
 // The routes of the fleet page, and access to it.
 import FoundationEssentials
 import Host
+package import ServerArchive
 package import ServerBase
 package import ServerIndex
 package import ServerWeb
@@ -30,6 +31,7 @@ package final class FleetPage: Sendable {
     package init(
         directory: String,
         enrolments: Enrolments,
+        jobs: DeviceJobs,
         fleet: Fleet,
         libraries: WebLibraries
     ) throws {
@@ -40,6 +42,7 @@ package final class FleetPage: Sendable {
             directory: directory,
             enrolments: enrolments,
             names: names,
+            jobs: jobs,
             fleet: fleet,
             libraries: libraries
         )

@@ -11,6 +11,7 @@ struct FleetRenderings: Sendable {
     let directory: String
     let enrolments: Enrolments
     let names: Names
+    let jobs: DeviceJobs
     let fleet: Fleet
     let libraries: WebLibraries
     /// The names at the time of this request.
@@ -36,6 +37,7 @@ struct FleetRenderings: Sendable {
             return HTTPAnswer(page: try device(id, before: event ?? (.max, ""), at: now))
         case .newDevice(let code): return try newDevice(code, at: now)
         case .names(let id) where isName(id): return try form(id, at: now)
+        case .report(let id): return try report(id, at: now)
         case .days(let days, let id, let part): return try answer(head, days, id, part, now)
         case .season(let id): return HTTPAnswer(page: try daysPage(id, head, at: now))
         case .daysFile(let id): return try daysFile(id, head, at: now)

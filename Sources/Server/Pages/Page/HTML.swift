@@ -43,6 +43,16 @@ package struct HTML {
         element(name, attributes) { $0.text(text) }
     }
 
+    /// Adds lines of text one below the other.
+    mutating func lines(_ text: String) {
+        element("pre") { html in
+            for line in text.split(separator: "\n") {
+                html.text(String(line))
+                html.raw("\n")
+            }
+        }
+    }
+
     mutating func element(_ name: StaticString, _ text: String) { element(name, [], text) }
 
     /// Adds an element without content and end tag.

@@ -1,0 +1,56 @@
+// Replies to jobs: what became of something that the server asked for.
+package import Host
+
+/// The outcome of a job.
+package struct JobOutcome: Sendable, Equatable {
+    package enum State: String, Sendable {
+        case done, refused, failed, expired
+    }
+
+    package var state: State
+    /// For people; empty if there is nothing to add.
+    package var message: String
+    /// A JSON object; empty for none.
+    package var detail: String
+
+    package init(_ state: State, _ message: String = "", detail: String = "") {
+        (self.state, self.message, self.detail) = (state, message, detail)
+    }
+}
+
+/// The reply to a job (waypost-protocol(7), JOBS).
+package struct JobReply: Sendable, Equatable {
+    /// The server's id of the job.
+    package var job: String
+    package var kind: String
+    package var outcome: JobOutcome
+    package var stamp: Stamp
+
+    package init(job: String, kind: String, _ outcome: JobOutcome, stamp: Stamp) {
+        (self.job, self.kind, self.outcome, self.stamp) = (job, kind, outcome, stamp)
+    }
+}
+
+extension Stream {
+    package static let replies = Stream(8, "replies")
+}
+
+extension JobReply: PlainRecord {
+    package static let kind = StreamKind(
+        .replies,
+        wire: "waypost_replies",
+        columns: [
+            .text("job"), .text("kind"), .text("state"), .text("message"), .members("detail"),
+        ],
+        isAlwaysShown: false
+    )
+
+    package var values: [ColumnValue] {
+        let (message, detail) = (outcome.message, outcome.detail)
+        return [
+            .text(job), .text(kind), .text(outcome.state.rawValue),
+            message.isEmpty ? .none : .text(message),
+            detail.isEmpty ? .none : .text("{\"detail\":\(detail)}"),
+        ]
+    }
+}

@@ -1,0 +1,69 @@
+// One job of the server's list (waypost-protocol(7), JOBS).
+package import Host
+import JSON
+
+/// A job as the server asks for it; whether it is done is decided by `JobRunner`.
+package struct RemoteJob: Sendable, Equatable {
+    package enum Action: Sendable, Equatable {
+        case report
+        case sync
+        case restart(source: String)
+        /// Records that were uploaded in a span of time; nil: of all streams.
+        case resend(stream: String?, since: WallTime, until: WallTime?)
+        /// It is not done, for this reason.
+        case invalid(String)
+    }
+
+    /// The longest id, kind or name in characters (Unicode scalars).
+    static let longestText = 64
+
+    let id: String
+    let kind: String
+    /// It is not begun after this time.
+    private(set) var expires: WallTime?
+    private(set) var action: Action
+
+    /// Returns nil without an id: then there is nothing to answer.
+    init?(_ value: JSONValue) {
+        guard case .object(let members) = value, let id = members.text("id") else { return nil }
+        self.id = id
+        kind = members.text("kind") ?? ""
+        action = Self.action(kind, members)
+        // The `until` of a resend is the end of its span.
+        guard kind != "resend", members["until"] != nil else { return }
+        expires = members.time("until")
+        if expires == nil { action = .invalid("until is not an RFC 3339 time") }
+    }
+
+    private static func action(_ kind: String, _ members: [String: JSONValue]) -> Action {
+        switch kind {
+        case "report": return .report
+        case "sync": return .sync
+        case "restart":
+            let source = members.text("source")
+            return source.map { .restart(source: $0) } ?? .invalid("a restart names its source")
+        case "resend":
+            let (stream, until) = (members.text("stream"), members.time("until"))
+            guard let since = members.time("since"), (members["until"] == nil) == (until == nil),
+                (members["stream"] == nil) == (stream == nil), until.map({ since < $0 }) ?? true
+            else {
+                return .invalid("a resend has a since, and may have an until after it and a stream")
+            }
+            return .resend(stream: stream, since: since, until: until)
+        default: return .invalid("this version of Waypost has no jobs of the kind \"\(kind)\"")
+        }
+    }
+}
+
+extension [String: JSONValue] {
+    /// A member that is a short text; nil for any other value.
+    fileprivate func text(_ name: String) -> String? {
+        guard case .text(let text)? = self[name], text.isPrintable(atMost: RemoteJob.longestText)
+        else { return nil }
+        return text
+    }
+
+    fileprivate func time(_ name: String) -> WallTime? {
+        text(name).flatMap { WallTime(rfc3339: $0) }
+    }
+}

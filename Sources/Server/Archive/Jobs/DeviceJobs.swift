@@ -1,0 +1,171 @@
+// The jobs of all devices, in a database beside the records.
+import Foundation
+package import Host
+import SQLite
+import ServerBase
+
+/// Jobs until their replies are stored, and where the replies are.
+///
+/// The commands `job` and `report` add jobs in other processes; a running receiver sees them at the
+/// next request. A job is closed only after the archive has committed its reply. Thread-safe.
+package final class DeviceJobs: Sendable {
+    /// A device is offered this many at most.
+    private static let maxOpen: Int64 = 64
+    /// The jobs whose replies can be found.
+    private static let maxRows: Int64 = 100_000
+    /// An expired job that was never answered is deleted after this time.
+    private static let longestWait = Duration.seconds(30 * 86_400)
+
+    /// `file`: the record file of the reply; NULL: the job is open.
+    private static let tables = """
+        CREATE TABLE IF NOT EXISTS jobs(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+        device TEXT NOT NULL, kind TEXT NOT NULL, parameters TEXT NOT NULL, expires INTEGER NOT NULL,
+        file TEXT);
+        """
+
+    private let directory: String
+    /// The open jobs of each device.
+    private let database: WatchedDatabase<[String: [DeviceJob]]>
+
+    /// Opens the database of a data directory, which the receiver may have open too.
+    package init(directory: String) throws {
+        self.directory = directory
+        let path = "\(directory)/.receiver-jobs.sqlite"
+        database = try WatchedDatabase(path, in: directory, tables: Self.tables, read: Self.read)
+    }
+
+    @Sendable private static func read(_ database: borrowing Connection) throws
+        -> [String: [DeviceJob]]
+    {
+        var known: [String: [DeviceJob]] = [:]
+        let row = try database.prepare(
+            "SELECT device, id, kind, parameters, expires FROM jobs WHERE file IS NULL ORDER BY number"
+        )
+        while try row.step() {
+            let job = DeviceJob(
+                id: row.text(1),
+                kind: row.text(2),
+                parameters: try JSONDecoder().decode(
+                    [String: String].self,
+                    from: Data(row.text(3).utf8)
+                ),
+                expires: WallTime(milliseconds: row.required(4))
+            )
+            known[row.text(0), default: []].append(job)
+        }
+        return known
+    }
+
+    /// See `WatchedDatabase`.
+    package func refresh(waits: Bool) throws -> Bool { try database.refresh(waits: waits) }
+
+    // MARK: For devices
+
+    private func offered(_ device: String) -> [DeviceJob] {
+        let now = SystemClock().wall()
+        return (database.known[device] ?? []).filter { $0.isOffered(at: now) }
+    }
+
+    /// Returns the tag of a device's jobs, which changes with them; nil if it has none.
+    package func tag(of device: String) -> String? {
+        let jobs = offered(device)
+        return jobs.isEmpty ? nil : Self.tag(jobs)
+    }
+
+    private static func tag(_ jobs: [DeviceJob]) -> String {
+        base64URL(Array(sha256(jobs.map(\.id).joined(separator: " ")).prefix(12)))
+    }
+
+    /// Returns the list that a device fetches.
+    package func list(of device: String) -> [String: Any] {
+        let jobs = offered(device)
+        return ["tag": Self.tag(jobs), "jobs": jobs.map(\.object)]
+    }
+
+    /// Closes the jobs of a device whose replies the archive has stored; `replies`: the record file
+    /// of each, by the job's id.
+    package func close(_ replies: [String: String], of device: String) throws {
+        let closed = (database.known[device] ?? []).compactMap { job in
+            replies[job.id].map { (job.id, $0) }
+        }
+        guard !closed.isEmpty else { return }
+        try database.change { database in
+            for (id, file) in closed {
+                try database.run("UPDATE jobs SET file=? WHERE id=?", file, id)
+            }
+        }
+    }
+
+    // MARK: For people
+
+    /// Adds a job; it is on the disk when this returns.
+    ///
+    /// Returns its id. Throws a `Failure` if the device has too many open ones.
+    package func add(
+        _ kind: String,
+        _ parameters: [String: String],
+        of device: String,
+        until expires: WallTime
+    ) throws -> String {
+        let id = UUID().uuidString.lowercased()
+        let oldest = SystemClock().wall().milliseconds - Self.longestWait.milliseconds
+        let text = String(decoding: try JSONEncoder().encode(parameters), as: UTF8.self)
+        try database.change { database in
+            try database.run("DELETE FROM jobs WHERE file IS NULL AND expires<?", oldest)
+            let sql = "SELECT count(*) FROM jobs WHERE device=? AND file IS NULL"
+            guard try database.integer(sql, device) ?? 0 < Self.maxOpen else {
+                throw Failure(
+                    "\(device) has \(Self.maxOpen) open jobs; wait until it has answered some"
+                )
+            }
+            try database.run(
+                "INSERT INTO jobs(id, device, kind, parameters, expires) VALUES (?,?,?,?,?)",
+                row: [id, device, kind, text, expires.milliseconds]
+            )
+            let last = database.lastInsertedRow - Self.maxRows
+            try database.run("DELETE FROM jobs WHERE file IS NOT NULL AND number<?", last)
+        }
+        return id
+    }
+
+    /// Returns the id of an open job of a kind that has not expired; nil if there is none.
+    package func open(_ kind: String, of device: String) -> String? {
+        let now = SystemClock().wall()
+        return database.known[device]?.last { $0.kind == kind && now < $0.expires }?.id
+    }
+
+    /// Adds a report, unless one was asked for before; returns its id.
+    package func askForReport(of device: String, until expires: WallTime) throws -> String {
+        try open("report", of: device) ?? add("report", [:], of: device, until: expires)
+    }
+
+    /// Returns the record of the reply to a job, `id` nil: to the newest answered report; nil if
+    /// there is none yet.
+    ///
+    /// Throws a `Failure` if its file does not have it any more.
+    package func record(of id: String?, of device: String) throws -> String? {
+        guard let reply = try reply(to: id, of: device) else { return nil }
+        let file = try LineFile.open("\(directory)/\(reply.file)")
+        var found: String?
+        if let file {
+            try file.forEachLine(from: 0, to: file.size()) { line in
+                if let line, line.text("job") == reply.job { found = line.raw(line.extent) }
+            }
+        }
+        guard let found else { throw Failure("\(reply.file) does not have the report any more") }
+        return found
+    }
+
+    private func reply(to id: String?, of device: String) throws -> (job: String, file: String)? {
+        let wanted = id == nil ? "kind=?" : "id=?"
+        return try database.ask { database in
+            let row = try database.prepare(
+                "SELECT id, file FROM jobs WHERE device=? AND file IS NOT NULL AND \(wanted) "
+                    + "ORDER BY number DESC LIMIT 1",
+                device,
+                id ?? "report"
+            )
+            return try row.step() ? (row.text(0), row.text(1)) : nil
+        }
+    }
+}

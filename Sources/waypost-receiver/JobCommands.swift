@@ -1,0 +1,123 @@
+// `waypost-receiver job` and `report`: ask a device to do something, and wait for its answer.
+import ArgumentParser
+import Foundation
+import Host
+import ServerArchive
+import ServerBase
+import ServerWeb
+
+/// The device that a job is for, and how long the job is good.
+struct JobOptions: ParsableArguments {
+    @OptionGroup var place: DataLocation
+    @Argument(help: "The device's id, as in `devices`.") var device: String
+    @Option(help: ArgumentHelp("Days until the job expires.", valueName: "days")) var expires = 7
+
+    /// Runs `body` on the jobs; fails for a device that this server does not know.
+    func perform<Value>(_ body: (DeviceJobs) throws -> Value) throws -> Value {
+        try place.expectThere()
+        return try place.orFail {
+            let isKnown =
+                try Contacts.read(directory: place.data)[device] != nil
+                || Enrolments(directory: place.data).devices()[device] != nil
+            guard isKnown else {
+                let shown = printable(device, limit: 80)
+                throw Failure("no device \(shown) has sent or enrolled; see `devices`")
+            }
+            return try body(DeviceJobs(directory: place.data))
+        }
+    }
+
+    /// Adds a job; returns its id.
+    func add(_ kind: String, _ parameters: [String: String], to jobs: DeviceJobs) throws -> String {
+        let end = SystemClock().wall() + .seconds(Int64(min(max(0, expires), 3660)) * 86_400)
+        return try jobs.add(kind, parameters, of: device, until: end)
+    }
+}
+
+struct JobCommand: ParsableCommand {
+    enum Kind: String, CaseIterable, ExpressibleByArgument {
+        case report, sync, restart, resend
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "job",
+        abstract: "Ask a device to do something at its next upload, and print the job's id.",
+        discussion: """
+            The device does it if its own configuration allows that (remote.allow = ["operate"]), and answers with a \
+            record of waypost_replies.
+
+              waypost-receiver job 9f3c2a70 restart --source audio
+              waypost-receiver job 9f3c2a70 resend --stream weather --since 2026-11-22T00:00:00Z
+            """
+    )
+
+    @OptionGroup var options: JobOptions
+    @Argument(help: "report, sync, restart or resend.") var kind: Kind
+    @Option(help: "With restart: beacons, location or audio.") var source: String?
+    @Option(help: "With resend: the stream; all without it.") var stream: String?
+    @Option(help: "With resend: uploaded from this time on, as 2026-11-22T04:30:00Z.")
+    var since: String?
+    @Option(help: "With resend: uploaded before this time.") var until: String?
+
+    mutating func validate() throws {
+        let times = [since, until].compactMap { $0 }
+        guard (kind == .restart) == (source != nil), (kind == .resend) == (since != nil),
+            kind == .resend || stream ?? until == nil,
+            times.allSatisfy({ WallTime(rfc3339: $0) != nil })
+        else {
+            throw ValidationError(
+                "restart takes --source NAME; resend takes --since TIME, and --until TIME and "
+                    + "--stream NAME if needed; a TIME is as 2026-11-22T04:30:00Z"
+            )
+        }
+    }
+
+    func run() throws {
+        let given = ["source": source, "stream": stream, "since": since, "until": until]
+        let parameters = given.compactMapValues { $0 }
+        print(try options.perform { try options.add(kind.rawValue, parameters, to: $0) })
+    }
+}
+
+struct ReportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "report",
+        abstract: "Ask a device for its status, and print it when it has come.",
+        discussion: """
+            The device answers at its next upload, if its own configuration allows that \
+            (remote.allow = ["operate"]). A report that was asked for before is waited for, not asked again.
+
+            Exit status: 0 the report is printed, 1 it has not come, or the device refused.
+            """
+    )
+
+    @OptionGroup var options: JobOptions
+    @Flag(help: "Print the record of the reply, one JSON object.") var json = false
+    @Option(help: ArgumentHelp("How long to wait for it.", valueName: "seconds")) var wait = 600
+    @Flag(help: "Print the newest report that has come, and ask for none.") var last = false
+
+    func run() throws {
+        let device = options.device
+        let record = try options.perform { jobs in
+            let id =
+                last
+                ? nil : try jobs.open("report", of: device) ?? options.add("report", [:], to: jobs)
+            let end = ContinuousClock.now + .seconds(last ? 0 : max(0, wait))
+            while true {
+                if let record = try jobs.record(of: id, of: device) { return record }
+                guard ContinuousClock.now < end else {
+                    throw Failure(
+                        last
+                            ? "\(device) has sent no report yet"
+                            : "the report has not come; \(device) stays asked, and "
+                                + "`report \(device) --last` prints it later"
+                    )
+                }
+                Thread.sleep(forTimeInterval: 0.5)
+            }
+        }
+        let text = ReportText(record)
+        print(json ? record : text.text)
+        if !text.isDone { throw ExitCode(1) }
+    }
+}
