@@ -26,10 +26,13 @@ enum DoctorProcess {
         )
         // It is killed if it has not ended by then.
         let bytes = try withExtendedLifetime(child) { try read(output.number, child, until: stop) }
-        guard case .object? = try? JSONValue(bytes) else {
+        guard let value = try? JSONValue(bytes), case .object = value else {
             throw Failure("`waypost doctor` printed no JSON object")
         }
-        return bytes
+        // Written again: as a part of a record it must not have a line end.
+        var json = JSONWriter()
+        value.write(to: &json)
+        return json.bytes
     }
 
     /// Reads until the child has ended: this process has the writing end open, too.

@@ -127,8 +127,15 @@ struct GatewayJobs: JobGateway {
             case .failure(let error): message = "without an examination: \(error)"
             }
             $0.key("log")
-            $0.array { for line in context.log.recentLines { $0.value(line) } }
+            $0.array { for line in context.log.recentLines { $0.value(dated(line)) } }
         }
         return JobOutcome(.done, message, detail: String(decoding: json.bytes, as: UTF8.self))
+    }
+
+    /// A line of before the clock was set gets its right time; if that is not known, it says so.
+    private func dated(_ line: (stamp: Stamp, text: String)) -> String {
+        let known = context.queue.rightTime(at: line.stamp)
+        return
+            "\((known ?? line.stamp.wall).rfc3339)\(known == nil ? " (unsynced)" : "") \(line.text)"
     }
 }

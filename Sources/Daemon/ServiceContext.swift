@@ -39,10 +39,13 @@ struct ServiceContext: Sendable {
         record(.scheduledOff("\(name.rawValue).schedule"), of: name, at: stamp)
     }
 
+    /// Why a window that has opened is not recorded, in an effort account.
+    static let late = "the gateway was suspended or busy when the window opened"
+
     /// Notes windows of its schedule that opened and closed unnoticed.
     func record(passed windows: [DueTime], of name: SourceName) {
         for window in windows {
-            record(.failed(Services.late), of: name, at: window.from)
+            record(.failed(Self.late), of: name, at: window.from)
             recordClosed(name, at: window.to)
         }
     }

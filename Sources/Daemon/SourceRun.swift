@@ -157,7 +157,7 @@ final class SourceRun: Sendable {
             close(at: next.opens, passed, context)
             // Else its device is opened before the window.
             guard next.opens.boot < context.clock.now() else { return }
-            context.record(.failed(Services.late), of: slice.name, at: next.opens)
+            context.record(.failed(ServiceContext.late), of: slice.name, at: next.opens)
         case .ends(let end), .rests(let end): close(at: end, passed, context)
         case nil: break
         }

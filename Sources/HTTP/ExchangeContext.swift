@@ -62,7 +62,7 @@ final class ExchangeContext {
         answer.append(contentsOf: bytes.prefix(max(0, (maxAnswer ?? Self.kept) - answer.count)))
         let isGood = (200...299).contains(status)
         // 429 says whether it is for the device or for one stream; each may offer jobs.
-        if isGood || (400...499).contains(status) { scanner.append(bytes) }
+        if isGood || status >= 400 { scanner.append(bytes) }
         let usual = isGood && !scanner.isBroken ? Self.limits.good : Self.limits.other
         isCut = answered > maxAnswer ?? usual
         return !isCut

@@ -125,7 +125,7 @@ package final class Queue: Sendable {
 
     /// A patient record may wait for others, at most until the next commit.
     private func post(_ record: QueuedRecord, _ stream: Stream, patient: Bool = false) -> Bool {
-        if isFull.load(ordering: .relaxed), ![.events, .health, .effort].contains(stream) {
+        if isFull.load(ordering: .relaxed), !Stream.ofTheProgram.contains(stream) {
             unrecorded.withLock { $0.add(record.losses(.gap)) }
             return false
         }
@@ -144,54 +144,6 @@ package final class Queue: Sendable {
 
     /// The maximum bytes of records put together; more might never fit in a small database.
     package var putBytes: Int { putLimit.load(ordering: .relaxed) }
-
-    /// Stores records of a user's program; calls `done` once they are on disk or have failed.
-    ///
-    /// `texts`, memos by their names, are stored in the same transaction, or not at all if the
-    /// records are not stored.
-    /// `done` runs on the writer's thread. Its error is `UnknownStreamError`, `QueueFullError`, `QueueClosedError`
-    /// or `fullRefusal`; none of the records is stored then.
-    package func put(
-        _ records: [UserRecord],
-        memos texts: [String: String],
-        done: @escaping @Sendable ((any Error)?) -> Void
-    ) {
-        let streams = streams
-        var rows: [PlainRow] = []
-        for record in records {
-            guard let kind = streams[name: record.stream], kind.isOfUser else {
-                return done(UnknownStreamError(name: record.stream))
-            }
-            rows.append(PlainRow(record, kind.stream))
-        }
-        put(rows, texts, done)
-    }
-
-    /// Stores a record of the program's own and memos, as those of a user's program.
-    package func put(
-        _ record: some PlainRecord,
-        memos texts: [String: String],
-        done: @escaping @Sendable ((any Error)?) -> Void
-    ) { put([PlainRow(record)], texts, done) }
-
-    private func put(
-        _ rows: [PlainRow],
-        _ texts: [String: String],
-        _ done: @escaping @Sendable ((any Error)?) -> Void
-    ) {
-        let finish: @Sendable ((any Error)?) -> Void = { [memos] error in
-            if error == nil { memos.areStored(texts, isCommitted: true) }
-            done(error)
-        }
-        if let fullRefusal, !rows.isEmpty { return done(fullRefusal) }
-        if !mailbox.post(.record(.put(rows, texts, finish))) { done(QueueFullError()) }
-    }
-
-    /// Stores records of a user's program without a memo.
-    package func put(
-        _ records: [UserRecord],
-        done: @escaping @Sendable ((any Error)?) -> Void
-    ) { put(records, memos: [:], done: done) }
 
     /// Replaces the declared user streams; pending records of removed streams are still uploaded.
     package func declare(_ streams: [DeclaredStream]) {

@@ -24,7 +24,9 @@ package struct JobList: Sendable, Equatable {
         }
         let jobs = values.compactMap { RemoteJob($0) }
         guard jobs.count == values.count else {
-            throw Failure("a job has no id of 1 to \(RemoteJob.longestText) printable characters")
+            throw Failure(
+                "a job has no id of 1 to \(RemoteJob.longestText) printable ASCII characters"
+            )
         }
         (self.tag, self.jobs) = (tag, jobs)
     }

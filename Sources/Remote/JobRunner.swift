@@ -9,8 +9,9 @@ package import Records
 /// its reply and the memo that it was answered are one transaction. A job that was begun and not
 /// answered when the process ended is therefore answered as failed, and never done again.
 package struct JobRunner {
-    /// The most reports that one list gets: each takes seconds and has up to 100 kB.
-    private static let maxReports = 4
+    /// The most reports, and the most restarts, of one list: a report takes seconds and has up to
+    /// 100 kB, and a restart is a gap in what a source records.
+    private static let maxOfAKind = 4
     private static let tagMemo = "jobs tag"
     /// The time until a reply that could not be stored is tried again.
     private static let storePause = Duration.seconds(30)
@@ -68,7 +69,7 @@ package struct JobRunner {
     package mutating func restore() {
         history = JobHistory { [queue] in queue.remembered($0) }
         if let tag = queue.remembered(Self.tagMemo) { offers.isHandled(tag) }
-        for entry in history.interrupted { note(entry, entry.kind, Self.interrupted) }
+        for entry in history.interrupted { addAnswer(entry, entry.kind, Self.interrupted) }
     }
 
     /// Does what is due; returns how long to wait with the rest, nil: until the next offer.
@@ -97,11 +98,14 @@ package struct JobRunner {
 
     /// Does and answers the jobs that are new; false if that ended early.
     private mutating func perform(_ jobs: [RemoteJob], _ stop: StopSignal) -> Bool {
-        var (reports, isAnswered) = (0, false)
+        var (counts, isAnswered) = ([String: Int](), false)
         defer { if isAnswered { gateway.uploadReplies() } }
         for job in jobs where !history.contains(job.id) {
-            if job.action == .report { reports += 1 }
-            guard !stop.isRaised, perform(job, isOneTooMany: reports > Self.maxReports, stop) else {
+            counts[job.kind, default: 0] += 1
+            let isOneTooMany =
+                ["report", "restart"].contains(job.kind)
+                && counts[job.kind] ?? 0 > Self.maxOfAKind
+            guard !stop.isRaised, perform(job, isOneTooMany: isOneTooMany, stop) else {
                 return false
             }
             isAnswered = true
@@ -115,13 +119,13 @@ package struct JobRunner {
     {
         let entry = history.next(job)
         if let refusal = refusal(of: job, isOneTooMany) {
-            note(entry, job.kind, refusal)
+            addAnswer(entry, job.kind, refusal)
             return storeAnswers(stop)
         }
         guard commit(nil, [entry.memo: entry.text], stop) else { return false }
         history.record(entry)
         guard let outcome = gateway.perform(job.action, until: stop) else { return false }
-        note(entry, job.kind, outcome)
+        addAnswer(entry, job.kind, outcome)
         return storeAnswers(stop)
     }
 
@@ -136,12 +140,16 @@ package struct JobRunner {
             return JobOutcome(.expired, "it was due until \(end.rfc3339)")
         }
         guard isOneTooMany else { return nil }
-        return JobOutcome(.refused, "a list gets \(Self.maxReports) reports at most")
+        return JobOutcome(.refused, "a list gets \(Self.maxOfAKind) \(job.kind)s at most")
     }
 
     // MARK: Answers
 
-    private mutating func note(_ entry: JobHistory.Entry, _ kind: String, _ outcome: JobOutcome) {
+    private mutating func addAnswer(
+        _ entry: JobHistory.Entry,
+        _ kind: String,
+        _ outcome: JobOutcome
+    ) {
         var entry = entry
         entry.isAnswered = true
         let reply = JobReply(job: entry.id, kind: kind, outcome, stamp: clock.stamp())

@@ -25,7 +25,9 @@ package struct RemoteJob: Sendable, Equatable {
 
     /// Returns nil without an id: then there is nothing to answer.
     init?(_ value: JSONValue) {
-        guard case .object(let members) = value, let id = members.text("id") else { return nil }
+        guard case .object(let members) = value, let id = members.text("id"),
+            id.utf8.allSatisfy({ $0 < 0x80 })
+        else { return nil }
         self.id = id
         kind = members.text("kind") ?? ""
         action = Self.action(kind, members)

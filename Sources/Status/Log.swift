@@ -1,6 +1,6 @@
 // Log lines on standard error, in the form `what happened, key: value`.
 import Glibc
-import Host
+package import Host
 package import Setup
 
 /// Writes lines for the journal; all copies share one level.
@@ -16,8 +16,8 @@ package struct Log: Sendable {
         threshold = StateBox(level)
     }
 
-    /// The last lines, each with its time: at most 200, and 32 kB.
-    package var recentLines: [String] { recent.value.lines }
+    /// The last lines, each with its time on both clocks: at most 200, and 32 kB.
+    package var recentLines: [(stamp: Stamp, text: String)] { recent.value.lines }
 
     /// Changes the level.
     package func set(_ level: Configuration.LogLevel) { threshold.update { $0 = level } }
@@ -48,7 +48,7 @@ package struct Log: Sendable {
         guard isOn(level) else { return }
         let fields = values.sorted { $0.key < $1.key }.map { ", \($0.key): \($0.value)" }.joined()
         let line = "\(level.rawValue): \(what)\(fields)"
-        recent.update { $0.add("\(SystemClock().wall().rfc3339) \(line)") }
+        recent.update { $0.add(line, SystemClock().stamp()) }
         lost.update { lost in
             if lost > 0, Self.put("warning: log lines lost, lines: \(lost)") { lost = 0 }
             if lost > 0 || !Self.put(line) { lost += 1 }
@@ -74,15 +74,15 @@ private struct RecentLines {
     private static let longestLine = 1000
     private static let maxBytes = 32 << 10
 
-    private(set) var lines: [String] = []
+    private(set) var lines: [(stamp: Stamp, text: String)] = []
     private var bytes = 0
 
-    mutating func add(_ line: String) {
+    mutating func add(_ line: String, _ stamp: Stamp) {
         let line = printable(line, limit: Self.longestLine)
-        lines.append(line)
+        lines.append((stamp, line))
         bytes += line.utf8.count
         while lines.count > Self.maxLines || bytes > Self.maxBytes {
-            bytes -= lines.removeFirst().utf8.count
+            bytes -= lines.removeFirst().text.utf8.count
         }
     }
 }

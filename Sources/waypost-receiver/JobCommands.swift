@@ -101,7 +101,7 @@ struct ReportCommand: ParsableCommand {
         let record = try options.perform { jobs in
             let id =
                 last
-                ? nil : try jobs.open("report", of: device) ?? options.add("report", [:], to: jobs)
+                ? nil : try jobs.openReport(of: device) ?? options.add("report", [:], to: jobs)
             let end = ContinuousClock.now + .seconds(last ? 0 : max(0, wait))
             while true {
                 if let record = try jobs.record(of: id, of: device) { return record }

@@ -23,6 +23,7 @@ struct DoctorCommand: ParsableCommand {
     )
 
     @Flag(help: "One JSON object.") var json = false
+    @Flag(help: "Leave the microphone alone.") var noSound = false
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
@@ -31,7 +32,8 @@ struct DoctorCommand: ParsableCommand {
             configuration,
             environment: Environment.all,
             version: currentVersion,
-            program: "/proc/self/exe"
+            program: "/proc/self/exe",
+            listens: !noSound
         )
         input.useProxies()
         let isLive = Output.isTerminal && !json

@@ -40,7 +40,9 @@ struct Run: ParsableCommand {
             )
             settings.patience = .seconds(max(1, patience))
             let path = options.config
-            settings.doctor = ["/proc/self/exe", "doctor", "--json", "--config", path]
+            settings.doctor = [
+                "/proc/self/exe", "doctor", "--json", "--no-sound", "--config", path,
+            ]
             let gateway = try GatewayRun(settings)
             let hasEnded = try gateway.run(signals: signals) {
                 try Configuration.load(path: path, environment: Environment.all).values

@@ -270,7 +270,13 @@ import Testing
         #expect(queue.fullRefusal?.code == .storageFull)
         #expect(!queue.accept(testSighting(500)))
         #expect(queue.accept(Event(.stopped, source: "test", stamp: testStart)))
+        let isAnswered = Locked(false)
+        let reply = JobReply(job: "1", kind: "sync", JobOutcome(.done), stamp: testStart)
+        queue.put(reply, memos: ["job 1": "answered"]) { error in
+            isAnswered.update { $0 = error == nil }
+        }
         _ = try queue.flushed()
+        #expect(isAnswered.value)
         let losses = try queue.losses()
         #expect(losses.map(\.kind) == [.gap])
         #expect(losses.map(\.records) == [1])

@@ -112,6 +112,12 @@ import Testing
             #","kind":"report","state":"done","job":"\#(job)",\#(detail)"#
         )
         let page = try viewer.get(address)
+        // One that has not come for an hour may be asked for again.
+        for _ in 0..<2 {
+            #expect(try editor.request("POST", address, "").status == 303)
+            try receiver.sql("UPDATE jobs SET added=1", in: ".receiver-jobs.sqlite")
+        }
+        #expect(try list(receiver, token).jobs.count == 2)
         #expect(page.body.contains("waypost 0.1 degraded\n  &lt;b&gt;no sync"), "\(page.body)")
         #expect(!page.header.contains("Refresh"))
     }

@@ -53,6 +53,7 @@ import Testing
         #"{"tag": "t", "jobs": [7]}"#, #"{"tag": "t", "jobs": [{"kind": "sync"}]}"#,
         #"{"tag": "t", "jobs": [{"id": "", "kind": "sync"}]}"#,
         #"{"tag": "t", "jobs": [{"id": "a\u0007", "kind": "sync"}]}"#,
+        #"{"tag": "t", "jobs": [{"id": "\u0301x", "kind": "sync"}]}"#,
         #"{"tag": "t", "jobs": []"#, "<html></html>",
         String(repeating: "[", count: 10_000),
     ])

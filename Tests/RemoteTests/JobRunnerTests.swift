@@ -267,9 +267,10 @@ import Testing
         life.end()
     }
 
-    @Test func reports_ofOneList_areLimited() throws {
+    @Test(arguments: ["report", "restart"])
+    func costlyJobs_ofOneList_areLimited(_ kind: String) throws {
         let life = try Life(temporary.database)
-        let jobs = (0..<64).map { #"{"id": "\#($0)", "kind": "report"}"# }
+        let jobs = (0..<64).map { #"{"id": "\#($0)", "kind": "\#(kind)", "source": "audio"}"# }
         life.offer("one", jobs.joined(separator: ","))
         try life.waitUntilHandled("one")
         #expect(life.gateway.done.value.count == 4)

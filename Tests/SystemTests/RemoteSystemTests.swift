@@ -74,6 +74,13 @@ import Testing
         let doctor = try #require(detail["doctor"] as? [String: Any], "\(record["message"] ?? "")")
         #expect(!(doctor["checks"] as? [[String: Any]] ?? []).isEmpty)
         #expect((detail["log"] as? [String] ?? []).contains { $0.contains("info: running") })
+        // On the device, too, it is one line.
+        let export = try device.run("export", "replies")
+        let lines = export.output.split(separator: "\n").map { Data($0.utf8) }
+        #expect(
+            lines.count == 1
+                && lines.allSatisfy { (try? JSONSerialization.jsonObject(with: $0)) != nil }
+        )
         let text = try server("report", id, "--last")
         #expect(text.status == 0)
         #expect(text.output.hasPrefix("report done ") && text.output.contains("\nwaypost "))

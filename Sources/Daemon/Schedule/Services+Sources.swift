@@ -17,9 +17,6 @@ extension Services {
         return adaptSources()
     }
 
-    /// Why a window that has opened is not recorded, in an effort account.
-    static let late = "the gateway was suspended or busy when the window opened"
-
     /// Starts and stops sources as configuration, enrolment and schedules say.
     private func adaptSources() -> [SourceName] {
         let now = state.value

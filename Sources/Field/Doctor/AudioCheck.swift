@@ -12,6 +12,7 @@ struct AudioCheck {
     var findings: [Finding] {
         let audio = input.configuration.audio
         guard audio.isEnabled else { return [.ok("sound", "off (audio.enabled = false)")] }
+        guard input.listens else { return [held ?? .ok("sound", "not listened to (--no-sound)")] }
         do {
             return [evaluate(try AudioListener(input: input).listen(onLevel: onLevel))]
         } catch {

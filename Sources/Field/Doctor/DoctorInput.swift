@@ -14,6 +14,8 @@ package final class DoctorInput: Sendable {
     package let version: String
     /// The executable that listens as the service's user if run by root; nil: this process listens.
     let program: String?
+    /// False: the microphone is left alone.
+    let listens: Bool
     /// A folder in place of `/` for files.
     package let root: String
     var files: SystemFiles { SystemFiles(root: root) }
@@ -31,9 +33,10 @@ package final class DoctorInput: Sendable {
         version: String,
         root: String = "",
         program: String? = nil,
+        listens: Bool = true,
         report: StatusReport? = nil
     ) {
-        self.program = program
+        (self.program, self.listens) = (program, listens)
         self.configuration = configuration
         self.version = version
         self.root = root

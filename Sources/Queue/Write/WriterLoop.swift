@@ -132,7 +132,9 @@ final class WriterLoop {
         // The previous record did not fit; there may be space now.
         if let retryAt, settings.clock.now() >= retryAt { retry() }
         // Posted before the disk was full.
-        if quota.isFull, case .put(let rows, _, let done) = record, !rows.isEmpty {
+        if quota.isFull, case .put(let rows, _, let done) = record,
+            !rows.allSatisfy(\.isOfTheProgram)
+        {
             return done(queue.fullRefusal ?? QueueFullError())
         }
         var isHeld = backlog.hold(record)
@@ -377,5 +379,18 @@ final class WriterLoop {
         if let publishedAt, now - publishedAt < .seconds(10), !isNews { return }
         publishedAt = now
         queue.storage.loaded(quota.report)
+    }
+}
+
+/// An element of the writer's mailbox.
+enum Job: Sendable {
+    case record(QueuedRecord)
+    case work(any Work)
+    /// A closure for the writer's thread, run between two records.
+    case command(@Sendable (WriterLoop) -> Void)
+
+    var record: QueuedRecord? {
+        guard case .record(let record) = self else { return nil }
+        return record
     }
 }

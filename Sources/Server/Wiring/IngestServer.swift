@@ -261,9 +261,14 @@ package struct IngestServer: ReceiverApplication {
             try expectGood(batch.device)
             let receipt = try archive.store(batch, key: key, body: body)
             metrics.received(bytes: size)
-            // Sees jobs of the commands; if a reply cannot be noted, the gateway sends it again.
-            _ = try jobs.refresh(waits: true)
-            try jobs.close(batch.replyFiles, of: batch.device)
+            // If a reply cannot be noted, the gateway sends it again; other batches do not depend on
+            // the jobs.
+            if !batch.replyFiles.isEmpty {
+                _ = try jobs.refresh(waits: true)
+                try jobs.close(batch.replyFiles, of: batch.device)
+            } else if (try? jobs.refresh(waits: false)) == nil {
+                log.warn("the database of jobs cannot be read; see `waypost-receiver job --help`")
+            }
             return receipt
         }
     }

@@ -34,6 +34,7 @@ package struct JobListRequest {
             headers: ["X-Device-Token: \(try destination.token())", "Accept: application/json"]
         )
         (request.isOnlyTry, request.maxAnswer) = (true, maxBytes)
+        request.limit = .seconds(60)
         let transport = try Transport(destination.transport)
         let exchange = transport.send(request, until: stop)
         let traffic = transport.takeTraffic()

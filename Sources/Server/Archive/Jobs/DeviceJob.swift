@@ -7,6 +7,7 @@ package struct DeviceJob: Sendable {
     package let kind: String
     /// `source`, or `stream`, `since` and `until`: those that its kind has.
     let parameters: [String: String]
+    let added: WallTime
     let expires: WallTime
 
     /// Whether a device is still offered it.

@@ -11,6 +11,11 @@ import ServerBase
 package final class DeviceJobs: Sendable {
     /// A device is offered this many at most.
     private static let maxOpen: Int64 = 64
+    /// The bytes at the end of a record file in which a reply is looked for: a device may send
+    /// anything in its stream.
+    private static let searched: Int64 = 64 << 20
+    /// A report that has not come after this time may be asked for again.
+    private static let newReport = Duration.seconds(3600)
     /// The jobs whose replies can be found.
     private static let maxRows: Int64 = 100_000
     /// An expired job that was never answered is deleted after this time.
@@ -19,8 +24,8 @@ package final class DeviceJobs: Sendable {
     /// `file`: the record file of the reply; NULL: the job is open.
     private static let tables = """
         CREATE TABLE IF NOT EXISTS jobs(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-        device TEXT NOT NULL, kind TEXT NOT NULL, parameters TEXT NOT NULL, expires INTEGER NOT NULL,
-        file TEXT);
+        device TEXT NOT NULL, kind TEXT NOT NULL, parameters TEXT NOT NULL, added INTEGER NOT NULL,
+        expires INTEGER NOT NULL, file TEXT);
         """
 
     private let directory: String
@@ -39,7 +44,7 @@ package final class DeviceJobs: Sendable {
     {
         var known: [String: [DeviceJob]] = [:]
         let row = try database.prepare(
-            "SELECT device, id, kind, parameters, expires FROM jobs WHERE file IS NULL ORDER BY number"
+            "SELECT device, id, kind, parameters, added, expires FROM jobs WHERE file IS NULL ORDER BY number"
         )
         while try row.step() {
             let job = DeviceJob(
@@ -49,7 +54,8 @@ package final class DeviceJobs: Sendable {
                     [String: String].self,
                     from: Data(row.text(3).utf8)
                 ),
-                expires: WallTime(milliseconds: row.required(4))
+                added: WallTime(milliseconds: row.required(4)),
+                expires: WallTime(milliseconds: row.required(5))
             )
             known[row.text(0), default: []].append(job)
         }
@@ -108,7 +114,8 @@ package final class DeviceJobs: Sendable {
         until expires: WallTime
     ) throws -> String {
         let id = UUID().uuidString.lowercased()
-        let oldest = SystemClock().wall().milliseconds - Self.longestWait.milliseconds
+        let now = SystemClock().wall().milliseconds
+        let oldest = now - Self.longestWait.milliseconds
         let text = String(decoding: try JSONEncoder().encode(parameters), as: UTF8.self)
         try database.change { database in
             try database.run("DELETE FROM jobs WHERE file IS NULL AND expires<?", oldest)
@@ -119,8 +126,8 @@ package final class DeviceJobs: Sendable {
                 )
             }
             try database.run(
-                "INSERT INTO jobs(id, device, kind, parameters, expires) VALUES (?,?,?,?,?)",
-                row: [id, device, kind, text, expires.milliseconds]
+                "INSERT INTO jobs(id, device, kind, parameters, added, expires) VALUES (?,?,?,?,?,?)",
+                row: [id, device, kind, text, now, expires.milliseconds]
             )
             let last = database.lastInsertedRow - Self.maxRows
             try database.run("DELETE FROM jobs WHERE file IS NOT NULL AND number<?", last)
@@ -128,15 +135,18 @@ package final class DeviceJobs: Sendable {
         return id
     }
 
-    /// Returns the id of an open job of a kind that has not expired; nil if there is none.
-    package func open(_ kind: String, of device: String) -> String? {
+    /// Returns the id of an open report that was asked for in the last hour; nil if there is none.
+    package func openReport(of device: String) -> String? {
         let now = SystemClock().wall()
-        return database.known[device]?.last { $0.kind == kind && now < $0.expires }?.id
+        let reports = (database.known[device] ?? []).filter { job in
+            job.kind == "report" && now < job.expires
+        }
+        return reports.last { now < $0.added + Self.newReport }?.id
     }
 
-    /// Adds a report, unless one was asked for before; returns its id.
+    /// Adds a report, unless one was asked for in the last hour; returns its id.
     package func askForReport(of device: String, until expires: WallTime) throws -> String {
-        try open("report", of: device) ?? add("report", [:], of: device, until: expires)
+        try openReport(of: device) ?? add("report", [:], of: device, until: expires)
     }
 
     /// Returns the record of the reply to a job, `id` nil: to the newest answered report; nil if
@@ -148,7 +158,8 @@ package final class DeviceJobs: Sendable {
         let file = try LineFile.open("\(directory)/\(reply.file)")
         var found: String?
         if let file {
-            try file.forEachLine(from: 0, to: file.size()) { line in
+            let size = try file.size()
+            try file.forEachLine(from: max(0, size - Self.searched), to: size) { line in
                 if let line, line.text("job") == reply.job { found = line.raw(line.extent) }
             }
         }

@@ -13,7 +13,7 @@ extension FleetRenderings {
         _ = try find(device)
         _ = try jobs.refresh(waits: true)
         var page = ReportPage(device: device, names: known, isEditor: isEditor, now: now)
-        page.isAsked = jobs.open("report", of: device) != nil
+        page.isAsked = jobs.openReport(of: device) != nil
         do {
             page.text = try jobs.record(of: nil, of: device).map { ReportText($0).text }
         } catch let failure as Failure {

@@ -1,20 +1,6 @@
-// The jobs in the writer's mailbox, and how a caller waits for a result.
+// Work for the writer's thread, and how a caller waits for its result.
 import Host
-import Records
 import Synchronization
-
-/// An element of the writer's mailbox.
-enum Job: Sendable {
-    case record(QueuedRecord)
-    case work(any Work)
-    /// A closure for the writer's thread, run between two records.
-    case command(@Sendable (WriterLoop) -> Void)
-
-    var record: QueuedRecord? {
-        guard case .record(let record) = self else { return nil }
-        return record
-    }
-}
 
 /// Work for the writer's thread, in a separate transaction.
 protocol Work: Sendable {
