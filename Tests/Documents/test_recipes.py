@@ -116,6 +116,13 @@ class RecipeTests(unittest.TestCase):
                 count += 1
         self.assertGreater(count, 90)
 
+    @unittest.skipUnless(shutil.which("scdoc"), "scdoc is not installed")
+    def test_manualPages_areWellFormed(self):
+        for page in sorted((TOP / "deploy/man").glob("*.scd")):
+            with self.subTest(page.name), page.open() as text:
+                done = subprocess.run(["scdoc"], stdin=text, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_check_findsAWrongCommand(self):
         for line, error in (("sudo waypost status --jso", "no option --jso"), ("waypost stat", "no subcommand stat"),
                             ("echo a | waypost-receiver codes ad", "no subcommand ad"), ("deploy/demo --kept", "no option --kept")):
