@@ -53,10 +53,11 @@ enum SchemaCheck {
         return Int64((steps.lastIndex { columns.contains($0.mark) } ?? -1) + 1)
     }
 
-    /// Whether the tables are those of the newest version; those of user streams, health and effort,
-    /// which no schema step makes, do not count.
+    /// Whether the tables are those of the newest version; those of user streams, health, effort and
+    /// replies, which no schema step makes, do not count.
     static func isOurs(_ connection: borrowing Connection) throws -> Bool {
-        let more = ["user_", "\(DeviceHealth.kind.table)(", "\(Effort.kind.table)("]
+        let kinds = [DeviceHealth.kind, Effort.kind, JobReply.kind]
+        let more = ["user_"] + kinds.map { "\($0.table)(" }
         return try shape(of: connection)
             .filter { line in !more.contains { line.hasPrefix("table \($0)") } } == expected.shape
     }

@@ -207,7 +207,7 @@ import Testing
         #expect(try chunks(queue) == [])
         queue.close()
         let queue2 = try folder.queue()
-        #expect(try queue2.flushed().statistics().map(\.notKept) == [0, 0, 0, 0, 0, 0, 1])
+        #expect(try queue2.flushed().statistics().map(\.notKept) == [0, 0, 0, 0, 0, 0, 0, 1])
         queue2.close()
     }
 

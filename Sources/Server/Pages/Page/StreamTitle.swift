@@ -5,7 +5,7 @@ enum StreamTitle {
     private static let streams = [
         "linux_gpsd_location": "Position", "linux_alsa_audio": "Sound",
         "linux_bluez_beacons": "Beacons", "waypost_events": "Events", "waypost_health": "Health",
-        "waypost_surveys": "Surveys", "waypost_effort": "Effort",
+        "waypost_surveys": "Surveys", "waypost_effort": "Effort", "waypost_replies": "Replies",
     ]
     private static let sources = ["location": "Position", "audio": "Sound", "beacons": "Beacons"]
 
