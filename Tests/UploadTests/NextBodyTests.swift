@@ -11,7 +11,7 @@ import Testing
 
 @testable import Upload
 
-@Suite(.timeLimit(.minutes(1))) struct NextBodyTests {
+@Suite struct NextBodyTests {
     private static let limit = 64 << 10
 
     private let temporary = TemporaryFolder()
