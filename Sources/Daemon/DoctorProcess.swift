@@ -4,19 +4,26 @@ import Host
 import JSON
 
 /// Examines the device in a process of its own: a check may hang, and takes memory.
-enum DoctorProcess {
+///
+/// It is killed by deinit if it has not ended by then. A class, because Swift 6.0.3 crashes on its
+/// descriptors as variables of one function.
+final class DoctorProcess {
     /// `waypost doctor` ends within 8 s.
     private static let limit = Duration.seconds(9)
     private static let maxBytes = 64 << 10
 
-    /// Returns the JSON object that a command prints; throws if it prints none in time.
-    static func output(of command: [String], until stop: StopSignal) throws -> [UInt8] {
+    private let output: Descriptor
+    /// Open here too, so that reading goes on until the child has ended.
+    private let writing: Descriptor
+    private let child: ChildProcess
+
+    private init(_ command: [String]) throws {
         guard let program = command.first else { throw Failure("no command examines this device") }
         let pipe = try makePipe()
-        let output = Descriptor(owning: pipe.reading)
-        let writing = Descriptor(owning: pipe.writing)
+        output = Descriptor(owning: pipe.reading)
+        writing = Descriptor(owning: pipe.writing)
         let nothing = try Descriptor(opening: "/dev/null", O_RDWR)
-        let child = try ChildProcess(
+        child = try ChildProcess(
             program,
             Array(command.dropFirst()),
             files: [
@@ -24,8 +31,11 @@ enum DoctorProcess {
                 STDERR_FILENO: nothing.number,
             ]
         )
-        // It is killed if it has not ended by then.
-        let bytes = try withExtendedLifetime(child) { try read(output.number, child, until: stop) }
+    }
+
+    /// Returns the JSON object that a command prints; throws if it prints none in time.
+    static func output(of command: [String], until stop: StopSignal) throws -> [UInt8] {
+        let bytes = try DoctorProcess(command).read(until: stop)
         guard let value = try? JSONValue(bytes), case .object = value else {
             throw Failure("`waypost doctor` printed no JSON object")
         }
@@ -35,19 +45,17 @@ enum DoctorProcess {
         return json.bytes
     }
 
-    /// Reads until the child has ended: this process has the writing end open, too.
-    private static func read(_ output: Int32, _ child: ChildProcess, until stop: StopSignal) throws
-        -> [UInt8]
-    {
-        var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: maxBytes))
-        let end = SystemClock().now() + limit
-        while bytes.count < maxBytes {
+    private func read(until stop: StopSignal) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: Self.maxBytes)
+        let end = SystemClock().now() + Self.limit
+        while bytes.count < Self.maxBytes {
             let rest = end - SystemClock().now()
             guard rest > .zero, !stop.isRaised else { throw Failure("it did not end within 9 s") }
-            var entries = [PollEntry(output), child.end, PollEntry(stop.descriptor)]
+            var entries = [PollEntry(output.number), child.end, PollEntry(stop.descriptor)]
             _ = stop.wait(for: &entries, timeout: rest)
             if entries[0].isReady {
-                let count = Glibc.read(output, &buffer, buffer.count)
+                let count = Glibc.read(output.number, &buffer, buffer.count)
                 bytes += buffer.prefix(max(0, count))
             } else if entries[1].isReady {
                 return bytes

@@ -21,24 +21,28 @@ struct Tool {
         if let home {
             environment = environment.filter { !$0.hasPrefix("HOME=") } + ["HOME=\(home)"]
         }
-        let nothing = try Descriptor(opening: "/dev/null", O_RDONLY)
+        // Not `Descriptor`: Swift 6.0.3 crashes on one beside a `ChildProcess` in a function.
         let pipe = try makePipe()
-        let output = Descriptor(owning: pipe.reading)
-        let started = Result { () throws(SystemError) in
-            try ChildProcess(
-                path,
-                arguments,
-                environment: environment,
-                files: [
-                    STDIN_FILENO: nothing.number, STDOUT_FILENO: pipe.writing,
-                    STDERR_FILENO: pipe.writing,
-                ]
-            )
-        }
-        close(pipe.writing)
-        let process = try started.get()
-        let bytes = try readAll(from: output.number, path)
+        defer { close(pipe.reading) }
+        let process = try start(arguments, environment, output: pipe.writing)
+        let bytes = try readAll(from: pipe.reading, path)
         return (process.wait().isSuccess, String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Starts it, and closes `output` in this process.
+    private func start(
+        _ arguments: [String],
+        _ environment: [String],
+        output: Int32
+    ) throws(SystemError) -> ChildProcess {
+        defer { close(output) }
+        let nothing = try Descriptor(opening: "/dev/null", O_RDONLY)
+        return try ChildProcess(
+            path,
+            arguments,
+            environment: environment,
+            files: [STDIN_FILENO: nothing.number, STDOUT_FILENO: output, STDERR_FILENO: output]
+        )
     }
 }
 

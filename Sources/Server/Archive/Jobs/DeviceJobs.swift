@@ -42,24 +42,10 @@ package final class DeviceJobs: Sendable {
     @Sendable private static func read(_ database: borrowing Connection) throws
         -> [String: [DeviceJob]]
     {
-        var known: [String: [DeviceJob]] = [:]
-        let row = try database.prepare(
+        let jobs = try database.rows(
             "SELECT device, id, kind, parameters, added, expires FROM jobs WHERE file IS NULL ORDER BY number"
-        )
-        while try row.step() {
-            let job = DeviceJob(
-                id: row.text(1),
-                kind: row.text(2),
-                parameters: try JSONDecoder().decode(
-                    [String: String].self,
-                    from: Data(row.text(3).utf8)
-                ),
-                added: WallTime(milliseconds: row.required(4)),
-                expires: WallTime(milliseconds: row.required(5))
-            )
-            known[row.text(0), default: []].append(job)
-        }
-        return known
+        ) { row in (device: row.text(0), job: try DeviceJob(row)) }
+        return Dictionary(grouping: jobs, by: \.device).mapValues { $0.map(\.job) }
     }
 
     /// See `WatchedDatabase`.
@@ -178,5 +164,14 @@ package final class DeviceJobs: Sendable {
             )
             return try row.step() ? (row.text(0), row.text(1)) : nil
         }
+    }
+}
+
+extension DeviceJob {
+    fileprivate init(_ row: borrowing Statement) throws {
+        (id, kind) = (row.text(1), row.text(2))
+        parameters = try JSONDecoder().decode([String: String].self, from: Data(row.text(3).utf8))
+        added = WallTime(milliseconds: row.required(4))
+        expires = WallTime(milliseconds: row.required(5))
     }
 }
