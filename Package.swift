@@ -261,9 +261,10 @@ let package = Package(
             ],
             small: true
         ),
+        module("Minisign", ["Host", "CCrypto"], small: true),
         module(
             "Remote",
-            ["Host", "JSON", "Configuration", "Queue", "Records"],
+            ["Host", "JSON", "Configuration", "Queue", "Records", "Minisign"],
             small: true
         ),
         // The whole configuration of a device and its files.
@@ -280,7 +281,7 @@ let package = Package(
             "Status",
             [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Audio",
-                "Proxy", "Upload", "Schedule", "Setup", "CLinux",
+                "Proxy", "Upload", "Schedule", "Remote", "Setup", "CLinux",
             ],
             exclude: ["README.md", "Board"],
             small: true
@@ -379,7 +380,7 @@ let package = Package(
             dependencies: [
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Audio", "AudioTags", "Schedule", "Upload", "Setup", "Status", "Intake", "Listen",
-                "Field",
+                "Field", "Remote",
                 "Daemon", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -391,6 +392,7 @@ let package = Package(
             dependencies: [
                 "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "ServerExports",
                 "ServerPages", "ServerWiring", "HTTP", "Host", "JSON", "Configuration", "AudioTags",
+                "Minisign",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -491,6 +493,7 @@ let package = Package(
             ]
         ),
         tests("MQTT", ["MQTT", "HTTP", "Host"]),
+        tests("Minisign", ["Minisign", "Host"]),
         tests("Remote", ["Remote", "QueueSupport", "Queue", "Records", "Host", "SQLite"]),
         tests(
             "Live",
@@ -504,7 +507,7 @@ let package = Package(
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "Configuration", "Upload",
                 "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
-                "Audio", "AudioTags", "Host", "Schedule", "StatusBoard", "CLinux",
+                "Audio", "AudioTags", "Remote", "Host", "Schedule", "StatusBoard", "CLinux",
             ]
         ),
         .target(

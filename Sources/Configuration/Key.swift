@@ -49,6 +49,8 @@ package struct Key<Settings: Sendable>: Sendable {
     private(set) var systemdVariable: String?
     /// Returns true if the value may be set only on the device itself, not from a card or a stick.
     private(set) var isOfDevice: @Sendable (Settings) -> Bool
+    /// Which of its values the server may set.
+    package private(set) var remote = RemoteRule.nothing
     /// The remedy if it was set on a card or a stick.
     private(set) var cardAdvice = "take the line out"
     /// Counts the members of a table with free keys; nil for any other key.
@@ -158,6 +160,12 @@ package struct Key<Settings: Sendable>: Sendable {
     /// Marks a key that a card or a stick cannot set, whatever its value.
     package func onlyOnDevice() -> Self { changed { $0.isOfDevice = { _ in true } } }
 
+    /// Marks a key that the server may set; `onlyOff`: it may not make true what the device's own
+    /// file makes false.
+    package func remote(onlyOff: Bool = false) -> Self {
+        changed { $0.remote = onlyOff ? .onlyOff : .anything }
+    }
+
     /// Sets the remedy for people who set the key on a card or a stick.
     package func onCard(_ advice: String) -> Self { changed { $0.cardAdvice = advice } }
 
@@ -189,7 +197,7 @@ package struct Key<Settings: Sendable>: Sendable {
         path = "\(section).\(key.path)"
         (summary, allowed, example) = (key.summary, key.allowed, key.example)
         (needsRestart, systemdVariable) = (key.needsRestart, key.systemdVariable)
-        cardAdvice = key.cardAdvice
+        (cardAdvice, remote) = (key.cardAdvice, key.remote)
         isOfDevice = { get($0).map(key.isOfDevice) ?? false }
         if let partCount = key.count {
             count = { settings in get(settings).map(partCount) ?? 0 }
@@ -217,6 +225,14 @@ package struct Key<Settings: Sendable>: Sendable {
 
     /// The environment variable that overrides it: `WAYPOST_UPLOAD_ENDPOINT`.
     package var variable: String { "WAYPOST_" + path.replacing(text: ".", with: "_").uppercased() }
+}
+
+/// Which values of a key the server may set (waypost.toml(5), REMOTE SETTINGS).
+package enum RemoteRule: Sendable {
+    case nothing
+    case anything
+    /// Not true where the device's own file has false.
+    case onlyOff
 }
 
 extension Key where Settings: Configurable {

@@ -75,8 +75,14 @@ extension KeyTable {
 
     private func entry(_ key: Key<Settings>, _ value: String) -> String {
         let restart = key.needsRestart ? " A change needs a restart." : ""
-        return "*\(escaped(key.name))* \(escaped(value))\n"
-            + "\t\(escaped(key.summary))\(restart) Allowed: \(escaped(key.allowed)).\n\n"
+        let remote =
+            switch key.remote {
+            case .nothing: ""
+            case .anything: " _Remote._"
+            case .onlyOff: " _Remote_, but only to make it false."
+            }
+        return "*\(escaped(key.name))* \(escaped(value))\n\t\(escaped(key.summary))\(restart)"
+            + " Allowed: \(escaped(key.allowed)).\(remote)\n\n"
     }
 
     /// Escapes the characters that scdoc takes for markup.

@@ -79,17 +79,20 @@ extension KeyTable {
     /// Checks the bytes of a file together with the environment; `file` is its name in messages.
     ///
     /// Throws all errors at once. `isFromCard`: keys that only the device may set are errors.
-    /// `advice` returns a warning for valid settings that may surprise.
+    /// `layer` lies above the file, below the environment. `advice` returns a warning for valid
+    /// settings that may surprise.
     package func read(
         _ bytes: [UInt8],
         file: String,
         environment: [String: String],
         isFromCard: Bool = false,
+        layer: ConfigurationLayer? = nil,
         advice: (Settings) -> String?
     ) throws(ConfigurationErrors) -> Loaded<Settings> {
         var reader = TOMLReader(table: self, file: printable(file, limit: 4096))
         reader.isFromCard = isFromCard
         reader.read(bytes)
+        if let layer { reader.read(layer) }
         reader.read(environment)
         reader.checkViolations()
         guard reader.found.isEmpty else {
@@ -107,7 +110,7 @@ extension KeyTable {
 /// The state while one configuration is read.
 private struct TOMLReader<Settings: Configurable> {
     let table: KeyTable<Settings>
-    let file: String
+    private(set) var file: String
     /// The file came from a card or a stick.
     var isFromCard = false
     var settings = Settings()
@@ -119,6 +122,8 @@ private struct TOMLReader<Settings: Configurable> {
     private var named: [Key<Settings>] = []
     /// Keys with a refused value; rules that need them are not checked.
     private var refused: Set<String> = []
+    /// While a layer is read: the keys below it that stay.
+    private var layer: Set<String>?
 
     init(table: KeyTable<Settings>, file: String) {
         (self.table, self.file) = (table, file)
@@ -146,6 +151,15 @@ private struct TOMLReader<Settings: Configurable> {
         } catch {
             refuse(bytes, error)
         }
+    }
+
+    /// Reads settings from the server.
+    mutating func read(_ above: ConfigurationLayer) {
+        let below = file
+        layer = above.isBelowFile ? Set(origins.keys) : []
+        file = above.name
+        read(Array(above.text.utf8))
+        (file, layer) = (below, nil)
     }
 
     /// Reports a syntax error, and all lines with a usual mistake: the parser stops at the first.
@@ -230,6 +244,11 @@ private struct TOMLReader<Settings: Configurable> {
         at place: Origin
     ) -> Bool {
         let path = printable(entry.path)
+        if layer != nil, entry.value == .table {
+            if origins[entry.path] != nil { return true }
+            add(place, path, "cannot be declared by the server", allowed: nil)
+            return false
+        }
         let name = entry.path.dropFirst(tables.section.count + 1).prefix { $0 != "." }
         guard origins["\(tables.section).\(name)"] == nil else {
             let names = tables.described.map(\.key.name)
@@ -316,9 +335,17 @@ private struct TOMLReader<Settings: Configurable> {
         from origin: Origin,
         at path: String? = nil
     ) -> Bool {
+        // A file from a card keeps what it sets.
+        if let layer, key.remote != .nothing, layer.contains(key.path) { return true }
+        let before = layer == nil ? nil : settings
         if let mismatch = key.set(value, &settings) {
             refused.insert(key.path)
             add(origin, printable(path ?? key.path), mismatch.message, allowed: key.allowed)
+            return false
+        }
+        if let before, let refusal = key.refusalOfServer(from: before, to: settings) {
+            refused.insert(key.path)
+            add(origin, printable(path ?? key.path), refusal, allowed: nil)
             return false
         }
         if isFromCard, let refusal = key.refusalOnCard(settings) {

@@ -186,6 +186,7 @@ package final class Gateway: Sendable {
         // First, so that no event of this start counts as one the last writer still had to write.
         unwritten.enter()
         accept(.started, [("version", .text(settings.version))])
+        context.recordSettings(settings.configuration)
         let subscriptions = observe()
         running.update { $0.subscriptions = subscriptions }
         let clockWatch = context.clockWatch
@@ -234,8 +235,16 @@ package final class Gateway: Sendable {
         let (context, status, doctor) = (context, door.status, settings.doctor)
         let jobs = GatewayJobs(context: context, services: services, status: status, doctor: doctor)
         let offers = try context.jobs ?? OfferedJobs()
+        let device = GatewaySettingsDevice(
+            context: context,
+            services: services,
+            wantsReload: signals.wantsReload,
+            trying: settings.trying
+        )
+        let directory = settings.configuration.stateDirectory
         return try StoppableThread("remote") { stop in
-            var runner = JobRunner(context.queue, context.clock, offers, jobs)
+            let trial = SettingsTrial(in: directory, device, context.clock)
+            var runner = JobRunner(context.queue, context.clock, offers, jobs, settings: trial)
             runner.run(until: stop)
         }
     }

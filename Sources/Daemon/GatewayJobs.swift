@@ -28,14 +28,15 @@ struct GatewayJobs: JobGateway {
         let at = context.queue.rightTime(at: reply.stamp) ?? reply.stamp.wall
         let state = reply.outcome.state.rawValue
         let job = StatusReport.Remote.Job(kind: reply.kind, state: state, at: at)
-        context.board.lastJob.update { $0 = job }
+        context.board.remote.update { $0.lastJob = job }
     }
 
     func warn(_ what: String) { context.log.warning("jobs", ["why": what]) }
 
     func fetch(until stop: StopSignal) -> [UInt8]? {
         let upload = services.configuration.upload
-        guard upload.destination == .ingest,
+        // While nothing may be collected a trial of settings would judge nothing.
+        guard upload.destination == .ingest, services.whyNotCollecting == nil,
             let destination = DestinationSettings(context, services.configuration)
         else { return nil }
         let request = JobListRequest(
@@ -73,6 +74,7 @@ struct GatewayJobs: JobGateway {
             stop.life.rests()
             return resend(ResendRequest(stream: stream, since: since, until: until))
         case .invalid(let why): return JobOutcome(.refused, why)
+        case .settings: return JobOutcome(.refused, "settings have a trial of their own")
         }
     }
 

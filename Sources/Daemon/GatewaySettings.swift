@@ -1,5 +1,6 @@
 // The settings of a gateway, and the signals between its threads and the main thread.
 import Host
+package import Remote
 package import Setup
 package import Status
 
@@ -15,6 +16,10 @@ package struct GatewaySettings: Sendable {
     package var patience = Duration.seconds(30)
     /// The command that examines the device for a report; empty: reports are made without it.
     package var doctor: [String] = []
+    /// Reads the configuration with settings from the server above it; throws its errors.
+    package var trying: @Sendable (StoredSettings.Version) throws -> Configuration = { _ in
+        throw Failure("this program takes no settings")
+    }
 
     package init(
         configuration: Configuration,

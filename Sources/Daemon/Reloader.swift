@@ -6,6 +6,7 @@ import Intake
 import Listen
 import Queue
 import Records
+import Remote
 import Setup
 import Status
 import StatusBoard
@@ -73,6 +74,9 @@ struct Reloader: Sendable {
         var reported = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
         if !needRestart.isEmpty { reported["needs a restart"] = needRestart.joined(separator: " ") }
         context.log.info("configuration reloaded", reported)
+        context.recordSettings(configuration)
+        // A trial begins or ends with it.
+        context.jobs?.wake()
     }
 
     private func changeStorage(_ before: StorageSettings, _ new: StorageSettings) -> [String] {

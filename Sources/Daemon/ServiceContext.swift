@@ -4,6 +4,7 @@ import Live
 import Queue
 import Records
 import Remote
+import Setup
 import Status
 import Upload
 
@@ -50,6 +51,31 @@ struct ServiceContext: Sendable {
         }
     }
 
+    /// Records the version of the server's settings that is in force, if another one was before.
+    ///
+    /// The event and the memo of the version are in one commit.
+    func recordSettings(_ configuration: Configuration) {
+        let memo = "settings in force"
+        let old = queue.remembered(memo).flatMap { Int64($0) } ?? 0
+        let new = configuration.settingsVersion ?? 0
+        guard new != old else { return }
+        let stored = try? StoredSettings.read(in: configuration.stateDirectory)
+        var detail: [(key: String, value: EventValue)] = [
+            ("old_version", .integer(old)), ("new_version", .integer(new)),
+        ]
+        if let outcome = stored?.outcome, !outcome.message.isEmpty {
+            detail.append(("why", .text(outcome.message)))
+        }
+        if let current = stored?.current, current.number == new {
+            detail.append(("text", .text(current.text)))
+        }
+        queue.accept(
+            Event(.settingsChanged, source: "gateway", detail: detail, stamp: clock.stamp())
+        )
+        queue.remember(memo, "\(new)")
+        log.info("settings", ["from": "\(old)", "to": "\(new)"])
+    }
+
     /// Notes in all effort accounts that the machine was suspended.
     func recordSuspend(from start: Stamp, to end: Stamp) {
         guard keepsEffort else { return }
@@ -59,7 +85,7 @@ struct ServiceContext: Sendable {
 
 extension SourceName {
     /// The stream of its records.
-    fileprivate var stream: Records.Stream {
+    var stream: Records.Stream {
         switch self {
         case .beacons: .beacons
         case .location: .location

@@ -24,7 +24,7 @@ package struct LiveSettings: Configurable {
         Key("topic", \.topic, .topic(placeholder: deviceID))
             .says("Start of every topic that is published; \(deviceID) stands for the device's id.")
         Key("interval", \.interval, .duration(.seconds(1) ... .seconds(3600)))
-            .says(
+            .remote().says(
                 "Shortest time between two messages of a beacon, except events and flags, or two "
                     + "positions."
             )

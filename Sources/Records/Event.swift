@@ -15,6 +15,7 @@ package enum EventKind: String, Sendable, CaseIterable {
     case databaseSalvaged = "database_salvaged"
     case storageLow = "storage_low"
     case unexpectedDuplicates = "unexpected_duplicates"
+    case settingsChanged = "settings_changed"
 }
 
 /// A value in an event's `detail`.

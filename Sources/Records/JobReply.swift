@@ -5,6 +5,9 @@ package import Host
 package struct JobOutcome: Sendable, Equatable {
     package enum State: String, Sendable {
         case done, refused, failed, expired
+        /// Settings or a version of the program that are tried, stay, or were taken back.
+        case trial, kept
+        case rolledBack = "rolled_back"
     }
 
     package var state: State
@@ -12,9 +15,16 @@ package struct JobOutcome: Sendable, Equatable {
     package var message: String
     /// A JSON object; empty for none.
     package var detail: String
+    /// The version of the settings; nil for other jobs.
+    package var version: Int64?
 
-    package init(_ state: State, _ message: String = "", detail: String = "") {
-        (self.state, self.message, self.detail) = (state, message, detail)
+    package init(
+        _ state: State,
+        _ message: String = "",
+        detail: String = "",
+        version: Int64? = nil
+    ) {
+        (self.state, self.message, self.detail, self.version) = (state, message, detail, version)
     }
 }
 
@@ -46,11 +56,13 @@ extension JobReply: PlainRecord {
     )
 
     package var values: [ColumnValue] {
-        let (message, detail) = (outcome.message, outcome.detail)
+        let message = outcome.message
+        var members = outcome.version.map { ["\"version\":\($0)"] } ?? []
+        if !outcome.detail.isEmpty { members.append("\"detail\":\(outcome.detail)") }
         return [
             .text(job), .text(kind), .text(outcome.state.rawValue),
             message.isEmpty ? .none : .text(message),
-            detail.isEmpty ? .none : .text("{\"detail\":\(detail)}"),
+            members.isEmpty ? .none : .text("{\(members.joined(separator: ","))}"),
         ]
     }
 }

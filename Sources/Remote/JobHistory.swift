@@ -47,6 +47,11 @@ struct JobHistory {
         return Entry(number: newest + 1, isAnswered: false, kind: kind, id: job.id)
     }
 
+    /// Returns the entry of a job that was begun, which may be so long ago that it is forgotten.
+    func entry(of id: String, _ kind: String) -> Entry {
+        entries[id] ?? Entry(number: newest + 1, isAnswered: false, kind: kind, id: id)
+    }
+
     /// Takes an entry that has been stored.
     mutating func record(_ entry: Entry) {
         newest = max(newest, entry.number)

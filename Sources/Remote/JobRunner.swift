@@ -9,9 +9,10 @@ package import Records
 /// its reply and the memo that it was answered are one transaction. A job that was begun and not
 /// answered when the process ended is therefore answered as failed, and never done again.
 package struct JobRunner {
-    /// The most reports, and the most restarts, of one list: a report takes seconds and has up to
-    /// 100 kB, and a restart is a gap in what a source records.
+    /// The most of each of these kinds in one list: a report takes seconds and has up to 100 kB, a
+    /// restart is a gap in what a source records, and a sync takes minutes.
     private static let maxOfAKind = 4
+    private static let limited = ["report", "restart", "sync", "settings"]
     private static let tagMemo = "jobs tag"
     /// The time until a reply that could not be stored is tried again.
     private static let storePause = Duration.seconds(30)
@@ -24,6 +25,13 @@ package struct JobRunner {
     private struct Answer {
         var entry: JobHistory.Entry
         var reply: JobReply
+        /// The outcome of settings that it reports.
+        var settings: StoredSettings.Outcome?
+
+        var memos: [String: String] {
+            let settings = settings.map { [SettingsTrial.memo: $0.mark] } ?? [:]
+            return settings.merging([entry.memo: entry.text]) { $1 }
+        }
     }
 
     private let queue: Queue
@@ -31,6 +39,8 @@ package struct JobRunner {
     private let gateway: any JobGateway
     private let offers: OfferedJobs
     private let commit: Commit
+    /// Nil where no settings are taken from the server.
+    private var settings: SettingsTrial?
     private var history = JobHistory { _ in nil }
     /// They are stored before anything else is done, in this order.
     private var unstored: [Answer] = []
@@ -46,9 +56,11 @@ package struct JobRunner {
         _ clock: any HostClock,
         _ offers: OfferedJobs,
         _ gateway: any JobGateway,
+        settings: SettingsTrial? = nil,
         commit: Commit? = nil
     ) {
         (self.queue, self.clock, self.gateway, self.offers) = (queue, clock, gateway, offers)
+        self.settings = settings
         self.commit = commit ?? { queue.commit($0, $1, until: $2) }
     }
 
@@ -69,11 +81,27 @@ package struct JobRunner {
     package mutating func restore() {
         history = JobHistory { [queue] in queue.remembered($0) }
         if let tag = queue.remembered(Self.tagMemo) { offers.isHandled(tag) }
-        for entry in history.interrupted { addAnswer(entry, entry.kind, Self.interrupted) }
+        if gateway.remote.allowsSettings { settings?.observe() }
+        addAnswerOfSettings()
+        let owed = unstored.map(\.entry.id)
+        for entry in history.interrupted where !owed.contains(entry.id) {
+            addAnswer(entry, entry.kind, Self.interrupted)
+        }
     }
 
     /// Does what is due; returns how long to wait with the rest, nil: until the next offer.
     package mutating func turn(until stop: StopSignal) -> Duration? {
+        let isAllowed = gateway.remote.allowsSettings
+        if isAllowed { settings?.observe() }
+        addAnswerOfSettings()
+        if !unstored.isEmpty, storeAnswers(stop) { gateway.uploadReplies() }
+        let pause = doJobs(until: stop)
+        guard isAllowed, settings?.isOn == true else { return pause }
+        let observation = min(SettingsTrial.pause, max(.seconds(1), gateway.interval))
+        return min(pause ?? observation, observation)
+    }
+
+    private mutating func doJobs(until stop: StopSignal) -> Duration? {
         guard storeAnswers(stop) else { return Self.storePause }
         guard let tag = offers.open, !gateway.remote.allow.isEmpty else { return nil }
         let (now, interval) = (clock.now(), gateway.interval)
@@ -101,9 +129,12 @@ package struct JobRunner {
         var (counts, isAnswered) = ([String: Int](), false)
         defer { if isAnswered { gateway.uploadReplies() } }
         for job in jobs where !history.contains(job.id) {
+            // A sync may take minutes, in which a trial goes on.
+            if gateway.remote.allowsSettings { settings?.observe() }
+            addAnswerOfSettings()
             counts[job.kind, default: 0] += 1
             let isOneTooMany =
-                ["report", "restart"].contains(job.kind)
+                Self.limited.contains(job.kind)
                 && counts[job.kind] ?? 0 > Self.maxOfAKind
             guard !stop.isRaised, perform(job, isOneTooMany: isOneTooMany, stop) else {
                 return false
@@ -124,23 +155,58 @@ package struct JobRunner {
         }
         guard commit(nil, [entry.memo: entry.text], stop) else { return false }
         history.record(entry)
+        if case .settings(let offer) = job.action { return put(offer, entry, stop) }
         guard let outcome = gateway.perform(job.action, until: stop) else { return false }
         addAnswer(entry, job.kind, outcome)
+        return storeAnswers(stop)
+    }
+
+    /// Puts settings on trial, or answers why not; false if the disk refused an answer.
+    private mutating func put(
+        _ offer: SettingsOffer,
+        _ entry: JobHistory.Entry,
+        _ stop: StopSignal
+    ) -> Bool {
+        let (stamp, key) = (clock.stamp(), gateway.remote.key)
+        do {
+            guard let before = try settings?.check(offer, key: key) else {
+                throw Failure("this program takes no settings")
+            }
+            try settings?.makeWay(for: offer)
+            addAnswerOfSettings()
+            guard storeAnswers(stop) else {
+                throw Failure("the disk refused the answer about the version before")
+            }
+            let time = queue.rightTime(at: stamp) ?? stamp.wall
+            try settings?.begin(offer, job: entry.id, before, at: time)
+            addAnswerOfSettings()
+        } catch {
+            let why = (error as? Failure)?.message ?? "the settings cannot be stored: \(error)"
+            let state = error is Failure ? JobOutcome.State.refused : .failed
+            addAnswer(entry, entry.kind, JobOutcome(state, why, version: offer.version))
+        }
         return storeAnswers(stop)
     }
 
     /// Returns why a job is not done; nil if it is.
     private func refusal(of job: RemoteJob, _ isOneTooMany: Bool) -> JobOutcome? {
         if case .invalid(let why) = job.action { return JobOutcome(.refused, why) }
-        guard gateway.remote.allow.contains(RemoteSettings.operate) else {
-            return JobOutcome(.refused, "remote.allow of this device does not have \"operate\"")
+        let needed =
+            if case .settings = job.action { RemoteSettings.settings } else {
+                RemoteSettings.operate
+            }
+        guard gateway.remote.allow.contains(needed) else {
+            return JobOutcome(.refused, "remote.allow of this device does not have \"\(needed)\"")
         }
         // A clock that was never set says nothing.
         if let end = job.expires, let now = queue.rightTime(at: clock.stamp()), now > end {
             return JobOutcome(.expired, "it was due until \(end.rfc3339)")
         }
         guard isOneTooMany else { return nil }
-        return JobOutcome(.refused, "a list gets \(Self.maxOfAKind) \(job.kind)s at most")
+        return JobOutcome(
+            .refused,
+            "a list gets \(Self.maxOfAKind) of the kind \(job.kind) at most"
+        )
     }
 
     // MARK: Answers
@@ -148,22 +214,38 @@ package struct JobRunner {
     private mutating func addAnswer(
         _ entry: JobHistory.Entry,
         _ kind: String,
-        _ outcome: JobOutcome
+        _ outcome: JobOutcome,
+        _ settings: StoredSettings.Outcome? = nil
     ) {
         var entry = entry
         entry.isAnswered = true
         let reply = JobReply(job: entry.id, kind: kind, outcome, stamp: clock.stamp())
-        unstored.append(Answer(entry: entry, reply: reply))
+        unstored.append(Answer(entry: entry, reply: reply, settings: settings))
+    }
+
+    /// Adds the answer about settings that is owed, if one is.
+    private mutating func addAnswerOfSettings() {
+        guard let outcome = settings?.outcome,
+            let state = JobOutcome.State(rawValue: outcome.state),
+            queue.remembered(SettingsTrial.memo) != outcome.mark,
+            !unstored.contains(where: { $0.settings == outcome })
+        else { return }
+        let entry = history.entry(of: outcome.job, "settings")
+        addAnswer(
+            entry,
+            entry.kind,
+            JobOutcome(state, outcome.message, version: outcome.version),
+            outcome
+        )
     }
 
     /// Stores the answers; false if the disk refuses one, which is then tried again later.
     private mutating func storeAnswers(_ stop: StopSignal) -> Bool {
         while let answer = unstored.first {
-            let (entry, reply) = (answer.entry, answer.reply)
-            guard commit(reply, [entry.memo: entry.text], stop) else { return false }
+            guard commit(answer.reply, answer.memos, stop) else { return false }
             unstored.removeFirst()
-            history.record(entry)
-            gateway.publish(reply)
+            history.record(answer.entry)
+            gateway.publish(answer.reply)
         }
         return true
     }

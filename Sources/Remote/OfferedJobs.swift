@@ -10,7 +10,7 @@ package final class OfferedJobs: Sendable {
         var open: String? { offered == handled ? nil : offered }
     }
 
-    /// Signalled for an offer that was not handled yet.
+    /// Signalled for an offer that was not handled yet, and by `wake`.
     let wakeup: Wakeup
     private let tags = StateBox(Tags())
 
@@ -24,6 +24,9 @@ package final class OfferedJobs: Sendable {
         }
         if isOpen { wakeup.signal() }
     }
+
+    /// Wakes the thread: other settings are in force.
+    package func wake() { wakeup.signal() }
 
     /// The offered tag, unless it is the one that was handled last.
     var open: String? { tags.value.open }

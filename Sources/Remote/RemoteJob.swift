@@ -10,6 +10,7 @@ package struct RemoteJob: Sendable, Equatable {
         case restart(source: String)
         /// Records that were uploaded in a span of time; nil: of all streams.
         case resend(stream: String?, since: WallTime, until: WallTime?)
+        case settings(SettingsOffer)
         /// It is not done, for this reason.
         case invalid(String)
     }
@@ -52,6 +53,11 @@ package struct RemoteJob: Sendable, Equatable {
                 return .invalid("a resend has a since, and may have an until after it and a stream")
             }
             return .resend(stream: stream, since: since, until: until)
+        case "settings":
+            return SettingsOffer(members).map { .settings($0) }
+                ?? .invalid(
+                    "settings have a version, a recipient (for) and a text without control characters"
+                )
         default: return .invalid("this version of Waypost has no jobs of the kind \"\(kind)\"")
         }
     }
@@ -59,7 +65,7 @@ package struct RemoteJob: Sendable, Equatable {
 
 extension [String: JSONValue] {
     /// A member that is a short text; nil for any other value.
-    fileprivate func text(_ name: String) -> String? {
+    func text(_ name: String) -> String? {
         guard case .text(let text)? = self[name], text.isPrintable(atMost: RemoteJob.longestText)
         else { return nil }
         return text

@@ -45,6 +45,8 @@ package struct Configuration: Configurable {
     /// `import.stick`: a stick may bring a configuration and secrets; set only in the device file.
     package var allowsSticks = true
     package var logLevel = LogLevel.info
+    /// The version of the server's settings among these values; nil: none.
+    package var settingsVersion: Int64?
 
     package init() {}
 
@@ -67,13 +69,13 @@ package struct Configuration: Configurable {
             .fixed(orBy: "RUNTIME_DIRECTORY")
             .says("Control socket; systemd's $RUNTIME_DIRECTORY wins over it.")
         Key("schedule_offset", \.schedules.offset, .utcOffset)
-            .says(
+            .remote().says(
                 "Offset from UTC of the times of day in schedules, all year: there is no summer time."
             )
         UploadSettings.keys.map { $0.within("upload", \.upload) }
         BeaconSettings.keys.map { $0.within("beacons", \.beacons) }
         Key("beacons.schedule", \.schedules.beaconWindows, .windows)
-            .says("When to listen for beacons; always if it is empty.")
+            .remote().says("When to listen for beacons; always if it is empty.")
         LocationSettings.keys.map { $0.within("location", \.location) }
         Key("location.fixed", optional: \.schedules.fixed, .position, example: .example)
             .says(
@@ -81,9 +83,11 @@ package struct Configuration: Configurable {
             )
         AudioSettings.keys.map { $0.within("audio", \.audio) }
         Key("audio.schedule", \.schedules.audioWindows, .windows)
-            .says("When to record sound; always if it is empty.")
+            .remote().says("When to record sound; always if it is empty.")
         Key("audio.duty", optional: \.schedules.audioDuty, .duty, example: .example)
-            .says("The first part of each period, inside the windows, on a grid from midnight UTC.")
+            .remote().says(
+                "The first part of each period, inside the windows, on a grid from midnight UTC."
+            )
         SiteSettings.keys.map { $0.within("site", \.site) }
         StorageSettings.keys.map { $0.within("storage", \.storage) }
         StreamNames.keys.map { $0.within("streams", \.streams) }
@@ -102,7 +106,7 @@ package struct Configuration: Configurable {
                 "A USB stick may bring a configuration; only waypost.toml on the device can set it."
             )
             .onCard("take the line out, and set it in /etc/waypost/waypost.toml on the device")
-        Key("log.level", \.logLevel, .choice()).says("Least grave message that is logged.")
+        Key("log.level", \.logLevel, .choice()).remote().says("Least grave message that is logged.")
     }
 
     private static let exampleTextfile = "/var/lib/prometheus/node-exporter/waypost.prom"
@@ -139,10 +143,14 @@ package struct Configuration: Configurable {
     /// Reads and checks a file, or the imported one that replaces it, together with the
     /// environment.
     ///
+    /// The settings from the server lie above the file, if `remote.allow` permits them; a warning
+    /// says why they do not. `settings` are tried instead of the stored ones, and their errors
+    /// thrown.
     /// Throws all errors at once.
     package static func load(
         path asked: String,
-        environment: [String: String]
+        environment: [String: String],
+        trying settings: StoredSettings.Version? = nil
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
         let path = inForce(asked)
         let file: SmallFile
@@ -154,6 +162,16 @@ package struct Configuration: Configurable {
             throw errors
         }
         var loaded = try check(file.bytes, file: path, environment: environment)
+        do {
+            try loaded.put(settings, over: file.bytes, path, environment, isCard: path != asked)
+        } catch {
+            if settings != nil { throw error }
+            loaded.warnings += error.problems.map { problem in
+                var problem = problem
+                problem.message += "; the settings of the server are not in force"
+                return problem
+            }
+        }
         if path != asked {
             loaded.values.upload.isFromCard = true
             loaded.values.mqtt.isFromCard = true
@@ -190,13 +208,15 @@ package struct Configuration: Configurable {
         _ bytes: [UInt8],
         file: String,
         environment: [String: String],
-        isFromCard: Bool = false
+        isFromCard: Bool = false,
+        layer: ConfigurationLayer? = nil
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
         try table.read(
             bytes,
             file: file,
             environment: environment,
-            isFromCard: isFromCard
+            isFromCard: isFromCard,
+            layer: layer
         ) { configuration in
             guard configuration.upload.target == nil else {
                 let size = configuration.sizeAdvice(nil).map { "\($0.what); \($0.next)" }
@@ -212,6 +232,14 @@ package struct Configuration: Configurable {
     package static func validParts(path: String, environment: [String: String]) -> Self {
         let file = try? SmallFile.read(inForce(path), limit: KeyTable<Self>.largestFile, wait: true)
         return table.rightParts(of: file?.bytes ?? [], environment: environment)
+    }
+
+    /// Counts a start of the program during a trial of settings, which may be what ended it before;
+    /// returns whether that ended the trial, so that the configuration has to be read again.
+    package func countStart() -> Bool {
+        guard settingsVersion != nil else { return false }
+        if case .running = DaemonPresence(stateDirectory: stateDirectory) { return false }
+        return StoredSettings.countStart(in: stateDirectory)
     }
 
     /// Returns the valid parts of an invalid or unreadable file, enough to find a running gateway.
@@ -257,6 +285,36 @@ package struct Configuration: Configurable {
 }
 
 package typealias LoadedConfiguration = Loaded<Configuration>
+
+extension Loaded<Configuration> {
+    /// Puts settings of the server above the file, `tried` or else those that are stored, if
+    /// `remote.allow` permits them; throws their errors.
+    fileprivate mutating func put(
+        _ tried: StoredSettings.Version?,
+        over file: [UInt8],
+        _ path: String,
+        _ environment: [String: String],
+        isCard: Bool
+    ) throws(ConfigurationErrors) {
+        guard values.remote.allowsSettings else { return }
+        let version: StoredSettings.Version?
+        do {
+            version = try tried ?? StoredSettings.read(in: values.stateDirectory).current
+        } catch {
+            throw ConfigurationErrors([ConfigurationProblem(place: "settings", message: "\(error)")]
+            )
+        }
+        guard let version else { return }
+        let layer = ConfigurationLayer(
+            name: "settings \(version.number)",
+            text: version.text,
+            isBelowFile: isCard
+        )
+        let below = path
+        self = try Configuration.check(file, file: below, environment: environment, layer: layer)
+        values.settingsVersion = version.number
+    }
+}
 
 extension Loaded<Configuration> {
     /// The output of `waypost config show`: the effective values as TOML, each with its origin.

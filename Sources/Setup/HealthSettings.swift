@@ -16,7 +16,9 @@ package struct HealthSettings: Configurable {
         Key("enabled", \.isEnabled, .boolean)
             .says("False for a server that does not accept the stream waypost_health.")
         Key("interval", optional: \.interval, .duration(least ... .days(7)), example: .seconds(300))
-            .says("Time from one health record to the next; else upload.interval, at least 1m.")
+            .remote().says(
+                "Time from one health record to the next; else upload.interval, at least 1m."
+            )
     }
 }
 

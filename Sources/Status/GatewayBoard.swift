@@ -22,8 +22,8 @@ package final class GatewayBoard: Sendable {
     package let errors = ErrorLog()
     /// The MQTT intake; nil while no stream has a topic filter.
     package let messagesIn = StateBox<StatusReport.MessagesIn?>(nil)
-    /// The job of the server that was answered last.
-    package let lastJob = StateBox<StatusReport.Remote.Job?>(nil)
+    /// The settings from the server, and its job that was answered last.
+    package let remote = StateBox(StatusReport.Remote())
     private let known = StateBox<PersistedState?>(nil)
     private let readPast: @Sendable () -> PersistedState?
 

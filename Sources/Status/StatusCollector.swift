@@ -4,6 +4,7 @@ import Glibc
 package import Host
 import Proxy
 package import Queue
+import Remote
 import Records
 import Schedule
 package import Setup
@@ -82,7 +83,7 @@ package struct StatusCollector: Sendable {
             schedule: board.schedule.state.value?.position.map {
                 .init(latitude: $0.latitude, longitude: $0.longitude)
             },
-            remote: .init(lastJob: board.lastJob.value),
+            remote: remote,
             losses: losses(stored),
             recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals
@@ -91,6 +92,12 @@ package struct StatusCollector: Sendable {
         count(statistics, in: &report)
         (report.state, report.reasons) = HealthRules.evaluate(report, notes(stored, waiting))
         return report
+    }
+
+    /// Settings that the device's own file does not permit are not in force.
+    private var remote: StatusReport.Remote {
+        let shown = board.remote.value
+        return configuration.remote.allowsSettings ? shown : .init(lastJob: shown.lastJob)
     }
 
     private var clockFigures: StatusReport.ClockFigures {

@@ -170,7 +170,12 @@ package struct StatusReport: Codable, Sendable, Equatable {
             }
         }
 
+        /// The version of the server's settings in force; nil: none.
+        @OrNull package var settingsVersion: Int64?
         package var settingsState = "none"
+        @OrNull package var trialSince: WallTime?
+        /// The version that was rolled back last.
+        @OrNull package var refusedVersion: Int64?
         @OrNull package var lastJob: Job?
     }
 

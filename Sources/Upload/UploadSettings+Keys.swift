@@ -27,27 +27,29 @@ extension UploadSettings: Configurable {
         Key("pinned_public_key", optional: \.pinnedPublicKey, .publicKeyPin, example: examplePin)
             .says("Accept only a server with this public key.")
         Key("interval", \.interval, .duration(.milliseconds(100) ... .days(7)))
-            .says("Time from one upload to the next.")
+            .remote().says("Time from one upload to the next.")
         Key("timeout", \.timeout, .duration(.seconds(1) ... .seconds(3600)))
             .says("A request without progress for this long is ended.")
         Key("max_batch_bytes", \.maxBatchBytes, .size(1000...1_000_000_000))
-            .says(
+            .remote().says(
                 "Largest request body before compression; a single larger record still goes alone."
             )
         Key("compression", \.compression, .choice()).says("How request bodies are compressed.")
         Key("max_rate", optional: \.maxRate, .size(1000...10_000_000_000), example: 100_000)
-            .says("Most bytes to send per second.")
+            .remote().says("Most bytes to send per second.")
         Key(
             "daily_budget",
             optional: \.dailyBudget,
             .size(100_000...1_000_000_000_000),
             example: 20_000_000
         )
-        .says(
+        .remote().says(
             "Most bytes to send and receive per day (UTC); audio gets what the others leave."
         )
         Key("quiet", optional: \.quiet, .quietHours, example: QuietHours.example)
-            .says("Hours of each day without uploads; `waypost sync` does not wait for their end.")
+            .remote().says(
+                "Hours of each day without uploads; `waypost sync` does not wait for their end."
+            )
         Key("max_attempts", \.maxAttempts, .integer(1...100))
             .says(
                 "Refusals of a record sent alone, one per sync, before quarantine; outages do not count."

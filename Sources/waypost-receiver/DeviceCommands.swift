@@ -97,22 +97,14 @@ private struct DeviceLine: Encodable {
         let heads = [
             "DEVICE", "TOKEN", "ENROLLED", "FIRST SEEN", "LAST SEEN", "RECORDS", "STREAMS",
         ]
-        let rows = [heads] + devices.map(\.cells)
-        let widths = heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            return trimmed(cells.joined(separator: "  "))
-        }.joined(separator: "\n")
+        return TextTable(rows: [heads] + devices.map(\.cells)).text
     }
 
     private var cells: [String] {
-        func short(_ time: String?) -> String {
-            time.map { $0.prefix(10) + " " + $0.dropFirst(11).prefix(5) + "Z" } ?? "-"
-        }
         let records = streams.values.reduce(0) { $0 + $1.records }
         return [
-            deviceId, token, short(enrolledAt), short(firstSeen), short(lastSeen), "\(records)",
-            streams.keys.sorted().joined(separator: " "),
+            deviceId, token, TextTable.minute(enrolledAt), TextTable.minute(firstSeen),
+            TextTable.minute(lastSeen), "\(records)", streams.keys.sorted().joined(separator: " "),
         ]
     }
 }

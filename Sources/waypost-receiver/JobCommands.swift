@@ -6,11 +6,10 @@ import ServerArchive
 import ServerBase
 import ServerWeb
 
-/// The device that a job is for, and how long the job is good.
-struct JobOptions: ParsableArguments {
+/// The device that a command is for.
+struct KnownDevice: ParsableArguments {
     @OptionGroup var place: DataLocation
     @Argument(help: "The device's id, as in `devices`.") var device: String
-    @Option(help: ArgumentHelp("Days until the job expires.", valueName: "days")) var expires = 7
 
     /// Runs `body` on the jobs; fails for a device that this server does not know.
     func perform<Value>(_ body: (DeviceJobs) throws -> Value) throws -> Value {
@@ -27,10 +26,21 @@ struct JobOptions: ParsableArguments {
         }
     }
 
+    /// Returns the end of a job that is good for some days.
+    static func end(inDays days: Int) -> WallTime {
+        SystemClock().wall() + .seconds(Int64(min(max(0, days), 3660)) * 86_400)
+    }
+}
+
+/// The device that a job is for, and how long the job is good.
+struct JobOptions: ParsableArguments {
+    @OptionGroup var known: KnownDevice
+    @Option(help: ArgumentHelp("Days until the job expires.", valueName: "days")) var expires = 7
+
     /// Adds a job; returns its id.
     func add(_ kind: String, _ parameters: [String: String], to jobs: DeviceJobs) throws -> String {
-        let end = SystemClock().wall() + .seconds(Int64(min(max(0, expires), 3660)) * 86_400)
-        return try jobs.add(kind, parameters, of: device, until: end)
+        let end = KnownDevice.end(inDays: expires)
+        return try jobs.add(kind, parameters, of: known.device, until: end)
     }
 }
 
@@ -75,7 +85,7 @@ struct JobCommand: ParsableCommand {
     func run() throws {
         let given = ["source": source, "stream": stream, "since": since, "until": until]
         let parameters = given.compactMapValues { $0 }
-        print(try options.perform { try options.add(kind.rawValue, parameters, to: $0) })
+        print(try options.known.perform { try options.add(kind.rawValue, parameters, to: $0) })
     }
 }
 
@@ -97,8 +107,8 @@ struct ReportCommand: ParsableCommand {
     @Flag(help: "Print the newest report that has come, and ask for none.") var last = false
 
     func run() throws {
-        let device = options.device
-        let record = try options.perform { jobs in
+        let device = options.known.device
+        let record = try options.known.perform { jobs in
             let id =
                 last
                 ? nil : try jobs.openReport(of: device) ?? options.add("report", [:], to: jobs)

@@ -12,7 +12,7 @@ struct ReceiverProgram: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
-            LabelCommands.self, JobCommand.self, ReportCommand.self,
+            LabelCommands.self, JobCommand.self, ReportCommand.self, SettingsCommands.self,
             ConfigCommand.self, SetupCommand.self,
             BackupCommand.self, RestoreCommand.self, PruneCommand.self, ExportCommands.self,
         ],

@@ -13,9 +13,13 @@ struct Config: ParsableCommand {
             "waypost config check",
             "waypost config show",
             "waypost config default >all-keys.toml",
-            "sudo waypost config proxy-key"
+            "sudo waypost config proxy-key",
+            "waypost config remote"
         ),
-        subcommands: [Check.self, Show.self, Default.self, ProxyKeyCommand.self, Manual.self]
+        subcommands: [
+            Check.self, Show.self, Default.self, ProxyKeyCommand.self, RemoteCommand.self,
+            Manual.self,
+        ]
     )
 
     struct Check: ParsableCommand {

@@ -27,7 +27,8 @@ struct Run: ParsableCommand {
         // Before any thread starts, so that all of them leave the signals to this one.
         let signals = waypost_take_signals()
         Heap.share()
-        let loaded = try options.load(warns: false)
+        var loaded = try options.load(warns: false)
+        if loaded.values.countStart() { loaded = try options.load(warns: false) }
         let configuration = loaded.values
         let log = Log(level: configuration.logLevel)
         for warning in loaded.warnings { log.warning("configuration", ["why": "\(warning)"]) }
@@ -43,9 +44,21 @@ struct Run: ParsableCommand {
             settings.doctor = [
                 "/proc/self/exe", "doctor", "--json", "--no-sound", "--config", path,
             ]
+            settings.trying = { version in
+                let environment = Environment.all
+                return try Configuration.load(
+                    path: path,
+                    environment: environment,
+                    trying: version
+                ).values
+            }
             let gateway = try GatewayRun(settings)
             let hasEnded = try gateway.run(signals: signals) {
-                try Configuration.load(path: path, environment: Environment.all).values
+                let loaded = try Configuration.load(path: path, environment: Environment.all)
+                for warning in loaded.warnings {
+                    log.warning("configuration", ["why": "\(warning)"])
+                }
+                return loaded.values
             }
             // `exit` handlers would unload libraries under threads that hang in them.
             if !hasEnded { _exit(0) }

@@ -5,7 +5,7 @@ import Records
 
 extension AudioSettings: Configurable {
     package static var keys: [Key<Self>] {
-        Key("enabled", \.isEnabled, .boolean).says("Record sound.")
+        Key("enabled", \.isEnabled, .boolean).remote(onlyOff: true).says("Record sound.")
         Key("device", \.devices, .devices)
             .says(
                 "Sound device; of several, separated by commas, the first that can be opened."
@@ -31,11 +31,11 @@ extension AudioSettings: Configurable {
         )
         .says("How sound is encoded.")
         Key("bitrate", \.bitrate, .integer(6000...510_000, unit: "bits a second"))
-            .says(
+            .remote().says(
                 "Rate of opus (6000 to 510000) and aac (16000 to 160000, at most 6 times the sampling rate)."
             )
         Key("min_level_db", optional: \.minimumLevel, .number(-120...0, unit: "dBFS"), example: -60)
-            .says("Records quieter than this on average are counted and not kept.")
+            .remote().says("Records quieter than this on average are counted and not kept.")
         Key("silence", \.silence, .choice())
             .says(
                 "A microphone without a signal for 5 minutes: report it, or ok for one muted on purpose."

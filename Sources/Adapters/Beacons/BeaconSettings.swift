@@ -22,7 +22,9 @@ package struct BeaconSettings: Configurable {
     package init() {}
 
     package static var keys: [Key<Self>] {
-        Key("enabled", \.isEnabled, .boolean).says("Listen for Bluetooth LE beacons.")
+        Key("enabled", \.isEnabled, .boolean).remote(onlyOff: true).says(
+            "Listen for Bluetooth LE beacons."
+        )
         Key("source", \.source, .source)
             .says("Adapter, capture file to replay, or controller over TCP.")
         Key("replay_speed", \.replaySpeed, .number(0...1000))
@@ -30,15 +32,15 @@ package struct BeaconSettings: Configurable {
         Key("scan", \.scan.isActive, .choice([("passive", false), ("active", true)]))
             .says("Only listen, or also ask each beacon for its scan response.")
         Key("scan_interval", \.scan.interval, .duration(scanTimes))
-            .says("Time from the start of one scan window to the next.")
+            .remote().says("Time from the start of one scan window to the next.")
         Key("scan_window", \.scan.window, .duration(scanTimes))
-            .says("Time the radio listens in each scan interval, at most the interval.")
-        Key("allow", \.allow, .patterns).says("Beacons to keep; an empty list keeps all.")
-        Key("deny", \.deny, .patterns).says("Beacons to leave out, also if allowed.")
+            .remote().says("Time the radio listens in each scan interval, at most the interval.")
+        Key("allow", \.allow, .patterns).remote().says("Beacons to keep; an empty list keeps all.")
+        Key("deny", \.deny, .patterns).remote().says("Beacons to leave out, also if allowed.")
         Key("max_rate", \.maxRate, .number(0...1000, above: true))
-            .says("Sightings a second kept for each beacon, evenly; 1000 keeps all.")
+            .remote().says("Sightings a second kept for each beacon, evenly; 1000 keeps all.")
         Key("unknown", \.keepsUnknown, .boolean)
-            .says("Keep advertisements that no decoder knows.")
+            .remote().says("Keep advertisements that no decoder knows.")
         Key("bindkeys", table: \.bindkeys, .bindkeys)
             .says("Keys of encrypted BTHome devices by address.")
     }

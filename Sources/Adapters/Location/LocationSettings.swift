@@ -17,11 +17,13 @@ package struct LocationSettings: Configurable {
     var name: String { "gpsd at \(gpsd)" }
 
     package static var keys: [Key<Self>] {
-        Key("enabled", \.isEnabled, .boolean).says("Collect the position from gpsd.")
+        Key("enabled", \.isEnabled, .boolean).remote(onlyOff: true).says(
+            "Collect the position from gpsd."
+        )
         Key("gpsd", \.gpsd, .hostPort).says("Where gpsd listens.")
         Key("interval", \.interval, .duration(.zero ... .days(1)))
-            .says("At most one position is kept in each interval.")
+            .remote().says("At most one position is kept in each interval.")
         Key("min_distance", \.minDistance, .number(0...100_000, unit: "metres"))
-            .says("Distance moved before another position is kept.")
+            .remote().says("Distance moved before another position is kept.")
     }
 }

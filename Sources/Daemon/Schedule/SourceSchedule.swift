@@ -144,6 +144,19 @@ final class SourceSchedule: Sendable {
         return (isOpen ? missed.popLast()?.from : nil, missed)
     }
 
+    /// Returns the sources that other schedules would not open within some days; none while no
+    /// time or no position is known that says so.
+    func closed(_ settings: ScheduleSettings, days: Int) -> [SourceName] {
+        let content = content.value
+        guard let now = time(clock.stamp(), content.known)?.stamp.wall else { return [] }
+        let position = content.gnss ?? settings.fixed
+        return SourceName.allCases.filter { name in
+            let schedule = settings.schedule(of: name)
+            guard !schedule.isAlways, position != nil || !schedule.needsSun else { return false }
+            return schedule.openTimes(from: now, to: now + .seconds(86_400 * Int64(days)), position, limit: 1).isEmpty
+        }
+    }
+
     /// Returns the windows of audio that passed between two looks, once.
     func takeMissed() -> [DueTime] {
         content.update { content in

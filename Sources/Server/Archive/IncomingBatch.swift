@@ -26,13 +26,13 @@ package struct IncomingBatch: Sendable {
     /// The sources of its events, each with the event's kind.
     private(set) var states: Set<String> = []
 
-    /// The dates of its replies, by the ids of the jobs.
-    private var replies: [String: String] = [:]
+    /// Its replies to jobs, in order.
+    private var replies: [IncomingReply] = []
 
     /// The maximum number of files for one batch; the gateway halves a refused batch.
     static let maxDates = 100
 
-    /// A record takes 250 bytes here, and one batch per worker waits.
+    /// A record takes 350 bytes here, and one batch per worker waits.
     private static let maxKept = 512
     /// More than a device has jobs.
     private static let maxReplies = 1024
@@ -82,9 +82,13 @@ package struct IncomingBatch: Sendable {
         try text.array { text in try receive(try IncomingRecord(&text)) }
     }
 
-    /// The record files of its replies, by the ids of the jobs.
-    package var replyFiles: [String: String] {
-        replies.mapValues { ArchiveFile.path(in: folder($0)) }
+    /// Its replies to jobs, in order, with their record files.
+    package var filedReplies: [IncomingReply] {
+        replies.map { reply in
+            var filed = reply
+            filed.file = ArchiveFile.path(in: folder(reply.date))
+            return filed
+        }
     }
 
     /// Returns the folder for records of a day, relative to the archive's directory.
@@ -136,7 +140,7 @@ package struct IncomingBatch: Sendable {
     }
 
     private mutating func readData(_ text: inout BodyJSON) throws {
-        (count, dates, states, replies, data, fault) = (0, [], [], [:], nil, nil)
+        (count, dates, states, replies, data, fault) = (0, [], [], [], nil, nil)
         records = []
         guard text.next() == UInt8(ascii: "[") else {
             try text.value()
@@ -162,9 +166,7 @@ package struct IncomingBatch: Sendable {
             if let state = record.state, states.count <= DeviceLimits.states {
                 states.insert(state)
             }
-            if let job = record.job, replies.count < Self.maxReplies {
-                replies[job] = record.time.date
-            }
+            if let reply = record.reply, replies.count < Self.maxReplies { replies.append(reply) }
             if records.count < Self.maxKept { records.append(record) }
             guard let audio = record.audio else { return }
             try Base64Text(text.bytes, audio.data).decode { _ in }

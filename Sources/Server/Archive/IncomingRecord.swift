@@ -18,8 +18,8 @@ package struct IncomingRecord: Sendable {
     package private(set) var audio: Audio?
     /// The kind and source of an event about a source's state.
     private(set) var state: String?
-    /// The id of the job that it is a reply to.
-    private(set) var job: String?
+    /// Nil if it is not a reply to a job.
+    let reply: IncomingReply?
 
     /// Reads the next record; throws `RecordError`, or `BodyError` if it is not valid JSON.
     package init(_ text: inout BodyJSON) throws {
@@ -36,10 +36,10 @@ package struct IncomingRecord: Sendable {
             throw RecordError(reason: "timestamp is missing or not RFC 3339")
         }
         (extent, self.id, self.time) = (line.extent, id, time)
+        reply = IncomingReply(line, date: time.date)
         if let event = line.event, RecordLine.stateKinds.contains(event.kind) {
             state = "\(event.kind) \(event.source)"
         }
-        if let job = line.text("job"), isName(job), line.text("state") != nil { self.job = job }
         // Without a known audio format it belongs to another stream, and is stored unchanged.
         guard let data = line["audio_data"], line.begins(data, "\""),
             let format = line.text("audio_format"), ["ogg", "flac", "aac", "wav"].contains(format)

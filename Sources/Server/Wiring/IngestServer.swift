@@ -263,9 +263,10 @@ package struct IngestServer: ReceiverApplication {
             metrics.received(bytes: size)
             // If a reply cannot be noted, the gateway sends it again; other batches do not depend on
             // the jobs.
-            if !batch.replyFiles.isEmpty {
+            let replies = batch.filedReplies
+            if !replies.isEmpty {
                 _ = try jobs.refresh(waits: true)
-                try jobs.close(batch.replyFiles, of: batch.device)
+                try jobs.close(replies, of: batch.device)
             } else if (try? jobs.refresh(waits: false)) == nil {
                 log.warn("the database of jobs cannot be read; see `waypost-receiver job --help`")
             }

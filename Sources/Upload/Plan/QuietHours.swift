@@ -55,7 +55,7 @@ package struct QuietHours: Sendable, Equatable {
     }
 
     /// The time per day outside quiet hours.
-    var open: Duration { .days(1) - length }
+    package var open: Duration { .days(1) - length }
 
     private var length: Duration { Self.wrapped(Int64(end - start) * 60_000) }
 

@@ -108,6 +108,10 @@ import Setup
         ("streams.replies", "\"r\"", "\"r\""),
         ("effort.enabled", "false", "false"),
         ("remote.allow", "[\"operate\", \"upgrade\"]", "[\"operate\", \"upgrade\"]"),
+        (
+            "remote.key", "\"RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\"",
+            "\"RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\""
+        ),
         ("health.enabled", "false", "false"),
         ("health.interval", "\"60s\"", "\"1m\""),
         ("mqtt.url", "\"mqtts://broker.example\"", "\"mqtts://broker.example\""),
@@ -276,6 +280,7 @@ import Setup
         ("streams.replies", "\"-\"", "\"-\" is not a valid stream name"),
         ("effort.enabled", "1", "found the integer 1"),
         ("remote.allow", "[\"shell\"]", "\"shell\" is not one of them"),
+        ("remote.key", "\"RWQ\"", "\"RWQ\" is not a valid public key of minisign"),
         ("health.interval", "\"59s\"", "59s is out of range"),
         ("mqtt.url", "\"https://host\"", "is neither a mqtts:// nor a mqtt:// URL"),
         (

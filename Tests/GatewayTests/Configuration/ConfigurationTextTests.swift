@@ -97,6 +97,7 @@ import Setup
         ("proxy.area", nil),
         ("effort.enabled", "true"),
         ("remote.allow", "[]"),
+        ("remote.key", nil),
         ("metrics.textfile", nil),
         ("led.name", "\"auto\""),
         ("import.stick", "true"),
@@ -246,6 +247,7 @@ import Setup
         enabled = false
         [remote]
         allow = ["operate"]
+        key = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
         [metrics]
         textfile = "/m.prom"
         [led]

@@ -5,19 +5,24 @@ import Host
 package struct DeviceJob: Sendable {
     package let id: String
     package let kind: String
-    /// `source`, or `stream`, `since` and `until`: those that its kind has.
-    let parameters: [String: String]
+    /// `source`, or `stream`, `since` and `until`, or those of settings, of which `version` is an
+    /// `Int64`: those that its kind has, each a text.
+    let parameters: [String: any Sendable]
     let added: WallTime
     let expires: WallTime
 
     /// Whether a device is still offered it.
     ///
     /// The `until` of a resend is the end of its span, so no device can tell that it has expired.
-    func isOffered(at now: WallTime) -> Bool { kind != "resend" || now < expires }
+    /// Expired settings are not offered, because a device without a clock would still try them.
+    func isOffered(at now: WallTime) -> Bool {
+        !["resend", "settings"].contains(kind) || now < expires
+    }
 
     /// As a device gets it.
-    var object: [String: String] {
-        let until = kind == "resend" ? [:] : ["until": expires.rfc3339]
-        return parameters.merging(until) { $1 }.merging(["id": id, "kind": kind]) { $1 }
+    var object: [String: Any] {
+        var object: [String: Any] = parameters
+        if kind != "resend" { object["until"] = expires.rfc3339 }
+        return object.merging(["id": id, "kind": kind]) { $1 }
     }
 }

@@ -3,14 +3,18 @@ import Foundation
 package import Host
 import SQLite
 import ServerBase
+import ServerWeb
 
 /// Jobs until their replies are stored, and where the replies are.
 ///
-/// The commands `job` and `report` add jobs in other processes; a running receiver sees them at the
-/// next request. A job is closed only after the archive has committed its reply. Thread-safe.
+/// The commands `job`, `report` and `settings` add jobs in other processes; a running receiver sees
+/// them at the next request. A job is closed only after the archive has committed its reply.
+/// Thread-safe.
 package final class DeviceJobs: Sendable {
     /// A device is offered this many at most.
     private static let maxOpen: Int64 = 64
+    /// The bytes of a list; a device ignores a longer one.
+    private static let maxList = 64 << 10
     /// The bytes at the end of a record file in which a reply is looked for: a device may send
     /// anything in its stream.
     private static let searched: Int64 = 64 << 20
@@ -30,20 +34,24 @@ package final class DeviceJobs: Sendable {
 
     private let directory: String
     /// The open jobs of each device.
-    private let database: WatchedDatabase<[String: [DeviceJob]]>
+    let database: WatchedDatabase<[String: [DeviceJob]]>
 
     /// Opens the database of a data directory, which the receiver may have open too.
     package init(directory: String) throws {
         self.directory = directory
         let path = "\(directory)/.receiver-jobs.sqlite"
-        database = try WatchedDatabase(path, in: directory, tables: Self.tables, read: Self.read)
+        let tables = Self.tables + Self.settingsTable
+        database = try WatchedDatabase(path, in: directory, tables: tables, read: Self.read)
     }
 
     @Sendable private static func read(_ database: borrowing Connection) throws
         -> [String: [DeviceJob]]
     {
         let jobs = try database.rows(
-            "SELECT device, id, kind, parameters, added, expires FROM jobs WHERE file IS NULL ORDER BY number"
+            """
+            SELECT jobs.device, id, kind, parameters, added, expires, version, text, signature
+            FROM jobs LEFT JOIN settings ON job=id WHERE file IS NULL ORDER BY number
+            """
         ) { row in (device: row.text(0), job: try DeviceJob(row)) }
         return Dictionary(grouping: jobs, by: \.device).mapValues { $0.map(\.job) }
     }
@@ -70,21 +78,29 @@ package final class DeviceJobs: Sendable {
 
     /// Returns the list that a device fetches.
     package func list(of device: String) -> [String: Any] {
-        let jobs = offered(device)
-        return ["tag": Self.tag(jobs), "jobs": jobs.map(\.object)]
+        Self.list(offered(device))
     }
 
-    /// Closes the jobs of a device whose replies the archive has stored; `replies`: the record file
-    /// of each, by the job's id.
-    package func close(_ replies: [String: String], of device: String) throws {
+    private static func list(_ jobs: [DeviceJob]) -> [String: Any] {
+        ["tag": tag(jobs), "jobs": jobs.map(\.object)]
+    }
+
+    /// Closes the jobs of a device whose replies the archive has stored, and stores the states of
+    /// its settings.
+    package func close(_ replies: [IncomingReply], of device: String) throws {
+        let files = Dictionary(replies.map { ($0.job, $0.file) }) { $1 }
         let closed = (database.known[device] ?? []).compactMap { job in
-            replies[job.id].map { (job.id, $0) }
+            files[job.id].map { (job.id, $0) }
         }
-        guard !closed.isEmpty else { return }
+        let isNews = try database.ask { database in
+            try replies.contains { try Self.newState($0, of: device, database) != nil }
+        }
+        guard !closed.isEmpty || isNews else { return }
         try database.change { database in
             for (id, file) in closed {
                 try database.run("UPDATE jobs SET file=? WHERE id=?", file, id)
             }
+            for reply in replies { try Self.storeState(reply, of: device, database) }
         }
     }
 
@@ -99,26 +115,47 @@ package final class DeviceJobs: Sendable {
         of device: String,
         until expires: WallTime
     ) throws -> String {
-        let id = UUID().uuidString.lowercased()
-        let now = SystemClock().wall().milliseconds
-        let oldest = now - Self.longestWait.milliseconds
         let text = String(decoding: try JSONEncoder().encode(parameters), as: UTF8.self)
+        let id = Self.newID()
         try database.change { database in
-            try database.run("DELETE FROM jobs WHERE file IS NULL AND expires<?", oldest)
-            let sql = "SELECT count(*) FROM jobs WHERE device=? AND file IS NULL"
-            guard try database.integer(sql, device) ?? 0 < Self.maxOpen else {
-                throw Failure(
-                    "\(device) has \(Self.maxOpen) open jobs; wait until it has answered some"
-                )
-            }
-            try database.run(
-                "INSERT INTO jobs(id, device, kind, parameters, added, expires) VALUES (?,?,?,?,?,?)",
-                row: [id, device, kind, text, now, expires.milliseconds]
-            )
-            let last = database.lastInsertedRow - Self.maxRows
-            try database.run("DELETE FROM jobs WHERE file IS NOT NULL AND number<?", last)
+            try Self.insert(id, kind, text, of: device, until: expires, database)
         }
         return id
+    }
+
+    static func newID() -> String { UUID().uuidString.lowercased() }
+
+    /// Adds a job in a transaction; `parameters`: a JSON object.
+    ///
+    /// Throws a `Failure` if the device's list has no room for it.
+    static func insert(
+        _ id: String,
+        _ kind: String,
+        _ parameters: String,
+        of device: String,
+        until expires: WallTime,
+        _ database: borrowing Connection
+    ) throws {
+        let now = SystemClock().wall()
+        let oldest = now.milliseconds - longestWait.milliseconds
+        try database.run("DELETE FROM jobs WHERE file IS NULL AND expires<?", oldest)
+        let sql = "SELECT count(*) FROM jobs WHERE device=? AND file IS NULL"
+        guard try database.integer(sql, device) ?? 0 < maxOpen else {
+            throw Failure("\(device) has \(maxOpen) open jobs; wait until it has answered some")
+        }
+        try database.run(
+            "INSERT INTO jobs(id, device, kind, parameters, added, expires) VALUES (?,?,?,?,?,?)",
+            row: [id, device, kind, parameters, now.milliseconds, expires.milliseconds]
+        )
+        let last = database.lastInsertedRow - maxRows
+        try database.run("DELETE FROM jobs WHERE file IS NOT NULL AND number<?", last)
+        let offered = try (read(database)[device] ?? []).filter { $0.isOffered(at: now) }
+        guard HTTPAnswer(200, list(offered)).body.count <= maxList else {
+            throw Failure(
+                "the open jobs of \(device) would have more than \(maxList) bytes as JSON; "
+                    + "shorten the settings, or wait until it has answered some"
+            )
+        }
     }
 
     /// Returns the id of an open report that was asked for in the last hour; nil if there is none.
@@ -170,8 +207,19 @@ package final class DeviceJobs: Sendable {
 extension DeviceJob {
     fileprivate init(_ row: borrowing Statement) throws {
         (id, kind) = (row.text(1), row.text(2))
-        parameters = try JSONDecoder().decode([String: String].self, from: Data(row.text(3).utf8))
+        parameters = try Self.parameters(row)
         added = WallTime(milliseconds: row.required(4))
         expires = WallTime(milliseconds: row.required(5))
+    }
+
+    private static func parameters(_ row: borrowing Statement) throws -> [String: any Sendable] {
+        guard let version = row.integer(6) else {
+            return try JSONDecoder().decode([String: String].self, from: Data(row.text(3).utf8))
+        }
+        var settings: [String: any Sendable] = [
+            "version": version, "for": row.text(0), "text": row.text(7),
+        ]
+        if !row.isNull(8) { settings["signature"] = row.text(8) }
+        return settings
     }
 }

@@ -14,6 +14,7 @@ extension FleetRenderings {
         _ = try jobs.refresh(waits: true)
         var page = ReportPage(device: device, names: known, isEditor: isEditor, now: now)
         page.isAsked = jobs.openReport(of: device) != nil
+        page.settings = try jobs.settings(of: device).first
         do {
             page.text = try jobs.record(of: nil, of: device).map { ReportText($0).text }
         } catch let failure as Failure {
@@ -46,6 +47,8 @@ struct ReportPage {
     var text: String?
     /// One was asked for and has not come.
     var isAsked = false
+    /// The newest version of the device's settings; nil if it was never given any.
+    var settings: DeviceSettings?
 
     func html() -> HTML {
         .page("Report of \(names.title(device)) – Waypost fleet", now: now) { html in
@@ -53,6 +56,7 @@ struct ReportPage {
                 html.text("Report of ")
                 html.device(device, names, isLink: true)
             }
+            if let settings { html.line(of: settings) }
             if isAsked {
                 let words =
                     "Asked for. It comes with the device's next upload, if its own waypost.toml allows "
@@ -68,6 +72,18 @@ struct ReportPage {
             }
             html.element("h2", "The last report")
             html.lines(text)
+        }
+    }
+}
+
+extension HTML {
+    /// Adds which version of its settings a device should have, and what became of it.
+    fileprivate mutating func line(of settings: DeviceSettings) {
+        let reason = settings.message.isEmpty ? "" : ": \(settings.message)"
+        element("p") { html in
+            html.text("Settings: version \(settings.version) wanted, \(settings.state.words) ")
+            html.time(settings.at.milliseconds)
+            html.text(reason)
         }
     }
 }
