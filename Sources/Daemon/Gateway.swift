@@ -239,11 +239,11 @@ package final class Gateway: Sendable {
             context: context,
             services: services,
             wantsReload: signals.wantsReload,
+            directory: settings.configuration.stateDirectory,
             trying: settings.trying
         )
-        let directory = settings.configuration.stateDirectory
         return try StoppableThread("remote") { stop in
-            let trial = SettingsTrial(in: directory, device, context.clock)
+            let trial = SettingsTrial(device, context.clock)
             var runner = JobRunner(context.queue, context.clock, offers, jobs, settings: trial)
             runner.run(until: stop)
         }

@@ -20,12 +20,16 @@ struct GatewaySettingsDevice: SettingsDevice {
     let context: ServiceContext
     let services: Services
     let wantsReload: Wakeup
+    /// Where the file of stored settings is.
+    let directory: String
     /// Reads the configuration with a version above it; throws its errors.
     let trying: @Sendable (StoredSettings.Version) throws -> Configuration
 
     var deviceID: String { context.deviceID }
     var applied: Int64? { services.configuration.settingsVersion }
 
+    func read() throws -> StoredSettings { try StoredSettings.read(in: directory) }
+    func write(_ stored: StoredSettings) throws { try stored.write(in: directory) }
     func reload() { wantsReload.signal() }
 
     func warn(_ what: String) { context.log.warning("settings", ["why": what]) }

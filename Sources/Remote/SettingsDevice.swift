@@ -18,6 +18,12 @@ package protocol SettingsDevice: Sendable {
     func observe(since: BootInstant, _ before: SettingsGate.Before, began: WallTime?)
         -> SettingsGate.Observation
 
+    /// Reads what is stored; throws if that cannot be read.
+    func read() throws -> StoredSettings
+
+    /// Replaces what is stored; it is on the disk when this returns.
+    func write(_ stored: StoredSettings) throws
+
     /// Reads the configuration again, with the version that is stored.
     func reload()
 

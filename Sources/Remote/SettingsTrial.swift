@@ -16,7 +16,6 @@ package struct SettingsTrial {
     /// The time between two writes of what a trial has observed, which may last for weeks.
     private static let writePause = Duration.seconds(600)
 
-    private let directory: String
     private let device: any SettingsDevice
     private let clock: any HostClock
     /// What the file has; nil while it cannot be read.
@@ -25,8 +24,8 @@ package struct SettingsTrial {
     private var writtenAt: BootInstant?
     private var reloadedAt: BootInstant?
 
-    package init(in directory: String, _ device: any SettingsDevice, _ clock: any HostClock) {
-        (self.directory, self.device, self.clock) = (directory, device, clock)
+    package init(_ device: any SettingsDevice, _ clock: any HostClock) {
+        (self.device, self.clock) = (device, clock)
     }
 
     /// The newest outcome; nil if there never was one.
@@ -42,7 +41,7 @@ package struct SettingsTrial {
     /// Reads the file, which `waypost config remote --clear` may have changed.
     private mutating func refresh() {
         do {
-            let now = try StoredSettings.read(in: directory)
+            let now = try device.read()
             // The file lacks what was observed since it was written.
             if now.outcome != stored?.outcome || now.state != .trial { stored = now }
         } catch {
@@ -54,7 +53,7 @@ package struct SettingsTrial {
 
     /// Writes changed settings; they count only once they are on the disk.
     private mutating func write(_ changed: StoredSettings) throws {
-        try changed.write(in: directory)
+        try device.write(changed)
         (stored, writtenAt) = (changed, clock.now())
         device.publish(changed)
     }

@@ -89,16 +89,21 @@ package struct StoredSettings: Codable, Sendable, Equatable {
     ///
     /// If the count cannot be stored, the trial goes on without it.
     package static func countStart(in directory: String) -> Bool {
-        guard var stored = try? read(in: directory), stored.state == .trial, var gate = stored.gate
-        else { return false }
-        let verdict = gate.start()
-        stored.gate = gate
-        stored.end(verdict)
+        guard var stored = try? read(in: directory), stored.state == .trial else { return false }
+        stored.start()
         guard (try? stored.write(in: directory)) != nil else { return false }
-        return verdict != .undecided
+        return stored.state != .trial
     }
 
     // MARK: Changes
+
+    /// Records a start of the program, which may end a trial.
+    package mutating func start() {
+        guard state == .trial, var gate else { return }
+        let verdict = gate.start()
+        self.gate = gate
+        end(verdict)
+    }
 
     /// Puts a version on trial.
     mutating func begin(_ version: Version, _ gate: SettingsGate, at time: WallTime) {

@@ -62,6 +62,8 @@ import Testing
             let stored = try? StoredSettings.read(in: folder.value)
             inForce.update { $0 = stored?.current?.number }
         }
+        func read() throws -> StoredSettings { try StoredSettings.read(in: folder.value) }
+        func write(_ stored: StoredSettings) throws { try stored.write(in: folder.value) }
         func publish(_ stored: StoredSettings) { shown.update { $0 = stored } }
     }
 
@@ -86,7 +88,7 @@ import Testing
             gateway.folder.update { $0 = folder }
             _ = StoredSettings.countStart(in: folder)
             gateway.reload()
-            let trial = SettingsTrial(in: folder, gateway, clock)
+            let trial = SettingsTrial(gateway, clock)
             runner = JobRunner(queue, clock, offers, gateway, settings: trial)
             runner.restore()
         }

@@ -153,7 +153,8 @@ final class SourceSchedule: Sendable {
         return SourceName.allCases.filter { name in
             let schedule = settings.schedule(of: name)
             guard !schedule.isAlways, position != nil || !schedule.needsSun else { return false }
-            return schedule.openTimes(from: now, to: now + .seconds(86_400 * Int64(days)), position, limit: 1).isEmpty
+            let end = now + .seconds(86_400 * Int64(days))
+            return schedule.openTimes(from: now, to: end, position, limit: 1).isEmpty
         }
     }
 

@@ -28,6 +28,7 @@ extension World {
             .damage, .cut, .clip, .empty, .snapshot, .rollback, .copy, .replace, .squeeze, .crowd:
             try takeFault(step, device, &chance)
         case .job: try runJobs(device, &chance)
+        case .settings: try runSettings(device, &chance)
         case .table: server.mode = .table
         case .good: server.mode = .good
         case .stumble: server.mode = .losesRequests

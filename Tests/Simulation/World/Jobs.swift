@@ -5,10 +5,13 @@ internal import Records
 internal import Remote
 internal import SimulatedDisk
 
-/// The jobs of one device: a job's id is the serial number of its reply.
+/// The jobs of one device: a job's id is the serial number of its first reply.
+///
+/// The next two are those of `kept` and `rolled_back`, which only settings have.
 struct JobAccount {
     /// Each with the list's text for it.
     var asked: [(serial: Int, text: String)] = []
+    var settings = SettingsAccount()
     /// How often each was done.
     var done: [Int: Int] = [:]
     /// Those whose replies are on the disk, as the runner was told.
@@ -26,8 +29,10 @@ final class JobProgram {
     init(_ world: World, _ device: Device, _ queue: Queue) throws {
         (offers, stop) = (try OfferedJobs(), try StopSignal())
         gateway = SimulatedGateway(world, device)
-        runner = JobRunner(queue, device.clock, offers, gateway) { [gateway] reply, memos, _ in
-            gateway.commit(reply, memos, queue)
+        gateway.start()
+        let trial = SettingsTrial(gateway, device.clock)
+        runner = JobRunner(queue, device.clock, offers, gateway, settings: trial) {
+            [gateway] reply, memos, _ in gateway.commit(reply, memos, queue)
         }
     }
 
@@ -44,11 +49,17 @@ final class JobProgram {
 /// The gateway that a runner sees: its jobs do nothing and are counted.
 final class SimulatedGateway: JobGateway, @unchecked Sendable {
     // Unchecked because a simulated world has one thread.
-    private unowned let world: World
-    private unowned let device: Device
+    unowned let world: World
+    unowned let device: Device
     /// The program is killed while it does its next job.
     var isCut = false
-    private(set) var isKilled = false
+    var isKilled = false
+    /// It is killed at this one of its next writes.
+    var lives: Int?
+    /// Nothing can be uploaded, and the settings are not the cause.
+    var isOut = false
+    /// The version of the settings in force.
+    var applied: Int64?
     /// The commit that the runner waits for.
     private var waiting: (memos: [String: String], isStored: StateBox<Bool?>)?
 
@@ -56,7 +67,7 @@ final class SimulatedGateway: JobGateway, @unchecked Sendable {
 
     var remote: RemoteSettings {
         var settings = RemoteSettings()
-        settings.allow = [RemoteSettings.operate]
+        settings.allow = [RemoteSettings.operate, RemoteSettings.settings]
         return settings
     }
 
@@ -82,7 +93,7 @@ final class SimulatedGateway: JobGateway, @unchecked Sendable {
     /// As on the runner's thread, which waits for the writer: asked again, it looks only whether the
     /// commit is done.
     func commit(_ reply: JobReply?, _ memos: [String: String], _ queue: Queue) -> Bool {
-        guard !isKilled else { return false }
+        guard !isKilled, survives() else { return false }
         if waiting?.isStored.value != nil, waiting?.memos != memos { waiting = nil }
         if waiting == nil { put(reply, memos, queue) }
         try? device.turn()
@@ -90,7 +101,7 @@ final class SimulatedGateway: JobGateway, @unchecked Sendable {
             return false
         }
         self.waiting = nil
-        if isStored, let serial = reply.flatMap({ Int($0.job) }) {
+        if isStored, let serial = reply?.serial {
             world.jobs[device.number]?.answered.insert(serial)
         }
         return isStored
@@ -99,7 +110,7 @@ final class SimulatedGateway: JobGateway, @unchecked Sendable {
     private func put(_ reply: JobReply?, _ memos: [String: String], _ queue: Queue) {
         let isStored = StateBox<Bool?>(nil)
         waiting = (memos, isStored)
-        guard let reply, let serial = Int(reply.job) else {
+        guard let reply, let serial = reply.serial else {
             return queue.put([], memos: memos) { error in isStored.update { $0 = error == nil } }
         }
         let promise = world.promise(reply, serial, device)
@@ -113,9 +124,7 @@ final class SimulatedGateway: JobGateway, @unchecked Sendable {
 extension World {
     /// Asks a device for something, and has it do what it was asked for.
     func runJobs(_ device: Device, _ chance: inout Chance) throws {
-        let serial = truth.add(
-            Known(stream: Stream.replies.number, boot: device.boot, boottime: 0, wall: 0, truth: 0)
-        )
+        let serial = addReplies(of: device)
         let kind = chance.number(0...5)
         let past = ",\"until\":\"\(WallTime(milliseconds: now - 1000).rfc3339)\""
         let text =
@@ -127,9 +136,24 @@ extension World {
         device.jobs?.gateway.isCut = false
     }
 
+    /// Returns the first of new serial numbers, for replies to a job.
+    func addReplies(of device: Device) -> Int {
+        let known = Known(
+            stream: Stream.replies.number,
+            boot: device.boot,
+            boottime: 0,
+            wall: 0,
+            truth: 0
+        )
+        let serials = (0..<JobReply.serials).map { _ in truth.add(known) }
+        return serials[0]
+    }
+
     /// The list as the server sends it: without the jobs whose replies it has.
     func jobList(of device: Device) -> String {
-        let open = jobs[device.number]?.asked.filter { !server.serials.contains($0.serial) } ?? []
+        let open = (jobs[device.number]?.asked ?? []).filter { job in
+            !(0..<JobReply.serials).contains { server.serials.contains(job.serial + $0) }
+        }
         return "{\"tag\":\"\(offered)\",\"jobs\":[\(open.map(\.text).joined(separator: ","))]}"
     }
 
@@ -174,13 +198,15 @@ extension World {
                 "job \(serial) of device \(device.number): \(times) times"
             )
         }
+        if let found = account.settings.found { throw found }
     }
 
     /// Checks that each job was answered, once there are no faults.
     func checkAnswers(_ device: Device) throws {
         guard !device.account.isDamaged, let account = jobs[device.number] else { return }
-        for (serial, _) in account.asked
-        where !account.answered.contains(serial) && !server.serials.contains(serial) {
+        for (asked, _) in account.asked {
+            let serial = account.settings.ends[asked] ?? asked
+            if account.answered.contains(serial) || server.serials.contains(serial) { continue }
             throw Violation(
                 "not answered",
                 "job \(serial) of device \(device.number), done \(account.done[serial] ?? 0) times"

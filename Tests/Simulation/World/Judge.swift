@@ -154,6 +154,7 @@ extension World {
             device.disk.capacity = nil
             device.disk.isReadOnly = false
         }
+        try passTrials()
         try passChoking()
         for round in 0..<12 {
             try pass(round < 6 ? 20_000 : 3_600_000)

@@ -30,7 +30,7 @@ package struct Plan {
     package var allowsDamage = true
     /// The sources say when they listen.
     var keepsEffort = false
-    /// The server asks for jobs.
+    /// The server asks for jobs and sends settings.
     var hasJobs = false
 
     /// The history has faults of the disk or damage.
@@ -172,7 +172,7 @@ package struct Plan {
         }
     }
 
-    /// Adds jobs of the server, to a history whose database is never replaced by another or an older
+    /// Adds jobs and settings of the server, to a history whose database is never replaced by another or an older
     /// one: what that forgot is done again.
     private mutating func addJobs() {
         let replacing: Set<Step.Kind> = [
@@ -183,6 +183,11 @@ package struct Plan {
         var chance = Chance(seed ^ 0x10B5)
         for _ in 0..<chance.number(4...12) {
             let step = Step(.job, device: chance.number(0...2), draw: chance.next())
+            steps.insert(step, at: chance.number(0...steps.count))
+        }
+        chance = Chance(seed ^ 0x5E77)
+        for _ in 0..<chance.number(4...12) {
+            let step = Step(.settings, device: chance.number(0...2), draw: chance.next())
             steps.insert(step, at: chance.number(0...steps.count))
         }
     }

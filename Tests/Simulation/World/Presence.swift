@@ -131,7 +131,7 @@ struct Presence {
         // A half-written page may contain positions that no source recorded.
         case .location: "CASE WHEN longitude_e7=2*latitude_e7 AND mode=3 THEN latitude_e7 END"
         case .events: "detail"
-        case .replies: "job"
+        case .replies: "job + (state = 'kept') + 2 * (state = 'rolled_back')"
         case .surveys, .health: "report"
         case .effort: "source || state || ifnull(reason, '')"
         default: "data"
@@ -241,7 +241,7 @@ struct Presence {
         case .events: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .surveys: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .health: return WireJSON(Array(row.text(0).utf8))?["pending"]?["n"]?.integer
-        case .replies: return Int(row.text(0))
+        case .replies: return row.integer(0).map { Int($0) }
         // The program's own.
         case .effort: return nil
         default:

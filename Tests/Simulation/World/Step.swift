@@ -14,8 +14,8 @@ package struct Step: Equatable, CustomStringConvertible {
         case sync, health, maintain, requeue, drop, limits, shrink, declare
         // A person resends uploaded records.
         case resend
-        // The server asks for something.
-        case job
+        // The server asks for something, or sends settings.
+        case job, settings
         case stop, kill, reboot
         // The disk.
         case powerCut, powerOff, full, failWrites, failSyncs, failReads, failOlderReads, readOnly,

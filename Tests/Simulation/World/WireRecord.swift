@@ -105,7 +105,9 @@ struct WireRecord {
                 .flatMap { $0 < 100_000_000 ? $0 : nil }
         case "waypost_events": return json["detail"]?["n"]?.integer
         case "waypost_health": return json["pending"]?["n"]?.integer
-        case "waypost_replies": return json["job"]?.text.flatMap { Int($0) }
+        case "waypost_replies":
+            return json["job"]?.text.flatMap { Int($0) }
+                .map { $0 + JobReply.place(json["state"]?.text ?? "") }
         case "waypost_effort": return nil
         default: return json["n"]?.integer
         }
