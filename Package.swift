@@ -507,7 +507,7 @@ let package = Package(
             [
                 "Setup", "Status", "Intake", "Field", "Daemon", "Configuration", "Upload",
                 "HTTP", "MQTT", "Live", "QueueSupport", "Queue", "Records", "Beacons", "Location",
-                "Audio", "AudioTags", "Remote", "Host", "Schedule", "StatusBoard", "CLinux",
+                "Audio", "AudioTags", "Remote", "Host", "JSON", "Schedule", "StatusBoard", "CLinux",
             ]
         ),
         .target(

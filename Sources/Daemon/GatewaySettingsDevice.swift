@@ -14,6 +14,8 @@ struct GatewaySettingsDevice: SettingsDevice {
     /// A schedule that opens no more within this many days is refused.
     private static let days = 8
     private static let leastInterval = Duration.seconds(10)
+    /// A report alone may have this many bytes.
+    private static let leastBudget: Int64 = 100_000
     /// The most problems of a refused text that its answer names.
     private static let problems = 5
 
@@ -87,6 +89,11 @@ struct GatewaySettingsDevice: SettingsDevice {
         }
         if let quiet = new.upload.quiet, quiet.open < .seconds(3600) {
             return "upload.quiet leaves less than an hour of each day"
+        }
+        if let budget = new.upload.dailyBudget,
+            budget < min(now.upload.dailyBudget ?? .max, Self.leastBudget)
+        {
+            return "upload.daily_budget from a server is at least \(Self.leastBudget / 1000)kB"
         }
         if new.upload.interval < min(now.upload.interval, Self.leastInterval) {
             return "upload.interval from a server is at least \(durationText(Self.leastInterval))"

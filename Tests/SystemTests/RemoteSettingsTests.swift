@@ -12,23 +12,30 @@ import Testing
     private func start(_ more: String = "") throws {
         let endpoint = try device.startReceiver()
         try device.write("demo-token", "token", mode: 0o600)
-        try device.configure(
-            """
-            device_id = "\(id)"
-            [upload]
-            required = false
-            endpoint = "\(endpoint)"
-            token_file = "\(device.folder)/token"
-            interval = "1s"
-            [remote]
-            allow = ["settings"]
-            \(more)
-            [stream.weather]
-            max_rate = 50.0
-            """
-        )
+        try device.configure(Self.file(id, endpoint, "\(device.folder)/token", more))
         try device.start()
         try waitUntil("its first batch") { try !device.arrived("waypost_events").isEmpty }
+    }
+
+    private static func file(
+        _ id: String,
+        _ endpoint: String,
+        _ token: String,
+        _ more: String = ""
+    ) -> String {
+        """
+        device_id = "\(id)"
+        [upload]
+        required = false
+        endpoint = "\(endpoint)"
+        token_file = "\(token)"
+        interval = "1s"
+        [remote]
+        allow = ["settings"]
+        \(more)
+        [stream.weather]
+        max_rate = 50.0
+        """
     }
 
     private func server(_ arguments: String...) throws -> Outcome {
@@ -38,23 +45,23 @@ import Testing
         )
     }
 
-    private func set(_ text: String) throws {
+    private func set(_ text: String, of id: String? = nil) throws {
         try device.write(text, "new.toml")
-        let outcome = try server("set", id, device.folder + "/new.toml")
+        let outcome = try server("set", id ?? self.id, device.folder + "/new.toml")
         #expect(outcome.status == 0, "\(outcome.error)")
     }
 
-    private func wanted() throws -> [String: Any] {
-        let outcome = try server("show", id, "--json")
+    private func wanted(_ id: String? = nil) throws -> [String: Any] {
+        let outcome = try server("show", id ?? self.id, "--json")
         let object = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
         return object as? [String: Any] ?? [:]
     }
 
-    private func waitForState(_ state: String) throws {
+    private func waitForState(_ state: String, of id: String? = nil, _ one: Device? = nil) throws {
         // Records to upload: nothing else is collected here.
         try waitUntil("settings are \(state)") {
-            _ = try device.run("put", "weather", input: "{\"n\": 1}\n")
-            return try wanted()["state"] as? String == state
+            _ = try (one ?? device).run("put", "weather", input: "{\"n\": 1}\n")
+            return try wanted(id)["state"] as? String == state
         }
     }
 
@@ -102,6 +109,41 @@ import Testing
         #expect(try remote()["settings_state"] as? String == "none")
         #expect(try device.run("config", "show").output.contains("max_rate = 50.0"))
         #expect(try device.stop() == 0)
+    }
+
+    /// Nonsense, what no server may set, what would never upload or record, and a text of another
+    /// device.
+    @Test func twentyGateways_refuseWhatIsWrong() throws {
+        let endpoint = try device.startReceiver()
+        try device.write("demo-token", "token", mode: 0o600)
+        let wrong = [
+            "[upload\n", "upload.interval = \"soon\"\n", "upload.quiet = \"00:00-23:59\"\n",
+            "upload.daily_budget = \"1B\"\n", "upload.interval = \"1s\"\ndevice_id = \"x\"\n",
+            "audio.enabled = true\n", "remote.allow = []\n", "[stream.new]\nmax_rate = 1.0\n",
+        ]
+        let fleet = try (1...20).map { number in
+            let one = try Device()
+            try one.configure(Self.file("hut-\(number)", endpoint, "\(device.folder)/token"))
+            try one.launch()
+            return one
+        }
+        for round in 0..<3 {
+            for number in 1...20 {
+                try waitUntil("hut-\(number) is known") {
+                    try Process.run(
+                        Tree.program("waypost-receiver"),
+                        ["devices", "--data", device.folder + "/data"]
+                    ).output.contains("hut-\(number) ")
+                }
+                try set(wrong[(number + round) % wrong.count], of: "hut-\(number)")
+            }
+            for (number, one) in fleet.enumerated() {
+                try waitForState("refused", of: "hut-\(number + 1)", one)
+                let remote = try one.status()["remote"] as? [String: Any] ?? [:]
+                #expect(remote["settings_state"] as? String == "none", "\(remote)")
+            }
+        }
+        for one in fleet { #expect(try one.stop() == 0) }
     }
 
     /// A trial that the program does not survive: the second start is without it.

@@ -101,8 +101,9 @@ final class SimulatedGateway: JobGateway, @unchecked Sendable {
             return false
         }
         self.waiting = nil
-        if isStored, let serial = reply?.serial {
+        if isStored, let reply, let serial = reply.serial {
             world.jobs[device.number]?.answered.insert(serial)
+            if reply.outcome.state == .trial { checkTrial(reply) }
         }
         return isStored
     }

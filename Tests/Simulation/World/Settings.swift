@@ -67,6 +67,11 @@ struct SettingsAccount {
         if rolledBack.contains(version) { find("rolled back and in force", version) }
     }
 
+    /// Checks that a trial that was answered is stored, or was.
+    mutating func checkTrial(_ version: Int64) {
+        if !tried.contains(version) { find("a trial that is not stored", version) }
+    }
+
     mutating func crash(of version: Int64) {
         crashes[version, default: 0] += 1
         // The first reads it again after a reload, and two starts end the trial.
@@ -157,6 +162,8 @@ extension SimulatedGateway: SettingsDevice {
     }
 
     func publish(_ stored: StoredSettings) {}
+
+    func checkTrial(_ reply: JobReply) { account.checkTrial(reply.outcome.version ?? 0) }
 }
 
 extension World {
