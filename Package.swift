@@ -494,7 +494,10 @@ let package = Package(
         ),
         tests("MQTT", ["MQTT", "HTTP", "Host"]),
         tests("Minisign", ["Minisign", "Host"]),
-        tests("Remote", ["Remote", "QueueSupport", "Queue", "Records", "Host", "SQLite"]),
+        tests(
+            "Remote",
+            ["Remote", "QueueSupport", "Queue", "Records", "Host", "SQLite", "Minisign"]
+        ),
         tests(
             "Live",
             [

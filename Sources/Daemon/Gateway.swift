@@ -242,9 +242,18 @@ package final class Gateway: Sendable {
             directory: settings.configuration.stateDirectory,
             trying: settings.trying
         )
+        let paths = UpgradePaths(runtimeDirectory: settings.configuration.runtimeDirectory)
+        let upgrades = GatewayUpgradeDevice(gateway: device, paths: paths)
         return try StoppableThread("remote") { stop in
             let trial = SettingsTrial(device, context.clock)
-            var runner = JobRunner(context.queue, context.clock, offers, jobs, settings: trial)
+            var runner = JobRunner(
+                context.queue,
+                context.clock,
+                offers,
+                jobs,
+                settings: trial,
+                upgrade: UpgradeTrial(upgrades, context.clock)
+            )
             runner.run(until: stop)
         }
     }
@@ -348,8 +357,9 @@ package final class Gateway: Sendable {
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
             if isEnrolled {
-                let interval = configuration.healthInterval
-                let due = configuration.health.isEnabled ? interval : nil
+                let interval = configuration.health.isEnabled ? configuration.healthInterval : nil
+                // A trial needs something to upload.
+                let due = context.isOnTrial.value ? .seconds(60) : interval
                 if recorder.check(report, every: due) { services.uploads?.uploader.tick() }
             } else {
                 recorder.waits()

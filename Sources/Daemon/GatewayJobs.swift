@@ -74,7 +74,7 @@ struct GatewayJobs: JobGateway {
             stop.life.rests()
             return resend(ResendRequest(stream: stream, since: since, until: until))
         case .invalid(let why): return JobOutcome(.refused, why)
-        case .settings: return JobOutcome(.refused, "settings have a trial of their own")
+        case .settings, .upgrade: return JobOutcome(.refused, "this has a trial of its own")
         }
     }
 

@@ -54,7 +54,7 @@ struct GatewaySettingsDevice: SettingsDevice {
                 && (context.board.schedule.state.value?.off[name] != nil
                     || context.board.sources[name]?.state.isLoaded == true)
         }
-        let active = healthy.filter { isActive($0) }
+        let active = healthy.filter { isActive($0, within: .seconds(600)) }
         return SettingsGate.Before(
             healthy: healthy.map(\.rawValue),
             newest: newest.filter { name, _ in active.contains { $0.rawValue == name } },
@@ -102,15 +102,15 @@ struct GatewaySettingsDevice: SettingsDevice {
     }
 
     /// Whether a source had a record a short time ago.
-    private func isActive(_ name: SourceName) -> Bool {
+    func isActive(_ name: SourceName, within time: Duration) -> Bool {
         guard let last = context.board.sources[name]?.state.value?.lastRecordAt else {
             return false
         }
-        return context.clock.now() - last.boot < .seconds(600)
+        return context.clock.now() - last.boot < time
     }
 
     /// The number of the newest record of each source.
-    private var newest: [String: Int64] {
+    var newest: [String: Int64] {
         SourceName.allCases.reduce(into: [:]) { $0[$1.rawValue] = context.queue.newest($1.stream) }
     }
 
@@ -129,7 +129,7 @@ struct GatewaySettingsDevice: SettingsDevice {
         return observation
     }
 
-    private func condition(_ name: SourceName) -> SettingsGate.Condition {
+    func condition(_ name: SourceName) -> SettingsGate.Condition {
         if context.board.resting.value[name] != nil { return .isOff }
         if context.board.schedule.state.value?.off[name] != nil { return .isNotDue }
         switch context.board.sources[name]?.state {

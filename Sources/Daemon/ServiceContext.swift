@@ -24,6 +24,8 @@ struct ServiceContext: Sendable {
     let live = StateBox<LiveTap?>(nil)
     /// Recorded audio, for programs that listen.
     let sound: AudioTap
+    /// An upgrade of this program is on trial.
+    let isOnTrial = StateBox(false)
     /// The server's offers of jobs; nil where none are done.
     var jobs: OfferedJobs?
     /// Whether the effort accounts are kept.

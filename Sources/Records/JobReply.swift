@@ -3,11 +3,25 @@ package import Host
 
 /// The outcome of a job.
 package struct JobOutcome: Sendable, Equatable {
-    package enum State: String, Sendable {
+    package enum State: String, Codable, Sendable {
         case done, refused, failed, expired
         /// Settings or a version of the program that are tried, stay, or were taken back.
         case trial, kept
         case rolledBack = "rolled_back"
+    }
+
+    /// What a job replaces with another version.
+    package enum Version: Sendable, Equatable {
+        case settings(Int64)
+        /// A version of Debian, which needs no escapes in JSON.
+        case program(String)
+
+        fileprivate var json: String {
+            switch self {
+            case .settings(let number): "\(number)"
+            case .program(let text): "\"\(text)\""
+            }
+        }
     }
 
     package var state: State
@@ -15,14 +29,14 @@ package struct JobOutcome: Sendable, Equatable {
     package var message: String
     /// A JSON object; empty for none.
     package var detail: String
-    /// The version of the settings; nil for other jobs.
-    package var version: Int64?
+    /// Nil for jobs without one.
+    package var version: Version?
 
     package init(
         _ state: State,
         _ message: String = "",
         detail: String = "",
-        version: Int64? = nil
+        version: Version? = nil
     ) {
         (self.state, self.message, self.detail, self.version) = (state, message, detail, version)
     }
@@ -57,7 +71,7 @@ extension JobReply: PlainRecord {
 
     package var values: [ColumnValue] {
         let message = outcome.message
-        var members = outcome.version.map { ["\"version\":\($0)"] } ?? []
+        var members = outcome.version.map { ["\"version\":\($0.json)"] } ?? []
         if !outcome.detail.isEmpty { members.append("\"detail\":\(outcome.detail)") }
         return [
             .text(job), .text(kind), .text(outcome.state.rawValue),

@@ -25,12 +25,12 @@ package struct JobRunner {
     private struct Answer {
         var entry: JobHistory.Entry
         var reply: JobReply
-        /// The outcome of settings that it reports.
-        var settings: StoredSettings.Outcome?
+        /// The outcome of a trial that it reports.
+        var stored: StoredOutcome?
 
         var memos: [String: String] {
-            let settings = settings.map { [SettingsTrial.memo: $0.mark] } ?? [:]
-            return settings.merging([entry.memo: entry.text]) { $1 }
+            let stored = stored.map { [$0.memo: $0.mark] } ?? [:]
+            return stored.merging([entry.memo: entry.text]) { $1 }
         }
     }
 
@@ -41,6 +41,8 @@ package struct JobRunner {
     private let commit: Commit
     /// Nil where no settings are taken from the server.
     private var settings: SettingsTrial?
+    /// Nil where the program is not replaced.
+    private var upgrade: UpgradeTrial?
     private var history = JobHistory { _ in nil }
     /// They are stored before anything else is done, in this order.
     private var unstored: [Answer] = []
@@ -57,10 +59,11 @@ package struct JobRunner {
         _ offers: OfferedJobs,
         _ gateway: any JobGateway,
         settings: SettingsTrial? = nil,
+        upgrade: UpgradeTrial? = nil,
         commit: Commit? = nil
     ) {
         (self.queue, self.clock, self.gateway, self.offers) = (queue, clock, gateway, offers)
-        self.settings = settings
+        (self.settings, self.upgrade) = (settings, upgrade)
         self.commit = commit ?? { queue.commit($0, $1, until: $2) }
     }
 
@@ -81,8 +84,7 @@ package struct JobRunner {
     package mutating func restore() {
         history = JobHistory { [queue] in queue.remembered($0) }
         if let tag = queue.remembered(Self.tagMemo) { offers.isHandled(tag) }
-        if gateway.remote.allowsSettings { settings?.observe() }
-        addAnswerOfSettings()
+        observe()
         let owed = unstored.map(\.entry.id)
         for entry in history.interrupted where !owed.contains(entry.id) {
             addAnswer(entry, entry.kind, Self.interrupted)
@@ -91,14 +93,21 @@ package struct JobRunner {
 
     /// Does what is due; returns how long to wait with the rest, nil: until the next offer.
     package mutating func turn(until stop: StopSignal) -> Duration? {
-        let isAllowed = gateway.remote.allowsSettings
-        if isAllowed { settings?.observe() }
-        addAnswerOfSettings()
+        observe()
         if !unstored.isEmpty, storeAnswers(stop) { gateway.uploadReplies() }
-        let pause = doJobs(until: stop)
-        guard isAllowed, settings?.isOn == true else { return pause }
-        let observation = min(SettingsTrial.pause, max(.seconds(1), gateway.interval))
-        return min(pause ?? observation, observation)
+        var pauses = [doJobs(until: stop), upgrade?.pause]
+        if gateway.remote.allowsSettings, settings?.isOn == true {
+            pauses.append(min(SettingsTrial.pause, max(.seconds(1), gateway.interval)))
+        }
+        return pauses.compactMap { $0 }.min()
+    }
+
+    /// Observes what is on trial, and adds the answers that are owed.
+    private mutating func observe() {
+        if gateway.remote.allowsSettings { settings?.observe() }
+        // It ends whatever is allowed by now.
+        upgrade?.observe()
+        addOwedAnswers()
     }
 
     private mutating func doJobs(until stop: StopSignal) -> Duration? {
@@ -130,8 +139,7 @@ package struct JobRunner {
         defer { if isAnswered { gateway.uploadReplies() } }
         for job in jobs where !history.contains(job.id) {
             // A sync may take minutes, in which a trial goes on.
-            if gateway.remote.allowsSettings { settings?.observe() }
-            addAnswerOfSettings()
+            observe()
             counts[job.kind, default: 0] += 1
             let isOneTooMany =
                 Self.limited.contains(job.kind)
@@ -155,7 +163,11 @@ package struct JobRunner {
         }
         guard commit(nil, [entry.memo: entry.text], stop) else { return false }
         history.record(entry)
-        if case .settings(let offer) = job.action { return put(offer, entry, stop) }
+        switch job.action {
+        case .settings(let offer): return put(offer, entry, stop)
+        case .upgrade(let offer): return begin(offer, entry, stop)
+        default: break
+        }
         guard let outcome = gateway.perform(job.action, until: stop) else { return false }
         addAnswer(entry, job.kind, outcome)
         return storeAnswers(stop)
@@ -173,17 +185,39 @@ package struct JobRunner {
                 throw Failure("this program takes no settings")
             }
             try settings?.makeWay(for: offer)
-            addAnswerOfSettings()
+            addOwedAnswers()
             guard storeAnswers(stop) else {
                 throw Failure("the disk refused the answer about the version before")
             }
             let time = queue.rightTime(at: stamp) ?? stamp.wall
             try settings?.begin(offer, job: entry.id, before, at: time)
-            addAnswerOfSettings()
+            addOwedAnswers()
         } catch {
             let why = (error as? Failure)?.message ?? "the settings cannot be stored: \(error)"
             let state = error is Failure ? JobOutcome.State.refused : .failed
-            addAnswer(entry, entry.kind, JobOutcome(state, why, version: offer.version))
+            let outcome = JobOutcome(state, why, version: .settings(offer.version))
+            addAnswer(entry, entry.kind, outcome)
+        }
+        return storeAnswers(stop)
+    }
+
+    /// Asks for another version of the program, or answers why not; false if the disk refused an
+    /// answer.
+    private mutating func begin(
+        _ offer: UpgradeOffer,
+        _ entry: JobHistory.Entry,
+        _ stop: StopSignal
+    ) -> Bool {
+        let key = gateway.remote.key
+        do {
+            guard upgrade != nil else { throw Failure("this program takes no upgrades") }
+            try upgrade?.begin(offer, job: entry.id, key: key)
+            addOwedAnswers()
+        } catch {
+            let why = (error as? Failure)?.message ?? "the upgrade cannot be stored: \(error)"
+            let state = error is Failure ? JobOutcome.State.refused : .failed
+            let outcome = JobOutcome(state, why, version: .program(offer.version))
+            addAnswer(entry, entry.kind, outcome)
         }
         return storeAnswers(stop)
     }
@@ -192,8 +226,10 @@ package struct JobRunner {
     private func refusal(of job: RemoteJob, _ isOneTooMany: Bool) -> JobOutcome? {
         if case .invalid(let why) = job.action { return JobOutcome(.refused, why) }
         let needed =
-            if case .settings = job.action { RemoteSettings.settings } else {
-                RemoteSettings.operate
+            switch job.action {
+            case .settings: RemoteSettings.settings
+            case .upgrade: RemoteSettings.upgrade
+            default: RemoteSettings.operate
             }
         guard gateway.remote.allow.contains(needed) else {
             return JobOutcome(.refused, "remote.allow of this device does not have \"\(needed)\"")
@@ -215,28 +251,23 @@ package struct JobRunner {
         _ entry: JobHistory.Entry,
         _ kind: String,
         _ outcome: JobOutcome,
-        _ settings: StoredSettings.Outcome? = nil
+        _ stored: StoredOutcome? = nil
     ) {
         var entry = entry
         entry.isAnswered = true
         let reply = JobReply(job: entry.id, kind: kind, outcome, stamp: clock.stamp())
-        unstored.append(Answer(entry: entry, reply: reply, settings: settings))
+        unstored.append(Answer(entry: entry, reply: reply, stored: stored))
     }
 
-    /// Adds the answer about settings that is owed, if one is.
-    private mutating func addAnswerOfSettings() {
-        guard let outcome = settings?.outcome,
-            let state = JobOutcome.State(rawValue: outcome.state),
-            queue.remembered(SettingsTrial.memo) != outcome.mark,
-            !unstored.contains(where: { $0.settings == outcome })
-        else { return }
-        let entry = history.entry(of: outcome.job, "settings")
-        addAnswer(
-            entry,
-            entry.kind,
-            JobOutcome(state, outcome.message, version: outcome.version),
-            outcome
-        )
+    /// Adds the answers about trials that are owed.
+    private mutating func addOwedAnswers() {
+        for stored in [settings?.outcome, upgrade?.outcome].compactMap({ $0 }) {
+            guard queue.remembered(stored.memo) != stored.mark,
+                !unstored.contains(where: { $0.stored == stored })
+            else { continue }
+            let entry = history.entry(of: stored.job, stored.kind)
+            addAnswer(entry, entry.kind, stored.outcome, stored)
+        }
     }
 
     /// Stores the answers; false if the disk refuses one, which is then tried again later.

@@ -11,6 +11,7 @@ package struct RemoteJob: Sendable, Equatable {
         /// Records that were uploaded in a span of time; nil: of all streams.
         case resend(stream: String?, since: WallTime, until: WallTime?)
         case settings(SettingsOffer)
+        case upgrade(UpgradeOffer)
         /// It is not done, for this reason.
         case invalid(String)
     }
@@ -58,6 +59,9 @@ package struct RemoteJob: Sendable, Equatable {
                 ?? .invalid(
                     "settings have a version, a recipient (for) and a text without control characters"
                 )
+        case "upgrade":
+            return UpgradeOffer(members).map { .upgrade($0) }
+                ?? .invalid("an upgrade has a version as Debian writes it, such as 0.2.0")
         default: return .invalid("this version of Waypost has no jobs of the kind \"\(kind)\"")
         }
     }

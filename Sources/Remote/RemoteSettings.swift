@@ -14,7 +14,9 @@ package struct RemoteSettings: Configurable {
     package static let operate = "operate"
     /// The permission for settings.
     package static let settings = "settings"
-    private static let permissions = [operate, settings, "upgrade"]
+    /// The permission for other versions of the program.
+    package static let upgrade = "upgrade"
+    private static let permissions = [operate, settings, upgrade]
 
     package var allowsSettings: Bool { allow.contains(Self.settings) }
 
@@ -25,7 +27,7 @@ package struct RemoteSettings: Configurable {
             "What the server may ask for: \"operate\" is reports, syncs, restarts and resends."
         )
         Key("key", optional: \.key, publicKey, example: exampleKey).says(
-            "Take settings only with a signature by this key of minisign(1)."
+            "Take settings and upgrades only with a signature by this key of minisign(1)."
         )
     }
 

@@ -1,6 +1,7 @@
 // Puts settings from the server on trial, and ends the trial.
 package import Host
 import Minisign
+import Records
 
 /// The settings of a running gateway, used by the thread that does jobs.
 ///
@@ -29,7 +30,17 @@ package struct SettingsTrial {
     }
 
     /// The newest outcome; nil if there never was one.
-    var outcome: StoredSettings.Outcome? { stored?.outcome }
+    var outcome: StoredOutcome? {
+        guard let outcome = stored?.outcome,
+            let state = JobOutcome.State(rawValue: outcome.state)
+        else { return nil }
+        return StoredOutcome(
+            memo: Self.memo,
+            job: outcome.job,
+            kind: "settings",
+            outcome: JobOutcome(state, outcome.message, version: .settings(outcome.version))
+        )
+    }
 
     /// Whether it has to be observed: a version is on trial, or another one than the stored one is
     /// in force.

@@ -32,9 +32,6 @@ package struct StoredSettings: Codable, Sendable, Equatable {
         package var version: Int64
         package var state: String
         package var message: String
-
-        /// Identifies it in the memo of the outcome that was answered last.
-        var mark: String { "\(job) \(state)" }
     }
 
     /// The version above the device's own file; nil: that file alone.

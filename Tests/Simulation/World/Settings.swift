@@ -163,7 +163,9 @@ extension SimulatedGateway: SettingsDevice {
 
     func publish(_ stored: StoredSettings) {}
 
-    func checkTrial(_ reply: JobReply) { account.checkTrial(reply.outcome.version ?? 0) }
+    func checkTrial(_ reply: JobReply) {
+        if case .settings(let version)? = reply.outcome.version { account.checkTrial(version) }
+    }
 }
 
 extension World {
