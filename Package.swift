@@ -336,8 +336,8 @@ let package = Package(
         module(
             "ServerArchive",
             [
-                "ServerBase", "ServerWeb", "Host", "JSON", "SQLite", "HTTP", "CLinux", "CZlib",
-                "CZstd",
+                "ServerBase", "ServerWeb", "Host", "JSON", "Configuration", "SQLite", "HTTP",
+                "CLinux", "CZlib", "CZstd",
             ],
             path: "Server/Archive",
             exclude: []
@@ -530,7 +530,7 @@ let package = Package(
             "Delivery",
             [
                 "waypost-receiver", "ServerArchive", "ReceiverSupport", "Intake",
-                "Daemon", "Configuration",
+                "Setup", "Daemon", "Configuration",
                 "Upload", "HTTP", "QueueSupport", "Queue", "Records", "Host", "StatusBoard",
             ]
         ),

@@ -162,24 +162,15 @@ private struct TOMLReader<Settings: Configurable> {
         (file, layer) = (below, nil)
     }
 
-    /// Reports a syntax error, and all lines with a usual mistake: the parser stops at the first.
+    /// Reports a syntax error, and all lines with a usual mistake.
     private mutating func refuse(_ bytes: [UInt8], _ error: TOMLError) {
-        let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
-            .map { String(decoding: $0, as: UTF8.self) }
-        var mistakes = lines.enumerated().compactMap { index, text in
-            TOMLDiagnostic.explanation(of: text).map { (line: index + 1, message: $0) }
+        for mistake in TOMLDiagnostic.mistakes(in: bytes, error) {
+            let column = mistake.column.map { ":\($0)" } ?? ""
+            let place = "\(file):\(mistake.line)\(column)"
+            found.append(
+                (mistake.line, ConfigurationProblem(place: place, message: mistake.message))
+            )
         }
-        if error.description.contains(text: "cannot redefine existing table") {
-            mistakes += TOMLDiagnostic.repeatedTables(in: lines)
-        }
-        for (line, message) in mistakes {
-            found.append((line, ConfigurationProblem(place: "\(file):\(line)", message: message)))
-        }
-        guard !found.contains(where: { $0.line == error.line }) else { return }
-        let hint = TOMLDiagnostic.isUnquoted(error) ? " (put text in double quotes)" : ""
-        let message = "not valid TOML: \(printable(error.description, limit: 300))\(hint)"
-        let place = "\(file):\(error.line):\(error.column)"
-        found.append((error.line, ConfigurationProblem(place: place, message: message)))
     }
 
     private mutating func apply(_ entries: [TOMLEntry]) {

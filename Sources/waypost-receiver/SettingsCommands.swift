@@ -104,7 +104,7 @@ struct SettingsOptions: ParsableArguments {
         // Later, root becomes a user who may not be able to read the files.
         let (text, signature) = try known.place.orFail {
             (
-                try file.map { try Self.read($0, limit: DeviceJobs.maxSettings) } ?? "",
+                try file.map { try Self.settings($0) } ?? "",
                 try self.signature.map { try Self.read($0, limit: DeviceJobs.maxSignature) }
             )
         }
@@ -124,6 +124,15 @@ struct SettingsOptions: ParsableArguments {
                 + "keeps it after two accepted uploads with all sources healthy, else it rolls it "
                 + "back; see `settings show \(device)`"
         )
+    }
+
+    /// Reads a file of settings; throws a `Failure` with a line for each mistake in it.
+    static func settings(_ path: String) throws -> String {
+        let text = try read(path, limit: DeviceJobs.maxSettings)
+        let name = path == "-" ? "standard input" : path
+        let errors = DeviceSettings.errors(in: text, from: name)
+        guard errors.isEmpty else { throw Failure(errors.joined(separator: "\n")) }
+        return text
     }
 
     static func read(_ path: String, limit: Int) throws -> String {

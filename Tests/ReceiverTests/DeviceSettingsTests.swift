@@ -71,7 +71,7 @@ import Testing
     @Test func settings_areOffered_triedAndKept() throws {
         #expect(try receiver.command("settings", "show", "d1").status == 1)
         #expect(try receiver.command("settings", "list").output.contains("no device"))
-        let text = "[audio]\nlabel = \"Fuchs/Bär\"\r\n\tx = 1\n"
+        let text = "[audio] # Fuchs/Bär\nschedule = [\"dusk..dawn\"]\r\n\tbitrate = 1\n"
         let job = try give(text)
         let offered = try #require(try jobs().first)
         #expect(offered["kind"] as? String == "settings" && offered["version"] as? Int == 1)
@@ -174,6 +174,36 @@ import Testing
         }
         #expect(isFull)
         #expect(try jobs().count > 1)
+    }
+
+    @Test func eachLineThatNoServerMaySet_isNamed() throws {
+        func errors(_ text: String) throws -> [String] {
+            let outcome = try receiver.command("settings", "set", "d1", folder.write(text, to: "s"))
+            guard outcome.status != 0 else { return [] }
+            let lines = outcome.error.components(separatedBy: "\(folder.path)/s").dropFirst()
+            return lines.map { String($0.prefix { $0 != "," }) }
+        }
+        let allowed = [
+            "upload.interval = \"1h\"\naudio = {bitrate = 1, schedule = []}",
+            "[stream]\n[stream.weather]\nmax_rate = 2\n[log]\n", "", "schedule_offset = 3",
+        ]
+        for text in allowed { #expect(try errors(text) == [], "\(text)") }
+        let refusal = "cannot be set from a server"
+        #expect(
+            try errors("audio.bitrate = 1\naudio.codec = \"wav\"\n[stream.a]\nwire = \"b\"\n")
+                == [":2: audio.codec: \(refusal)", ":4: stream.a.wire: \(refusal)"]
+        )
+        // Not each member of a table, but what comes behind it.
+        #expect(
+            try errors("[remote]\nallow = []\n[[audio]]\n[upload.quiet.x]\na.b = 1\n")
+                == [
+                    ":1: remote: \(refusal)", ":3: audio: \(refusal)",
+                    ":4: upload.quiet.x: \(refusal)",
+                ]
+        )
+        #expect(try errors("stream.max_rate = 1\nlog = 1\n'a.b' = 1").count == 3)
+        #expect(try errors("a = \"\nb = True\nc = True").count == 3)
+        #expect(try receiver.command("settings", "show", "d1").output.contains("version   4\n"))
     }
 
     @Test func hostileReplies_areShownSafely() throws {

@@ -1,4 +1,5 @@
 // A version of the settings that this server gave a device, and what became of it.
+import Configuration
 package import Host
 
 /// The newest version of a device's settings (waypost-protocol(7), JOBS).
@@ -54,21 +55,46 @@ package struct DeviceSettings: Sendable {
         Array("waypost-settings 1\n\(device)\n\(version)\n\(text)".utf8)
     }
 
-    /// Returns a file's content as text that a device accepts; `name`: the file in errors.
+    /// The version in force for people.
+    package var inForceWords: String {
+        inForce.map { "version \($0)" } ?? "the device's own file alone"
+    }
+
+    /// Returns why no device accepts a text as settings, a line for each mistake; empty if one may.
+    ///
+    /// Only a device checks the values. `name`: the text's file, nil: a form's text.
+    package static func errors(in text: String, from name: String? = nil) -> [String] {
+        do {
+            _ = try Self.text(Array(text.utf8), limit: DeviceJobs.maxSettings, from: name)
+        } catch {
+            return [error.message]
+        }
+        return RemoteKeys.names.problems(in: text)
+            .map { "\(place(name, $0.line)): \($0.message)" }
+    }
+
+    private static func place(_ name: String?, _ line: Int) -> String {
+        name.map { "\($0):\(line)" } ?? "line \(line)"
+    }
+
+    /// Returns a file's content as text that a device can read; `name`: the file in errors, nil: a
+    /// form's text.
     ///
     /// Throws a `Failure` that names the reason: its length, or a byte or character in a line.
-    package static func text(_ bytes: [UInt8], limit: Int, from name: String) throws(Failure)
+    package static func text(_ bytes: [UInt8], limit: Int, from name: String?) throws(Failure)
         -> String
     {
-        guard bytes.count <= limit else { throw Failure("\(name) has more than \(limit) bytes") }
+        guard bytes.count <= limit else {
+            throw Failure("\(name ?? "the text") has more than \(limit) bytes")
+        }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure("\(name) is not UTF-8; save it as UTF-8")
+            throw Failure("\(name ?? "the text") is not UTF-8; save it as UTF-8")
         }
         let scalars = text.unicodeScalars
         let blanks: [Unicode.Scalar] = ["\n", "\r", "\t"]
         if let bad = scalars.firstIndex(where: { $0.isInvisible && !blanks.contains($0) }) {
             let line = scalars[..<bad].filter { $0 == "\n" }.count + 1
-            throw Failure("\(name):\(line): a control or invisible character; delete it")
+            throw Failure("\(place(name, line)): a control or invisible character; delete it")
         }
         return text
     }
