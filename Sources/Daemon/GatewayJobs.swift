@@ -118,10 +118,18 @@ struct GatewayJobs: JobGateway {
         let report = stop.life.during("the status", for: .seconds(2)) {
             status.fresh(within: .seconds(1))
         }
+        return outcome(report, examination)
+    }
+
+    private func outcome(_ report: StatusReport, _ examination: Result<[UInt8], any Error>)
+        -> JobOutcome
+    {
         var (json, message) = (JSONWriter(), "")
         json.object {
             $0.key("status")
             $0.raw(report.json)
+            // A server need not know how this version prints its status.
+            $0.field("text", printed(report))
             switch examination {
             case .success(let bytes):
                 $0.key("doctor")
@@ -132,6 +140,12 @@ struct GatewayJobs: JobGateway {
             $0.array { for line in context.log.recentLines { $0.value(dated(line)) } }
         }
         return JobOutcome(.done, message, detail: String(decoding: json.bytes, as: UTF8.self))
+    }
+
+    /// The text of `waypost status`, as in a pipe.
+    private func printed(_ report: StatusReport) -> String {
+        let now = context.clock.wall()
+        return StatusScreen(report, now: now, isColoured: false, rows: .max).text
     }
 
     /// A line of before the clock was set gets its right time; if that is not known, it says so.

@@ -73,6 +73,8 @@ import Testing
         #expect(status["device_id"] as? String == id)
         let doctor = try #require(detail["doctor"] as? [String: Any], "\(record["message"] ?? "")")
         #expect(!(doctor["checks"] as? [[String: Any]] ?? []).isEmpty)
+        let printed = try #require(detail["text"] as? String)
+        #expect(printed.hasPrefix("waypost ") && printed.contains("\nSOURCE    STATE"))
         #expect((detail["log"] as? [String] ?? []).contains { $0.contains("info: running") })
         // On the device, too, it is one line.
         let export = try device.run("export", "replies")
@@ -83,7 +85,7 @@ import Testing
         )
         let text = try server("report", id, "--last")
         #expect(text.status == 0)
-        #expect(text.output.hasPrefix("report done ") && text.output.contains("\nwaypost "))
+        #expect(text.output.hasPrefix("report done ") && text.output.contains("\n\n\(printed)"))
         // Its job is closed, and the device says what it did last.
         let remote = try #require(try device.status()["remote"] as? [String: Any])
         #expect(remote["settings_state"] as? String == "none")

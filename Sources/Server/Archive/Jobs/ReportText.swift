@@ -2,7 +2,7 @@
 import Host
 import JSON
 
-/// The main lines of a report; `--json` has the rest.
+/// A report as text; `--json` has all of it.
 package struct ReportText {
     private let reply: JSONValue
 
@@ -11,27 +11,41 @@ package struct ReportText {
 
     package var isDone: Bool { reply["state"].words == "done" }
 
+    /// The status as `waypost status` prints it, and what `waypost doctor` found.
     package var text: String {
-        let (status, checks) = (reply["detail"]["status"], reply["detail"]["doctor"]["checks"])
-        var lines = [["kind", "state", "timestamp", "message"].map { reply[$0].words }]
-        lines.append(["waypost", status["version"].words, status["state"].words])
+        let head = ["kind", "state", "timestamp", "message"].map { reply[$0].words }
+        let printed = reply["detail"]["text"].words.unicodeScalars
+        let lines = printed.split(omittingEmptySubsequences: false) { $0 == "\n" }
+        let status = printed.isEmpty ? mainLines : [[]] + lines.map { [String($0)] }
+        // A device may send anything.
+        return ([head] + status + findings).map { line in
+            line.filter { !$0.isEmpty }.joined(separator: " ").blanked
+        }.joined(separator: "\n")
+    }
+
+    /// The main lines of the status of a device that sends no printed one.
+    private var mainLines: [[String]] {
+        let status = reply["detail"]["status"]
+        var lines = [["waypost", status["version"].words, status["state"].words]]
         lines += status["reasons"].elements.map { [" ", $0.words] }
         lines += status["sources"].members.map { name, source in
             [name + ":"] + ["state", "reason", "detail"].map { source[$0].words }
         }
-        lines += status["streams"].members.map { name, stream in
-            let failure = stream["last_error"]["message"].words
-            return [
-                "\(name): \(stream["pending"].words) pending,", stream["uploaded"].words,
-                "uploaded", failure,
-            ]
-        }
-        lines += checks.elements.filter { $0["state"].words != "ok" }.map { check in
-            ["doctor:"] + ["part", "state", "what", "next"].map { check[$0].words }
-        }
-        // A device may send anything.
-        return lines.map { line in line.filter { !$0.isEmpty }.joined(separator: " ").blanked }
-            .joined(separator: "\n")
+        return lines
+            + status["streams"].members.map { name, stream in
+                let failure = stream["last_error"]["message"].words
+                return [
+                    "\(name): \(stream["pending"].words) pending,", stream["uploaded"].words,
+                    "uploaded", failure,
+                ]
+            }
+    }
+
+    private var findings: [[String]] {
+        reply["detail"]["doctor"]["checks"].elements.filter { $0["state"].words != "ok" }
+            .map { check in
+                ["doctor:"] + ["part", "state", "what", "next"].map { check[$0].words }
+            }
     }
 }
 

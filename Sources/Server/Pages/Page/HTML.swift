@@ -45,12 +45,22 @@ package struct HTML {
 
     /// Adds lines of text one below the other.
     mutating func lines(_ text: String) {
-        element("pre") { html in
-            for line in text.split(separator: "\n") {
-                html.text(String(line))
-                html.raw("\n")
+        element("pre") { $0.multiline(text) }
+    }
+
+    /// Adds text of several lines; of the invisible characters, line feeds and tabs stay.
+    mutating func multiline(_ lines: String) {
+        var run: [Unicode.Scalar] = []
+        for scalar in lines.unicodeScalars {
+            guard scalar == "\n" || scalar == "\t" else {
+                run.append(scalar)
+                continue
             }
+            text(String(String.UnicodeScalarView(run)))
+            run = []
+            if scalar == "\n" { raw("\n") } else { raw("\t") }
         }
+        text(String(String.UnicodeScalarView(run)))
     }
 
     mutating func element(_ name: StaticString, _ text: String) { element(name, [], text) }
