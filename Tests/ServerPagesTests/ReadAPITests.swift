@@ -91,6 +91,19 @@ struct APIClient {
         #expect(try stranger.get("openapi.json").status == 200)
     }
 
+    @Test func description_hasTheJobsOfDevices() throws {
+        let receiver = try ReceiverProcess()
+        let body = try APIClient(receiver).get("openapi.json").body
+        let object = try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]
+        let jobs = (object?["paths"] as? [String: Any])?["/api/device/jobs"] as? [String: Any]
+        let get = try #require(jobs?["get"] as? [String: Any])
+        #expect(get["security"] as? [[String: [String]]] == [["device": []]])
+        let components = object?["components"] as? [String: [String: Any]]
+        #expect(components?["securitySchemes"]?["device"] != nil)
+        let reply = components?["schemas"]?["reply"] as? [String: Any]
+        #expect(reply?["required"] as? [String] == ["id", "timestamp", "job", "kind", "state"])
+    }
+
     @Test func wrongTokens_lockTheLoginOut_andNoGoodToken() throws {
         let receiver = try ReceiverProcess()
         let (good, guess) = (try APIClient(receiver), try APIClient(receiver, viewer: nil))

@@ -27,6 +27,8 @@ enum OpenAPI {
                 for resource in APIResource.allCases { json.path(resource) }
                 json.key("\(Route.readAPI)devices/{device}/audio/{stream}/{date}/{file}")
                 json.raw(file)
+                json.key(jobsPath)
+                json.raw(jobs)
             }
             json.key("components")
             json.raw(components)
@@ -52,7 +54,7 @@ enum OpenAPI {
         "416":{"description":"No such part."},\(refusals)}}}
         """
 
-    private static let refusals = [
+    static let refusals = [
         ("400", "A parameter is wrong; error names it."), ("401", "No good token or session."),
         ("404", "No such device or resource, or no viewer was made yet."),
         ("405", "Only GET and HEAD."),
@@ -63,14 +65,16 @@ enum OpenAPI {
         ##""\##(status)":{"description":"\##(words)","content":{"application/json":{"schema":{"$ref":"#/components/schemas/error"}}}}"##
     }.joined(separator: ",")
 
-    fileprivate static let name = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"
+    static let name = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"
 
     private static let components = """
         {"securitySchemes":{"token":{"type":"http","scheme":"bearer","description":"Of waypost-receiver viewers add."},\
-        "session":{"type":"apiKey","in":"cookie","name":"waypost_viewer","description":"Of a browser that is logged in."}},\
+        "session":{"type":"apiKey","in":"cookie","name":"waypost_viewer","description":"Of a browser that is logged in."},\
+        "device":{"type":"apiKey","in":"header","name":"X-Device-Token","description":"Of a device, or one that several share."}},\
         "parameters":{"device":{"name":"device","in":"path","required":true,"schema":{"type":"string",\
         "pattern":"\(name)"}}},\
-        "schemas":{"error":{"type":"object","required":["error"],"properties":{"error":{"type":"string"}}}}}
+        "schemas":{"error":{"type":"object","required":["error"],"properties":{"error":{"type":"string"}}},\
+        "reply":\(reply)}}
         """
 
     fileprivate static func responses(_ schema: String, isPaged: Bool) -> String {
