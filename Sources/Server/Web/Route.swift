@@ -77,6 +77,8 @@ package enum PageRoute {
     case names(String)
     /// The device's last report; as a form it asks for one.
     case report(String)
+    /// The form of a device's settings.
+    case settings(String)
     /// Days of a device; several have no records' and audio pages.
     case days(DaySpan, device: String, DayRoute)
     /// The days of a device at a glance.
@@ -100,6 +102,8 @@ package enum PageRoute {
             self = .device(device, before: nil)
         } else if rest == ["report"] {
             self = .report(device)
+        } else if rest == ["settings"] {
+            self = .settings(device)
         } else if rest == ["days"] {
             self = .season(device)
         } else if rest == ["days.csv"] {
@@ -118,7 +122,7 @@ package enum PageRoute {
     /// True if it takes a form.
     package var hasForm: Bool {
         switch self {
-        case .beacons, .names, .report, .newDevice(code: nil): true
+        case .beacons, .names, .report, .settings, .newDevice(code: nil): true
         default: false
         }
     }

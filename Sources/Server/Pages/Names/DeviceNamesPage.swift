@@ -50,6 +50,20 @@ extension HTML {
         open("input", attributes)
     }
 
+    /// Adds a text of several lines to edit.
+    mutating func textArea(_ title: String, _ name: String, _ value: String) {
+        element("label", [("for", name)], title)
+        let attributes: [Attribute] = [
+            ("id", name), ("name", name), ("rows", "20"), ("spellcheck", "false"),
+            ("autocapitalize", "off"), ("autocomplete", "off"),
+        ]
+        element("textarea", attributes) { html in
+            // A browser drops the line feed right behind the tag.
+            html.raw("\n")
+            html.multiline(value)
+        }
+    }
+
     /// Adds a device's label with its id, or the id alone; `isLink`: to its page.
     package mutating func device(_ id: String, _ names: KnownNames, isLink: Bool = false) {
         if isLink {

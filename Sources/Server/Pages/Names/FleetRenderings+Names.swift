@@ -23,6 +23,10 @@ extension FleetRenderings {
         }
         if case .newDevice = page { return try makeCode(head, at: now, field) }
         if case .report(let device) = page { return try askForReport(device, at: now) }
+        if case .settings(let device) = page {
+            let (text, version) = (try field("text"), try field("version"))
+            return try saveSettings(text, of: device, after: version, at: now)
+        }
         guard case .names(let device) = page else {
             let (beacon, label) = (try field("beacon"), try field("label"))
             return try save(label, of: beacon, back: try field("back"), at: now)

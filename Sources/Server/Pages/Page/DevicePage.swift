@@ -20,6 +20,8 @@ struct DevicePage {
     let events: [EventRow]
     /// True if these are the newest events.
     let isFirst: Bool
+    /// The newest version of its settings; nil if it was never given any.
+    let settings: DeviceSettings?
     let names: KnownNames
     let isEditor: Bool
     let now: Int64
@@ -45,7 +47,7 @@ struct DevicePage {
         }
     }
 
-    /// Adds the note about the device, and links to its report and, for an editor, to its names.
+    /// Adds the note about the device, and links to its report and, for an editor, to its forms.
     private func remarks(_ html: inout HTML) {
         let note = names.devices[device.id]?.note ?? ""
         if !note.isEmpty { html.element("p", note) }
@@ -55,6 +57,8 @@ struct DevicePage {
             html.text(" · ")
             let link: [HTML.Attribute] = [("href", "/device/\(device.id)/names")]
             html.element("a", link, "Edit label, group and note")
+            html.text(" · ")
+            html.element("a", [("href", "/device/\(device.id)/settings")], "Change settings")
         }
     }
 
@@ -79,6 +83,11 @@ struct DevicePage {
             }
             fact(&html, "Clock", device.contact?.clock) { $0.text($1) }
             fact(&html, "Version", device.contact?.version) { $0.text($1) }
+            fact(&html, "Settings wanted", settings) { html, settings in
+                html.text("version \(settings.version), ")
+                html.state(of: settings)
+            }
+            fact(&html, "Settings in force", settings?.inForceWords) { $0.text($1) }
             fact(&html, "Enrolled", device.token?.enrolled) { $0.time($1 * 1000) }
             fact(&html, "Token replaced", device.token?.replaced) { $0.time($1 * 1000) }
             fact(&html, "Token revoked", device.token?.revoked) { $0.time($1 * 1000) }

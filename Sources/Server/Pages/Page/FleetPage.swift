@@ -11,6 +11,8 @@ import Synchronization
 package final class FleetPage: Sendable {
     /// The maximum size of a form in bytes.
     private static let formLimit = 4096
+    /// The same with settings: a line end is six bytes there.
+    private static let settingsLimit = 6 * DeviceJobs.maxSettings + formLimit
     private static let cookie = "waypost_viewer"
 
     package let viewers: Viewers
@@ -85,7 +87,8 @@ package final class FleetPage: Sendable {
         if isForm { try head.expectOwnPage() } else { try head.expect("GET") }
         try expectViewers()
         guard role(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
-        return .body(limit: isForm ? Self.formLimit : 0, isKnown: true)
+        let limit = if case .settings = page { Self.settingsLimit } else { Self.formLimit }
+        return .body(limit: isForm ? limit : 0, isKnown: true)
     }
 
     /// Streams the changes of a page.

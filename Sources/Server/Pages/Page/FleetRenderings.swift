@@ -38,6 +38,7 @@ struct FleetRenderings: Sendable {
         case .newDevice(let code): return try newDevice(code, at: now)
         case .names(let id) where isName(id): return try form(id, at: now)
         case .report(let id): return try report(id, at: now)
+        case .settings(let id): return try settingsForm(id, at: now)
         case .days(let days, let id, let part): return try answer(head, days, id, part, now)
         case .season(let id): return HTTPAnswer(page: try daysPage(id, head, at: now))
         case .daysFile(let id): return try daysFile(id, head, at: now)
@@ -97,6 +98,7 @@ struct FleetRenderings: Sendable {
             calendar: place.time == .max ? calendar(view, year, reader, now) : nil,
             events: try reader?.events(of: id, before: shown, maximum: maximum) ?? [],
             isFirst: place.time == .max,
+            settings: try jobs.settings(of: id).first,
             names: known,
             isEditor: isEditor,
             now: now,

@@ -56,7 +56,7 @@ struct ReportPage {
                 html.text("Report of ")
                 html.device(device, names, isLink: true)
             }
-            if let settings { html.line(of: settings) }
+            if let settings { html.lines(of: settings) }
             if isAsked {
                 let words =
                     "Asked for. It comes with the device's next upload, if its own waypost.toml allows "
@@ -72,18 +72,6 @@ struct ReportPage {
             }
             html.element("h2", "The last report")
             html.lines(text)
-        }
-    }
-}
-
-extension HTML {
-    /// Adds which version of its settings a device should have, and what became of it.
-    fileprivate mutating func line(of settings: DeviceSettings) {
-        let reason = settings.message.isEmpty ? "" : ": \(settings.message)"
-        element("p") { html in
-            html.text("Settings: version \(settings.version) wanted, \(settings.state.words) ")
-            html.time(settings.at.milliseconds)
-            html.text(reason)
         }
     }
 }
