@@ -16,7 +16,9 @@ struct SettingsCommands: ParsableCommand {
               waypost-receiver settings set 9f3c2a70 quiet.toml
               waypost-receiver settings show 9f3c2a70
             """,
-        subcommands: [Change.self, Clear.self, Show.self, List.self, SettingsSign.self]
+        subcommands: [
+            Change.self, Clear.self, Show.self, List.self, RolloutCommands.self, SettingsSign.self,
+        ]
     )
 
     struct Change: ParsableCommand {

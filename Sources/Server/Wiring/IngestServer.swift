@@ -72,7 +72,13 @@ package struct IngestServer: ReceiverApplication {
             fleet: fleet,
             libraries: WebLibraries(tiles: tiles)
         )
-        alerts = try Alerts(directory: directory, settings: settings, fleet: fleet, log: log)
+        alerts = try Alerts(
+            directory: directory,
+            settings: settings,
+            fleet: fleet,
+            jobs: jobs,
+            log: log
+        )
         retainer = try Retainer(directory: directory, retention: retention, log: log)
         metrics = ServerMetrics(
             directory: directory,
@@ -98,7 +104,7 @@ package struct IngestServer: ReceiverApplication {
         retainer.finish()
     }
 
-    /// Starts the alerts, because only now can a device be late, and the retention.
+    /// Starts alerts and rollouts, because only now can a device be late, and the retention.
     package func begin() throws {
         try alerts.start()
         try retainer.start()

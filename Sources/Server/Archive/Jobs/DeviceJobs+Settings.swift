@@ -34,21 +34,33 @@ extension DeviceJobs {
         version: Int64? = nil,
         until expires: WallTime
     ) throws -> Int64 {
-        let (id, now) = (Self.newID(), SystemClock().wall().milliseconds)
-        return try database.change { database in
+        try database.change { database in
             let next = try Self.nextVersion(version, of: device, database)
-            try database.run(
-                "DELETE FROM jobs WHERE device=? AND kind='settings' AND file IS NULL",
-                device
-            )
-            try database.run(
-                "INSERT INTO settings VALUES (?,?,?,?,?,'waiting','',?)",
-                row: [device, next, text, signature, id, now]
-            )
-            try Self.insert(id, "settings", "{}", of: device, until: expires, database)
-            try Self.deleteOldVersions(of: device, database)
+            try Self.insertVersion(next, of: device, text, signature, until: expires, database)
             return next
         }
+    }
+
+    /// Adds a version in a transaction; throws a `Failure` if the device's list has no room for it.
+    static func insertVersion(
+        _ version: Int64,
+        of device: String,
+        _ text: String,
+        _ signature: String? = nil,
+        until expires: WallTime,
+        _ database: borrowing Connection
+    ) throws {
+        let (id, now) = (newID(), SystemClock().wall().milliseconds)
+        try database.run(
+            "DELETE FROM jobs WHERE device=? AND kind='settings' AND file IS NULL",
+            device
+        )
+        try database.run(
+            "INSERT INTO settings VALUES (?,?,?,?,?,'waiting','',?)",
+            row: [device, version, text, signature, id, now]
+        )
+        try insert(id, "settings", "{}", of: device, until: expires, database)
+        try deleteOldVersions(of: device, database)
     }
 
     private static func nextVersion(

@@ -40,7 +40,7 @@ package final class DeviceJobs: Sendable {
     package init(directory: String) throws {
         self.directory = directory
         let path = "\(directory)/.receiver-jobs.sqlite"
-        let tables = Self.tables + Self.settingsTable
+        let tables = Self.tables + Self.settingsTable + Self.rolloutTable
         database = try WatchedDatabase(path, in: directory, tables: tables, read: Self.read)
     }
 

@@ -5,7 +5,7 @@ package import Host
 /// The newest version of a device's settings (waypost-protocol(7), JOBS).
 package struct DeviceSettings: Sendable {
     /// The last state that the device reported; it reports neither `waiting` nor `replaced`.
-    package enum State: String, Sendable {
+    package enum State: String, Codable, Sendable {
         /// The device has not answered.
         case waiting
         case trial, failed, kept, refused, expired

@@ -9,8 +9,16 @@ enum AlertKind: String, Codable, Sendable {
     case back
     case losing
     case critical
+    /// The device halted a rollout of settings.
+    case halted
 
-    fileprivate var words: String { self == .losing ? "losing records" : rawValue }
+    fileprivate var words: String {
+        switch self {
+        case .late, .back, .critical: "is \(rawValue)"
+        case .losing: "is losing records"
+        case .halted: "halted a rollout"
+        }
+    }
 }
 
 /// One change of one device; in snake case its members are the JSON object of waypost-receiver(1).
@@ -42,7 +50,7 @@ struct Alert: Codable, Sendable, Equatable {
         lostRecords = state.lost
         self.reason = printable(reason, limit: Self.longestReason)
         let because = self.reason.isEmpty ? "" : ": \(self.reason)"
-        text = "\(state.id) is \(kind.words)\(because)"
+        text = "\(state.id) \(kind.words)\(because)"
         version = printable(state.version)
     }
 

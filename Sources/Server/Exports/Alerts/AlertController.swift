@@ -76,6 +76,11 @@ final class AlertController {
         return isMore ? .zero : max(.zero, (nextLook ?? now) - clock.now())
     }
 
+    /// Stores alerts for each channel; they are on the disk when this returns.
+    func add(_ alerts: [Alert]) throws {
+        try book.record([:], outboxes.map { ($0.channel.name, alerts) })
+    }
+
     private func lookAround(at now: Int64) throws {
         let seen: (devices: [DeviceState], isWhole: Bool)
         do {

@@ -1,6 +1,7 @@
 // Sends alerts about devices that fall silent, return, lose records or are critical.
 import Host
 import SQLite
+package import ServerArchive
 package import ServerBase
 package import ServerIndex
 import ServerWeb
@@ -33,7 +34,8 @@ package struct AlertSettings: Sendable {
     }
 }
 
-/// The alerts' background thread: no gateway waits for it, and its failures never refuse a batch.
+/// The background thread of alerts and rollouts: no gateway waits for it, and its failures never
+/// refuse a batch.
 package final class Alerts: Sendable {
     /// The wait after a failure.
     private static let pause = Duration.seconds(30)
@@ -41,25 +43,29 @@ package final class Alerts: Sendable {
     private let directory: String
     private let channels: [AlertChannel]
     private let fleet: Fleet
+    private let jobs: DeviceJobs
     private let log: ServerLog
     private let stop: StopSignal
     private let ended: StopSignal
 
     /// `directory`: the archive's.
-    package init(directory: String, settings: AlertSettings, fleet: Fleet, log: ServerLog) throws {
-        (self.directory, self.fleet, self.log) = (directory, fleet, log)
+    package init(
+        directory: String,
+        settings: AlertSettings,
+        fleet: Fleet,
+        jobs: DeviceJobs,
+        log: ServerLog
+    ) throws {
+        (self.directory, self.fleet, self.jobs, self.log) = (directory, fleet, jobs, log)
         channels = settings.channels
         stop = try StopSignal()
         ended = try StopSignal()
     }
 
-    /// Starts the thread, which runs until `finish`; does nothing without a channel.
+    /// Starts the thread, which runs until `finish`; without a channel it only steps rollouts.
     package func start() throws {
-        guard !channels.isEmpty else {
-            // With an old state, a later start would report long past changes.
-            removeDatabase(AlertBook.path(in: directory))
-            return ended.raise()
-        }
+        // With an old state, a later start would report long past changes.
+        if channels.isEmpty { removeDatabase(AlertBook.path(in: directory)) }
         try startBackgroundThread("alerts") { [self] in
             run()
             ended.raise()
@@ -73,13 +79,20 @@ package final class Alerts: Sendable {
     }
 
     private func run() {
+        let rollouts = RolloutDriver(
+            jobs: jobs,
+            clock: SystemClock(),
+            look: fleet.look,
+            log: log.warn
+        )
         // Kept after a failure, because it knows which alerts were sent.
         var desk: AlertController?
         while !stop.isRaised {
             do {
-                let current = try desk ?? makeDesk()
+                let current = channels.isEmpty ? nil : try desk ?? makeDesk()
                 desk = current
-                let pause = try current.round(until: stop)
+                rollouts.round { try current?.add($0) }
+                let pause = try current?.round(until: stop) ?? RolloutDriver.pause
                 if pause > .zero { _ = stop.sleep(for: pause) }
             } catch {
                 log.warn("alerts are delayed: \(error)")

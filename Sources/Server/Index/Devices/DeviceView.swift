@@ -123,9 +123,12 @@ package struct DeviceView {
     }
 
     /// The usual seconds between its syncs: the third quartile of recent pauses, at least a minute.
-    package var interval: Int64 {
+    package var interval: Int64 { knownInterval ?? Self.usualInterval }
+
+    /// The interval; nil until the device has shown it.
+    package var knownInterval: Int64? {
         let pauses = (contact?.pauses ?? []).sorted()
-        guard pauses.count >= 3 else { return Self.usualInterval }
+        guard pauses.count >= 3 else { return nil }
         return max(60, pauses[pauses.count * 3 / 4])
     }
 
