@@ -156,6 +156,15 @@ class Device {
         return "http://127.0.0.1:\(port)/api/ingest"
     }
 
+    /// Waits until the server lists a device: a batch is in its files before it is committed.
+    func waitForServer(toKnow id: String) throws {
+        try waitUntil("\(id) at the server") {
+            let arguments = ["devices", "--data", folder + "/data"]
+            return try Process.run(Tree.program("waypost-receiver"), arguments)
+                .output.contains("\(id) ")
+        }
+    }
+
     /// The path of a library for LD_PRELOAD.
     func library(_ source: String, to name: String) throws -> String {
         let library = folder + "/" + name

@@ -26,7 +26,7 @@ import Testing
             """
         )
         try device.start()
-        try waitUntil("its first batch") { try !device.arrived("waypost_events").isEmpty }
+        try device.waitForServer(toKnow: id)
     }
 
     private func server(_ arguments: String...) throws -> Outcome {
