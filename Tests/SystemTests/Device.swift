@@ -136,6 +136,27 @@ class Device {
             }
     }
 
+    /// The lines of /proc/net/tcp and tcp6 with sockets on which the gateway listens (proc(5)).
+    func openPorts() throws -> [String] {
+        guard let daemon else { throw NeverHappened(what: "a daemon") }
+        let folder = "/proc/\(daemon.processIdentifier)"
+        let files = FileManager.default
+        let own = Set(
+            try files.contentsOfDirectory(atPath: folder + "/fd").compactMap {
+                try? files.destinationOfSymbolicLink(atPath: "\(folder)/fd/\($0)")
+            }
+        )
+        return try ["tcp", "tcp6"].flatMap { name in
+            try String(contentsOfFile: "\(folder)/net/\(name)", encoding: .utf8)
+                .split(separator: "\n").map(String.init)
+                .filter { line in
+                    let words = line.split(separator: " ")
+                    guard words.count > 9, words[3] == "0A" else { return false }
+                    return own.contains("socket:[\(words[9])]")
+                }
+        }
+    }
+
     // MARK: Surroundings
 
     /// Starts the reference server, which accepts the token `demo-token`; returns its endpoint.

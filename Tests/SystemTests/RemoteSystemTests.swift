@@ -90,6 +90,8 @@ import Testing
         let remote = try #require(try device.status()["remote"] as? [String: Any])
         #expect(remote["settings_state"] as? String == "none")
         #expect((remote["last_job"] as? [String: Any])?["kind"] as? String == "report")
+        // All of that without a port that anybody could connect to.
+        #expect(try device.openPorts() == [])
         #expect(try device.stop() == 0)
     }
 
