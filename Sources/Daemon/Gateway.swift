@@ -359,7 +359,8 @@ package final class Gateway: Sendable {
             if isEnrolled {
                 let interval = configuration.health.isEnabled ? configuration.healthInterval : nil
                 // A trial needs something to upload.
-                let due = context.isOnTrial.value ? .seconds(60) : interval
+                let longest = context.isOnTrial.value ? Duration.seconds(60) : .seconds(604_800)
+                let due = interval.map { min($0, longest) }
                 if recorder.check(report, every: due) { services.uploads?.uploader.tick() }
             } else {
                 recorder.waits()

@@ -112,6 +112,8 @@ package struct JobRunner {
 
     private mutating func doJobs(until stop: StopSignal) -> Duration? {
         guard storeAnswers(stop) else { return Self.storePause }
+        // A sync would keep a good version from declaring itself good in time.
+        if let pause = upgrade?.pause { return pause }
         guard let tag = offers.open, !gateway.remote.allow.isEmpty else { return nil }
         let (now, interval) = (clock.now(), gateway.interval)
         if let askedAt, now - askedAt < interval { return interval - (now - askedAt) }
@@ -150,6 +152,8 @@ package struct JobRunner {
             isAnswered = true
             // A sync that follows may take minutes.
             if job.action == .report { gateway.uploadReplies() }
+            // Root's unit may end this process at any time; the rest of the list is done later.
+            if upgrade?.pause != nil { return false }
         }
         return true
     }
@@ -211,6 +215,8 @@ package struct JobRunner {
         let key = gateway.remote.key
         do {
             guard upgrade != nil else { throw Failure("this program takes no upgrades") }
+            // Its restarts would count against them.
+            if settings?.isOn == true { throw Failure("settings are on trial; ask again later") }
             try upgrade?.begin(offer, job: entry.id, key: key)
             addOwedAnswers()
         } catch {

@@ -165,11 +165,12 @@ private struct Fleet {
     @Test func silentDevice_halts() throws {
         var fleet = try Fleet(4, "2,100%")
         fleet.step()
-        // It is late, but was not in contact since: it does not have the version.
+        fleet.pass(minute)
+        // Late for the interval that it had before: the version may have changed that.
         fleet.pass(40 * minute, without: ["d00"])
         fleet.seen.contacts["d00"]?.isLate = true
         #expect(fleet.step().isEmpty && fleet.rollout.status == .running)
-        fleet.pass(minute)
+        fleet.pass(day, without: ["d00"])
         #expect(fleet.step() == [.withdraw(device: "d01", version: 1)])
         #expect(fleet.rollout.reason == "silent since it was given the version")
     }
@@ -178,17 +179,19 @@ private struct Fleet {
         var fleet = try Fleet(4, "1,100%")
         fleet.keep(fleet.step())
         fleet.step()
-        fleet.pass(40 * minute, without: ["d00"])
-        fleet.seen.contacts["d00"]?.isLate = true
+        fleet.pass(day, without: ["d00"])
         fleet.step()
         #expect(fleet.rollout.status == .halted && fleet.rollout.culprit == "d00")
     }
 
     @Test func moreLossThanBefore_halts() throws {
         var fleet = try Fleet(4, "2,100%")
-        fleet.seen.contacts["d00"]?.lost = 7
         fleet.step()
         fleet.pass(minute)
+        // What it lost before it had the version, and sends now, is no fault of it.
+        fleet.seen.contacts["d00"]?.lost = 7
+        fleet.step()
+        for id in ["d00", "d01"] { fleet.answer(id, .trial) }
         // Of d01 no figure was known.
         fleet.seen.contacts["d01"]?.lost = 3
         #expect(fleet.step().isEmpty)
@@ -220,6 +223,40 @@ private struct Fleet {
         #expect(fleet.rollout.status == .halted)
         fleet.pass(minute)
         #expect(fleet.step().isEmpty)
+    }
+
+    /// The power of a site comes back: they are not given a version at once that one device kept.
+    @Test func offlineDevices_comeOneAfterTheOther() throws {
+        var fleet = try Fleet(5, "1,100%")
+        let absent: Set<String> = ["d01", "d02", "d03", "d04"]
+        fleet.pass(day, without: absent)
+        fleet.keep(fleet.step(), without: absent)
+        #expect(fleet.step().isEmpty && fleet.states(.apart).count == 4)
+        fleet.pass(minute)
+        #expect(fleet.step() == [.give(device: "d01", version: 1)])
+        fleet.answer("d01", .rolledBack)
+        #expect(fleet.step().isEmpty && fleet.rollout.status == .halted)
+    }
+
+    @Test func trialWithoutAnEnd_halts() throws {
+        var fleet = try Fleet(3, "1,100%")
+        fleet.step()
+        fleet.pass(minute)
+        fleet.answer("d00", .trial)
+        fleet.step()
+        for _ in 0..<3 { fleet.pass(day) }
+        #expect(fleet.step().isEmpty && fleet.rollout.culprit == "d00")
+        #expect(fleet.rollout.reason == "uploads, but does not say what became of the version")
+    }
+
+    @Test func keptVersion_isWatchedInTheStagesOnly() throws {
+        var fleet = try Fleet(3, "1,100%")
+        fleet.pass(day, without: ["d02"])
+        fleet.keep(fleet.step(), without: ["d02"])
+        fleet.keep(fleet.step(), without: ["d02"])
+        #expect(fleet.step().isEmpty && fleet.states(.held) == ["d00", "d01"])
+        fleet.pass(day, without: ["d00", "d02"])
+        #expect(fleet.step().isEmpty && fleet.rollout.status == .running)
     }
 
     @Test func stageWithoutContact_isCountedWithoutItAfterADay() throws {
@@ -294,7 +331,8 @@ private struct Fleet {
         #expect(fleet.step().isEmpty && fleet.rollout.status == .running)
         fleet.pass(1)
         fleet.step()
-        #expect(fleet.rollout.reason == "uploads, but does not answer the version")
+        let reason = "uploads, but does not say what became of the version"
+        #expect(fleet.rollout.reason == reason)
     }
 
     @Test func laterVersionOfAPerson_takesADeviceOut() throws {

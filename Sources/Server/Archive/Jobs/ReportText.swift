@@ -4,6 +4,9 @@ import JSON
 
 /// A report as text; `--json` has all of it.
 package struct ReportText {
+    /// The characters of a printed status that are shown.
+    private static let maxPrinted = 64_000
+
     private let reply: JSONValue
 
     /// `record`: a line of the archive.
@@ -14,7 +17,7 @@ package struct ReportText {
     /// The status as `waypost status` prints it, and what `waypost doctor` found.
     package var text: String {
         let head = ["kind", "state", "timestamp", "message"].map { reply[$0].words }
-        let printed = reply["detail"]["text"].words.unicodeScalars
+        let printed = reply["detail"]["text"].words.unicodeScalars.prefix(Self.maxPrinted)
         let lines = printed.split(omittingEmptySubsequences: false) { $0 == "\n" }
         let status = printed.isEmpty ? mainLines : [[]] + lines.map { [String($0)] }
         // A device may send anything.

@@ -87,7 +87,8 @@ package struct Rollout: Codable, Sendable, Equatable {
         let before = devices
         for index in devices.indices {
             let id = devices[index].deviceId
-            devices[index].receive(seen.answers[id], seen.contacts[id], at: now)
+            let (answer, contact) = (seen.answers[id], seen.contacts[id])
+            devices[index].receive(answer, contact, isInStages: stage < stages.count, at: now)
         }
         let failed = zip(before, devices).filter { $0.state != .failed && $1.state == .failed }
         let absent = zip(before, devices).filter { $0.state == .given && $1.state == .apart }
@@ -142,7 +143,9 @@ package struct Rollout: Codable, Sendable, Equatable {
         for index in devices.indices where devices[index].state == .pending {
             devices[index].state = .apart
         }
-        let given = give(to: .apart, atMost: devices.count, seen, at: now)
+        // As many at once as in the first stage: what holds for others need not hold for these.
+        let room = (stages.first ?? 0) - count(.given)
+        let given = give(to: .apart, atMost: room, seen, at: now)
         if count(.given, .apart) == 0 { (status, changed) = (.done, now) }
         return given
     }

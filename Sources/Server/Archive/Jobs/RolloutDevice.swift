@@ -82,20 +82,28 @@ package struct RolloutDevice: Codable, Sendable, Equatable {
         return .give(device: deviceId, version: version)
     }
 
-    /// Updates its state.
-    mutating func receive(_ answer: Answer?, _ contact: Contact?, at now: Int64) {
+    /// Updates its state; `isInStages`: others wait for this device.
+    mutating func receive(
+        _ answer: Answer?,
+        _ contact: Contact?,
+        isInStages: Bool,
+        at now: Int64
+    ) {
         guard state != .failed, state != .left else { return }
         let newest = answer?.version ?? 0
         guard newest == version else { return leave("it has version \(newest) of somebody else") }
         guard contact?.isRevoked != true else { return leave("its token was revoked") }
         guard let given, let answer, let contact else { return }
         self.answer = answer.state
-        if let failure = failure(answer, contact, since: given, at: now) {
+        // Until it answers it has not got the version.
+        if answer.state == .waiting { lost = contact.lost }
+        let isWatched = state == .given || state == .held && isInStages
+        if let failure = failure(answer, contact, since: given, isWatched: isWatched, at: now) {
             (state, reason) = (.failed, failure)
         } else if answer.state == .waiting {
             let isAbsent = now - given >= contact.longestWait && !contact.isOnline
             if state == .given, contact.lastSeen <= given, isAbsent { state = .apart }
-        } else if state != .held {
+        } else if state != .held, answer.state != .expired {
             // It may also have fetched the version just before that was withdrawn.
             let (kept, heard) = (now - answer.at, contact.lastSeen - answer.at)
             let isLong = kept >= contact.twoIntervals && heard >= contact.twoIntervals / 2
@@ -109,6 +117,7 @@ package struct RolloutDevice: Codable, Sendable, Equatable {
         _ answer: Answer,
         _ contact: Contact,
         since given: Int64,
+        isWatched: Bool,
         at now: Int64
     ) -> String? {
         let isThere = state == .given || state == .held
@@ -120,12 +129,13 @@ package struct RolloutDevice: Codable, Sendable, Equatable {
         case .waiting, .trial, .kept: break
         }
         // A device that was not in contact since does not have the version.
-        guard isThere, contact.lastSeen > given else { return nil }
-        if contact.isLate { return "silent since it was given the version" }
+        guard isWatched, contact.lastSeen > given else { return nil }
+        // Not as soon as it is late: settings may have made its uploads rarer, and its stage waits.
+        if !contact.isOnline { return "silent since it was given the version" }
         if let before = lost, let lost = contact.lost, lost > before {
             return "lost \(lost) records in a day, before the version \(before)"
         }
-        let isOverdue = answer.state == .waiting && now - given >= 2 * contact.longestWait
-        return isOverdue ? "uploads, but does not answer the version" : nil
+        let isOpen = answer.state != .kept && now - max(given, answer.at) >= 2 * contact.longestWait
+        return isOpen ? "uploads, but does not say what became of the version" : nil
     }
 }

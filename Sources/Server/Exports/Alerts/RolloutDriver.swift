@@ -49,10 +49,10 @@ final class RolloutDriver {
         for halted in try jobs.stepRollouts(Dictionary(seen) { $1 }, at: now) {
             let state = devices.first { $0.id == halted.culprit }?.state
             let alert = Alert(halted, state ?? DeviceState(id: halted.culprit, lastSeen: 0))
-            log(alert.text)
             // A kill between the two sends the alert again, with the same id.
             try add([alert])
             try jobs.reportedHalt(of: halted)
+            log(alert.text)
         }
     }
 }

@@ -18,23 +18,24 @@ extension OpenAPI {
         {"type":"object","required":["tag","jobs"],"properties":{"tag":{"description":"Changes with the list.",\
         "type":"string","minLength":1,"maxLength":64},"jobs":{"type":"array","maxItems":64,"items":{"type":"object",\
         "required":["id","kind"],"properties":{"id":{"type":"string","minLength":1,"maxLength":64},\
-        "kind":{"enum":["report","sync","restart","resend","settings"]},\
+        "kind":{"enum":["report","sync","restart","resend","settings","upgrade"]},\
         "source":{"description":"Of restart.","enum":["beacons","location","audio"]},\
         "stream":{"description":"Of resend; all without it.","type":"string"},\
         "since":{"description":"Of resend: uploaded from this time on.",\(time)},\
         "until":{"description":"Not begun after this time; of resend: uploaded before it.",\(time)},\
-        "version":{"description":"Of settings; versions only rise.","type":"integer","minimum":1,"maximum":999999999},\
+        "version":{"description":"Of settings a number, and versions only rise; of an upgrade a version of Debian.",\
+        "type":["integer","string"],"minimum":1,"maximum":999999999,"maxLength":64},\
         "for":{"description":"Of settings: the device's id, which the signature covers.","type":"string"},\
         "text":{"description":"Of settings: TOML, empty for the device's own file alone.","type":"string"},\
-        "signature":{"description":"Of settings: a file of minisign(1).","type":"string"}}}}}}
+        "signature":{"description":"Of settings or an upgrade: a file of minisign(1).","type":"string"}}}}}}
         """
 
     static let reply = """
-        {"description":"A record of waypost_replies; of settings two may come for a job.","type":"object",\
+        {"description":"A record of waypost_replies; of settings and upgrades two may come for a job.","type":"object",\
         "required":["id","timestamp","job","kind","state"],"properties":{"id":{"type":"string"},"timestamp":{\(time)},\
         "job":{"description":"The job's id.","type":"string"},"kind":{"type":"string"},\
         "state":{"enum":["done","refused","failed","expired","trial","kept","rolled_back"]},\
-        "message":{"description":"The reason.","type":"string"},"version":{"description":"Of settings.","type":"integer"},\
+        "message":{"description":"The reason.","type":"string"},"version":{"description":"Of settings or an upgrade.","type":["integer","string"]},\
         "detail":{"description":"Of a report: status and doctor, as the commands print them with --json, text, as waypost \
         status prints it, and log, the last lines.","type":"object"},"clock":{"enum":["synced","corrected","unsynced"]}}}
         """

@@ -24,8 +24,11 @@ extension FleetRenderings {
         if case .newDevice = page { return try makeCode(head, at: now, field) }
         if case .report(let device) = page { return try askForReport(device, at: now) }
         if case .settings(let device) = page {
-            let (text, version) = (try field("text"), try field("version"))
-            return try saveSettings(text, of: device, after: version, at: now)
+            // No text is not an empty one, which clears the settings.
+            guard let text = try body.withView({ FormField.read("text", $0) }) else {
+                throw Self.nothing
+            }
+            return try saveSettings(text, of: device, after: try field("version"), at: now)
         }
         guard case .names(let device) = page else {
             let (beacon, label) = (try field("beacon"), try field("label"))
