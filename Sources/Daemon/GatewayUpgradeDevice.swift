@@ -16,7 +16,7 @@ struct UpgradePaths: Sendable {
     let good: String
     /// The unit writes the result here.
     var result = "/var/lib/waypost-upgrade/result"
-    /// What the unit runs.
+    /// The script that the unit runs.
     var script = "/usr/lib/waypost/upgrade"
     private let isWatched: Bool
 

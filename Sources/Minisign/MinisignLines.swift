@@ -22,7 +22,7 @@ struct MinisignLines {
 
     /// Throws if the text is longer than `maxBytes` or has another number of lines.
     ///
-    /// `expected`: the allowed numbers of lines, of which messages name the largest.
+    /// `expected`: the allowed numbers of lines; messages name the largest.
     init(_ text: String, of kind: String, expected: ClosedRange<Int>) throws(Failure) {
         let size = text.utf8.count
         guard size <= Self.maxBytes else {

@@ -10,7 +10,7 @@ package struct JobOutcome: Sendable, Equatable {
         case rolledBack = "rolled_back"
     }
 
-    /// What a job replaces with another version.
+    /// The version that a job puts in place of another.
     package enum Version: Sendable, Equatable {
         case settings(Int64)
         /// A version of Debian, which needs no escapes in JSON.

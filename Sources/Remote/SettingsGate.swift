@@ -36,7 +36,7 @@ package struct SettingsGate: Codable, Sendable, Equatable {
         }
     }
 
-    /// What a source does.
+    /// The activity of a source.
     package enum Condition: Sendable, Equatable {
         case collects
         /// Off by its schedule.
@@ -46,7 +46,7 @@ package struct SettingsGate: Codable, Sendable, Equatable {
         case fails(String)
     }
 
-    /// What happened since the last observation.
+    /// The events since the last observation.
     package struct Observation: Sendable, Equatable {
         package var passed: Duration
         /// An upload was accepted.

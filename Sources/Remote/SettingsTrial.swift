@@ -19,7 +19,7 @@ package struct SettingsTrial {
 
     private let device: any SettingsDevice
     private let clock: any HostClock
-    /// What the file has; nil while it cannot be read.
+    /// The content of the file; nil while it cannot be read.
     private var stored: StoredSettings?
     private var observedAt: BootInstant?
     private var writtenAt: BootInstant?

@@ -55,7 +55,7 @@ package struct StoredSettings: Codable, Sendable, Equatable {
 
     // MARK: The file
 
-    /// Reads what a state directory has; nothing if there is no file.
+    /// Reads what a state directory has; nothing if it lacks the file.
     ///
     /// Throws if there is one that cannot be read: its versions stay refused.
     package static func read(in directory: String) throws -> Self {

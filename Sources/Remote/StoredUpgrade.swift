@@ -46,7 +46,7 @@ package struct StoredUpgrade: Codable, Sendable, Equatable {
         return (state, lines[1].dropFirst().first?.plainWords(atMost: 500) ?? "")
     }
 
-    /// Reads what a state directory has; nil if there is no file.
+    /// Reads what a state directory has; nil if it lacks the file.
     package static func read(in directory: String) throws -> Self? {
         let path = "\(directory)/\(fileName)"
         do {

@@ -188,7 +188,7 @@ private struct Fleet {
         var fleet = try Fleet(4, "2,100%")
         fleet.step()
         fleet.pass(minute)
-        // What it lost before it had the version, and sends now, is no fault of it.
+        // A loss before it had the version, reported now, is not its fault.
         fleet.seen.contacts["d00"]?.lost = 7
         fleet.step()
         for id in ["d00", "d01"] { fleet.answer(id, .trial) }

@@ -116,7 +116,7 @@ import Testing
         #expect(Self.verdict(Self.gate(judgesUploads: false), Self.observation()) == nil)
     }
 
-    /// An accepted upload starts the time anew.
+    /// An accepted upload starts the time again.
     @Test func timeOfAnOutage_doesNotAddUp() {
         var gate = Self.gate()
         for _ in 0..<119 { #expect(gate.observe(Self.observation()) == .undecided) }

@@ -297,7 +297,7 @@ import Testing
     }
 
     /// The gateway's own file has errors at the end of the trial: the reload is asked for again,
-    /// and no trial goes on meanwhile.
+    /// and no trial goes on until then.
     @Test func settingsThatAreNotInForce_areNotJudged() throws {
         let life = try Life(folder, Gateway())
         defer { life.queue.close() }

@@ -163,7 +163,7 @@ import Testing
         defer { new.queue.close() }
         machine.observation.update { ($0.isAccepted, $0.sources["audio"]) = (true, .collects) }
         for _ in 0..<5 { new.turn() }
-        // What the old program recorded does not count.
+        // The old program's records do not count.
         #expect(machine.good.value.isEmpty && machine.recordsHealth.value)
         // Wake-ups by answers cause no uploads.
         let uploads = machine.uploads.value

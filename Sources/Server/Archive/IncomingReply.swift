@@ -8,7 +8,7 @@ package struct IncomingReply: Sendable {
     private static let longestMessage = 300
 
     package let job: String
-    /// A reply about settings, of which several come for one job.
+    /// A reply about settings; several come for one job.
     package let isOfSettings: Bool
     package let state: String
     /// Nil if it is not an integer.

@@ -85,7 +85,7 @@ final class FleetDevice: SettingsDevice {
         try Configuration.load(path: path, environment: [:], trying: version).values
     }
 
-    // MARK: What happens on it
+    // MARK: Events on it
 
     func live(_ span: Duration) {
         clock.advance(by: span)

@@ -6,7 +6,7 @@ internal import SimulatedDisk
 
 /// The settings of one device.
 struct SettingsAccount {
-    /// What a version does to the device that has it in force.
+    /// The effect of a version on the device that has it in force.
     enum Nature: CaseIterable {
         case good
         /// No upload is accepted, or no source collects.

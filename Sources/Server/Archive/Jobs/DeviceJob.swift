@@ -5,8 +5,8 @@ import Host
 package struct DeviceJob: Sendable {
     package let id: String
     package let kind: String
-    /// `source`, or `stream`, `since` and `until`, or those of settings, of which `version` is an
-    /// `Int64`: those that its kind has, each a text.
+    /// `source`, or `stream`, `since` and `until`, or those of settings: those that its kind has,
+    /// each a text; the `version` of settings is an `Int64`.
     let parameters: [String: any Sendable]
     let added: WallTime
     let expires: WallTime
