@@ -267,12 +267,13 @@ package struct JobRunner {
 
     /// Adds the answers about trials that are owed.
     private mutating func addOwedAnswers() {
-        for stored in [settings?.outcome, upgrade?.outcome].compactMap({ $0 }) {
-            guard queue.remembered(stored.memo) != stored.mark,
-                !unstored.contains(where: { $0.stored == stored })
-            else { continue }
-            let entry = history.entry(of: stored.job, stored.kind)
-            addAnswer(entry, entry.kind, stored.outcome, stored)
+        for outcomes in [settings?.outcomes ?? [], upgrade?.outcomes ?? []] {
+            let answered = outcomes.lastIndex { queue.remembered($0.memo) == $0.mark }
+            for stored in outcomes.dropFirst(answered.map { $0 + 1 } ?? 0)
+            where !unstored.contains(where: { $0.stored == stored }) {
+                let entry = history.entry(of: stored.job, stored.kind)
+                addAnswer(entry, entry.kind, stored.outcome, stored)
+            }
         }
     }
 

@@ -29,10 +29,13 @@ package struct SettingsTrial {
         (self.device, self.clock) = (device, clock)
     }
 
-    /// The newest outcome; nil if there never was one.
-    var outcome: StoredOutcome? {
-        guard let outcome = stored?.outcome,
-            let state = JobOutcome.State(rawValue: outcome.state)
+    /// The newest outcomes, the last one last.
+    var outcomes: [StoredOutcome] {
+        [stored?.earlier, stored?.outcome].compactMap { $0.flatMap(Self.outcome) }
+    }
+
+    private static func outcome(_ outcome: StoredSettings.Outcome) -> StoredOutcome? {
+        guard let state = JobOutcome.State(rawValue: outcome.state)
         else { return nil }
         return StoredOutcome(
             memo: Self.memo,

@@ -46,6 +46,8 @@ package struct StoredSettings: Codable, Sendable, Equatable {
     /// The version that was rolled back last.
     package private(set) var refused: Int64?
     package private(set) var outcome: Outcome?
+    /// The outcome of another job before it, which may not be answered either.
+    private(set) var earlier: Outcome?
     private(set) var gate: SettingsGate?
 
     package init() {}
@@ -104,7 +106,7 @@ package struct StoredSettings: Codable, Sendable, Equatable {
 
     /// Puts a version on trial.
     mutating func begin(_ version: Version, _ gate: SettingsGate, at time: WallTime) {
-        good = current
+        (good, earlier) = (current, nil)
         (current, state, self.gate) = (version, .trial, gate)
         trialMs = time.milliseconds
         highest = max(highest, version.number)
@@ -152,6 +154,7 @@ package struct StoredSettings: Codable, Sendable, Equatable {
     /// `isSigned`: older versions stay refused, for they could be replayed.
     package mutating func clear(_ why: String, isSigned: Bool) {
         if let current {
+            if outcome?.job != current.job { earlier = outcome }
             if state == .trial { refused = current.number }
             record(.rolledBack, of: current, why)
         }

@@ -25,9 +25,9 @@ package struct UpgradeTrial {
         (self.device, self.clock) = (device, clock)
     }
 
-    /// The newest outcome; nil if there never was one.
-    var outcome: StoredOutcome? {
-        stored.map { stored in
+    /// The newest outcome, if there ever was one.
+    var outcomes: [StoredOutcome] {
+        [stored].compactMap { $0 }.map { stored in
             StoredOutcome(
                 memo: "upgrade answered",
                 job: stored.job,

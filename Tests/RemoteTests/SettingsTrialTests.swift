@@ -279,6 +279,28 @@ import Testing
         #expect(try stored.current == nil)
     }
 
+    /// A start took a version back, and a person cleared the one before, before anything was
+    /// answered.
+    @Test func clearingAfterARollback_losesNoAnswer() throws {
+        let life = try Life(folder, Gateway())
+        defer { life.queue.close() }
+        life.turn("a", Self.settings(1))
+        for _ in 0..<4 { life.observe(accepted: true) }
+        life.turn("b", Self.settings(2))
+        var settings = try stored
+        for _ in 0..<2 { settings.start() }
+        settings.clear("removed on the device", isSigned: true)
+        try settings.write(in: folder)
+        for _ in 0..<3 { life.turn() }
+        #expect(try stored.current == nil && replies().count == 5)
+        #expect(
+            try replies().suffix(2).map { $0.prefix(14) } == ["v2 rolled_back", "v1 rolled_back"]
+        )
+        // The next version has an answer of its own.
+        life.turn("c", Self.settings(3))
+        #expect(try replies().last == "v3 trial  {\"version\":3}")
+    }
+
     /// A damaged file is not an empty one: what it refused stays refused.
     @Test func damagedFile_isAnError_untilSomebodyClearsIt() throws {
         let path = "\(folder)/\(StoredSettings.fileName)"
