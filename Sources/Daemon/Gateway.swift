@@ -357,10 +357,10 @@ package final class Gateway: Sendable {
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
             if isEnrolled {
-                let interval = configuration.health.isEnabled ? configuration.healthInterval : nil
+                let interval = configuration.healthInterval
                 // A trial needs something to upload.
-                let longest = context.isOnTrial.value ? Duration.seconds(60) : .seconds(604_800)
-                let due = interval.map { min($0, longest) }
+                let pace = context.isOnTrial.value ? min(interval, .seconds(60)) : interval
+                let due = configuration.health.isEnabled ? pace : nil
                 if recorder.check(report, every: due) { services.uploads?.uploader.tick() }
             } else {
                 recorder.waits()

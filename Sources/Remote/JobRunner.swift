@@ -197,10 +197,7 @@ package struct JobRunner {
             try settings?.begin(offer, job: entry.id, before, at: time)
             addOwedAnswers()
         } catch {
-            let why = (error as? Failure)?.message ?? "the settings cannot be stored: \(error)"
-            let state = error is Failure ? JobOutcome.State.refused : .failed
-            let outcome = JobOutcome(state, why, version: .settings(offer.version))
-            addAnswer(entry, entry.kind, outcome)
+            addAnswer(entry, "the settings", .settings(offer.version), error)
         }
         return storeAnswers(stop)
     }
@@ -220,10 +217,7 @@ package struct JobRunner {
             try upgrade?.begin(offer, job: entry.id, key: key)
             addOwedAnswers()
         } catch {
-            let why = (error as? Failure)?.message ?? "the upgrade cannot be stored: \(error)"
-            let state = error is Failure ? JobOutcome.State.refused : .failed
-            let outcome = JobOutcome(state, why, version: .program(offer.version))
-            addAnswer(entry, entry.kind, outcome)
+            addAnswer(entry, "the upgrade", .program(offer.version), error)
         }
         return storeAnswers(stop)
     }
@@ -263,6 +257,23 @@ package struct JobRunner {
         entry.isAnswered = true
         let reply = JobReply(job: entry.id, kind: kind, outcome, stamp: clock.stamp())
         unstored.append(Answer(entry: entry, reply: reply, stored: stored))
+    }
+
+    /// Adds the answer that a version is not put on trial: a `Failure` refuses it, and with any other
+    /// error it could not be stored.
+    private mutating func addAnswer(
+        _ entry: JobHistory.Entry,
+        _ what: String,
+        _ version: JobOutcome.Version,
+        _ error: any Error
+    ) {
+        let outcome =
+            if let failure = error as? Failure {
+                JobOutcome(.refused, failure.message, version: version)
+            } else {
+                JobOutcome(.failed, "\(what) cannot be stored: \(error)", version: version)
+            }
+        addAnswer(entry, entry.kind, outcome)
     }
 
     /// Adds the answers about trials that are owed.

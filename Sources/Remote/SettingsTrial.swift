@@ -1,6 +1,5 @@
 // Puts settings from the server on trial, and ends the trial.
 package import Host
-import Minisign
 import Records
 
 /// The settings of a running gateway, used by the thread that does jobs.
@@ -89,12 +88,7 @@ package struct SettingsTrial {
                 "version \(offer.version) is not newer than version \(stored.highest)"
             )
         }
-        if let key {
-            guard let signature = offer.signature else {
-                throw Failure("the settings have no signature, and remote.key asks for one")
-            }
-            try MinisignPublicKey(key).verify(MinisignSignature(signature), of: offer.signedBytes)
-        }
+        try offer.signature.expect(of: offer.signedBytes, by: key, missing: "the settings have")
         let now = try device.prepare(.init(number: offer.version, text: offer.text))
         // The way back leads past a version that is still on trial.
         guard var before = stored.gate?.before else { return now }

@@ -8,20 +8,14 @@ package struct UpgradeOffer: Sendable, Equatable {
 
     /// A version of Debian (deb-version(7)); see `isVersion`.
     let version: String
-    /// In the form of a minisign file.
-    let signature: String?
+    let signature: OfferedSignature
 
     /// Returns nil for members of another form.
     init?(_ members: [String: JSONValue]) {
-        guard case .text(let version)? = members["version"], Self.isVersion(version) else {
-            return nil
-        }
-        switch members["signature"] {
-        case nil, .null?: signature = nil
-        case .text(let text)?: signature = text
-        default: return nil
-        }
-        self.version = version
+        guard case .text(let version)? = members["version"], Self.isVersion(version),
+            let signature = OfferedSignature(members)
+        else { return nil }
+        (self.version, self.signature) = (version, signature)
     }
 
     /// Returns whether a text is a version, and nothing that a shell or apt could take for more.

@@ -1,6 +1,5 @@
 // Asks for another version of the program, and reports what became of it.
 package import Host
-import Minisign
 import Records
 
 /// An upgrade from the server, as the gateway before and the one after it see it.
@@ -53,13 +52,8 @@ package struct UpgradeTrial {
             throw Failure("the upgrade to \(stored.version) is not over")
         }
         if let obstacle = device.obstacle { throw Failure(obstacle) }
-        if let key {
-            guard let signature = offer.signature else {
-                throw Failure("the upgrade has no signature, and remote.key asks for one")
-            }
-            let signed = offer.signedBytes(for: device.deviceID)
-            try MinisignPublicKey(key).verify(MinisignSignature(signature), of: signed)
-        }
+        let signed = offer.signedBytes(for: device.deviceID)
+        try offer.signature.expect(of: signed, by: key, missing: "the upgrade has")
         let upgrade = StoredUpgrade(
             job: job,
             version: offer.version,

@@ -310,8 +310,7 @@ extension Loaded<Configuration> {
             text: version.text,
             isBelowFile: isCard
         )
-        let below = path
-        self = try Configuration.check(file, file: below, environment: environment, layer: layer)
+        self = try Configuration.check(file, file: path, environment: environment, layer: layer)
         values.settingsVersion = version.number
     }
 }

@@ -167,13 +167,12 @@ private struct SettingsLine: Encodable {
     /// The facts, each on a line, and the version's text.
     func facts(_ settings: DeviceSettings) -> String {
         let reason = message.map { ": \($0)" } ?? ""
-        let ownFile = "the device's own file alone"
         return """
             version   \(version)
             state     \(settings.state.words) \(TextTable.minute(at))\(reason)
-            in force  \(inForce.map { "version \($0)" } ?? ownFile)
+            in force  \(settings.inForceWords)
 
-            \(text.isEmpty ? "(empty: \(ownFile))" : text)
+            \(text.isEmpty ? "(empty: \(DeviceSettings.ownFile))" : text)
             """
     }
 

@@ -12,6 +12,11 @@ extension Unicode.Scalar {
         default: false
         }
     }
+
+    /// A text of several lines has none of these: invisible, and neither a line's end nor a tab.
+    package var isForbiddenInLines: Bool {
+        isInvisible && self != "\n" && self != "\r" && self != "\t"
+    }
 }
 
 extension StringProtocol {

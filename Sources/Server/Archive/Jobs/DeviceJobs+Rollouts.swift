@@ -5,9 +5,6 @@ import SQLite
 import ServerBase
 
 extension DeviceJobs {
-    /// How long a device is offered a version of a rollout.
-    private static let offered = Duration.seconds(30 * 86_400)
-
     /// `state`: a `Rollout` as JSON; `is_open`: 1 if a server has something to do for it.
     static let rolloutTable = """
         CREATE TABLE IF NOT EXISTS rollouts("group" TEXT PRIMARY KEY, text TEXT NOT NULL,
@@ -38,8 +35,7 @@ extension DeviceJobs {
             let newest = try Self.answers(database).mapValues(\.version)
             let at = now.milliseconds
             let rollout = Rollout(group, devices, counts, newest: newest, at: at)
-            try database.run("DELETE FROM rollouts WHERE \"group\"=?", group)
-            try database.run("INSERT INTO rollouts VALUES (?,?,1,'')", group, text)
+            try database.run("INSERT OR REPLACE INTO rollouts VALUES (?,?,1,'')", group, text)
             try Self.store(rollout, database)
             return rollout
         }
@@ -166,7 +162,7 @@ extension DeviceJobs {
             switch action {
             case .give(let device, let version):
                 do {
-                    try give(version, text, to: device, until: now + offered, database)
+                    try give(version, text, to: device, until: now + settingsWait, database)
                 } catch let error as Failure {
                     rollout.leaveOut(device, because: error.description)
                 }

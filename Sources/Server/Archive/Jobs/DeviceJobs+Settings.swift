@@ -8,6 +8,8 @@ extension DeviceJobs {
     package static let maxSettings = 32_000
     /// The bytes of a signature, a file of minisign.
     package static let maxSignature = 2000
+    /// How long a device is offered a version, if nobody says otherwise.
+    package static let settingsWait = Duration.seconds(30 * 86_400)
     /// The highest version.
     private static let maxVersion: Int64 = 999_999_999
     /// The versions that are stored for each device, besides the one in force.

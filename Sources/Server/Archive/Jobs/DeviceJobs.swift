@@ -47,13 +47,22 @@ package final class DeviceJobs: Sendable {
     @Sendable private static func read(_ database: borrowing Connection) throws
         -> [String: [DeviceJob]]
     {
-        let jobs = try database.rows(
+        let jobs = try open(of: nil, database)
+        return Dictionary(grouping: jobs, by: \.device).mapValues { $0.map(\.job) }
+    }
+
+    /// Returns the open jobs of a device, nil: of all.
+    private static func open(of device: String?, _ database: borrowing Connection) throws -> [(
+        device: String, job: DeviceJob
+    )] {
+        try database.rows(
             """
             SELECT jobs.device, id, kind, parameters, added, expires, version, text, signature
-            FROM jobs LEFT JOIN settings ON job=id WHERE file IS NULL ORDER BY number
-            """
+            FROM jobs LEFT JOIN settings ON job=id
+            WHERE file IS NULL AND jobs.device=coalesce(?,jobs.device) ORDER BY number
+            """,
+            device
         ) { row in (device: row.text(0), job: try DeviceJob(row)) }
-        return Dictionary(grouping: jobs, by: \.device).mapValues { $0.map(\.job) }
     }
 
     /// See `WatchedDatabase`.
@@ -149,7 +158,7 @@ package final class DeviceJobs: Sendable {
         )
         let last = database.lastInsertedRow - maxRows
         try database.run("DELETE FROM jobs WHERE file IS NOT NULL AND number<?", last)
-        let offered = try (read(database)[device] ?? []).filter { $0.isOffered(at: now) }
+        let offered = try open(of: device, database).map(\.job).filter { $0.isOffered(at: now) }
         guard HTTPAnswer(200, list(offered)).body.count <= maxList else {
             throw Failure(
                 "the open jobs of \(device) would have more than \(maxList) bytes as JSON; "

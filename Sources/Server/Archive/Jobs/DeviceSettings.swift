@@ -55,10 +55,11 @@ package struct DeviceSettings: Sendable {
         Array("waypost-settings 1\n\(device)\n\(version)\n\(text)".utf8)
     }
 
+    /// The settings in force without a version, for people.
+    package static let ownFile = "the device's own file alone"
+
     /// The version in force for people.
-    package var inForceWords: String {
-        inForce.map { "version \($0)" } ?? "the device's own file alone"
-    }
+    package var inForceWords: String { inForce.map { "version \($0)" } ?? Self.ownFile }
 
     /// Returns why no device accepts a text as settings, a line for each mistake; empty if one may.
     ///
@@ -91,8 +92,7 @@ package struct DeviceSettings: Sendable {
             throw Failure("\(name ?? "the text") is not UTF-8; save it as UTF-8")
         }
         let scalars = text.unicodeScalars
-        let blanks: [Unicode.Scalar] = ["\n", "\r", "\t"]
-        if let bad = scalars.firstIndex(where: { $0.isInvisible && !blanks.contains($0) }) {
+        if let bad = scalars.firstIndex(where: \.isForbiddenInLines) {
             let line = scalars[..<bad].filter { $0 == "\n" }.count + 1
             throw Failure("\(place(name, line)): a control or invisible character; delete it")
         }

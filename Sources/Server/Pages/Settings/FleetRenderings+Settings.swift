@@ -6,9 +6,6 @@ import ServerIndex
 import ServerWeb
 
 extension FleetRenderings {
-    /// How long a device may take to answer, as `waypost-receiver settings set` has it.
-    private static let settingsWait = Duration.seconds(30 * 86_400)
-
     func settingsForm(_ device: String, at now: Int64) throws -> HTTPAnswer {
         try expectEditor()
         return HTTPAnswer(page: try settingsPage(device, at: now).html())
@@ -44,7 +41,7 @@ extension FleetRenderings {
             )
         }
         guard page.errors.isEmpty else { return HTTPAnswer(422, page: page.html()) }
-        let end = WallTime(milliseconds: now) + Self.settingsWait
+        let end = WallTime(milliseconds: now) + DeviceJobs.settingsWait
         do {
             _ = try jobs.setSettings(of: device, page.text, version: newest + 1, until: end)
         } catch let failure as Failure {
