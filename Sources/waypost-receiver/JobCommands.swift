@@ -46,46 +46,62 @@ struct JobOptions: ParsableArguments {
 
 struct JobCommand: ParsableCommand {
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case report, sync, restart, resend
+        case report, sync, restart, resend, upgrade
     }
 
     static let configuration = CommandConfiguration(
         commandName: "job",
         abstract: "Ask a device to do something at its next upload, and print the job's id.",
         discussion: """
-            The device does it if its own configuration allows that (remote.allow = ["operate"]), and answers with a \
-            record of waypost_replies.
+            The device does it if its own configuration allows that (remote.allow = ["operate"], for an upgrade \
+            ["upgrade"]), and answers with a record of waypost_replies; to an upgrade with a second one when it is over. \
+            A device with remote.key takes no upgrade without a signature (waypost-protocol(7), JOBS).
 
               waypost-receiver job 9f3c2a70 restart --source audio
               waypost-receiver job 9f3c2a70 resend --stream weather --since 2026-11-22T00:00:00Z
+              waypost-receiver job 9f3c2a70 upgrade --version 0.2.0
             """
     )
 
     @OptionGroup var options: JobOptions
-    @Argument(help: "report, sync, restart or resend.") var kind: Kind
+    @Argument(help: "report, sync, restart, resend or upgrade.") var kind: Kind
     @Option(help: "With restart: beacons, location or audio.") var source: String?
     @Option(help: "With resend: the stream; all without it.") var stream: String?
     @Option(help: "With resend: uploaded from this time on, as 2026-11-22T04:30:00Z.")
     var since: String?
     @Option(help: "With resend: uploaded before this time.") var until: String?
+    @Option(help: "With upgrade: the version of the package waypost.") var version: String?
+    @Option(help: "With upgrade: a file of minisign(1) for this device and version.")
+    var signature: String?
 
     mutating func validate() throws {
         let times = [since, until].compactMap { $0 }
         guard (kind == .restart) == (source != nil), (kind == .resend) == (since != nil),
-            kind == .resend || stream ?? until == nil,
+            kind == .resend || stream ?? until == nil, (kind == .upgrade) == (version != nil),
+            kind == .upgrade || signature == nil,
             times.allSatisfy({ WallTime(rfc3339: $0) != nil })
         else {
             throw ValidationError(
                 "restart takes --source NAME; resend takes --since TIME, and --until TIME and "
-                    + "--stream NAME if needed; a TIME is as 2026-11-22T04:30:00Z"
+                    + "--stream NAME if needed; a TIME is as 2026-11-22T04:30:00Z; "
+                    + "upgrade takes --version V, and --signature FILE if needed"
             )
         }
     }
 
     func run() throws {
-        let given = ["source": source, "stream": stream, "since": since, "until": until]
-        let parameters = given.compactMapValues { $0 }
-        print(try options.known.perform { try options.add(kind.rawValue, parameters, to: $0) })
+        var parameters = [
+            "source": source, "stream": stream, "since": since, "until": until, "version": version,
+        ]
+        print(
+            try options.known.perform { jobs in
+                parameters["signature"] = try signature.map { file in
+                    let limit = DeviceJobs.maxSignature
+                    return try SettingsOptions.read(file, limit: limit)
+                }
+                return try options.add(kind.rawValue, parameters.compactMapValues { $0 }, to: jobs)
+            }
+        )
     }
 }
 

@@ -72,6 +72,20 @@ import Testing
         #expect(try sent(receiver, token, #","job":"\#(first)","state":"failed""#) == nil)
     }
 
+    @Test func upgrade_isOffered_withItsSignature() throws {
+        let receiver = try ReceiverProcess()
+        let token = try receiver.enrol()
+        let file = "\(receiver.folder)/upgrade.minisig"
+        try Data("four\nlines\n".utf8).write(to: URL(fileURLWithPath: file))
+        _ = try add(receiver, "upgrade", "--version", "1:0.2.0~rc1-1", "--signature", file)
+        let job = try list(receiver, token).jobs[0]
+        #expect(job["kind"] == "upgrade" && job["version"] == "1:0.2.0~rc1-1")
+        #expect(job["signature"] == "four\nlines\n" && job["until"] != nil)
+        // A device without a clock would still try it.
+        try receiver.sql("UPDATE jobs SET expires=1", in: ".receiver-jobs.sqlite")
+        #expect(try list(receiver, token).jobs.isEmpty)
+    }
+
     @Test func list_isForTheTokensDevice() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send("shared") == 200)
@@ -128,6 +142,7 @@ import Testing
         let wrong = [
             ["restart"], ["sync", "--source", "audio"], ["resend"], ["dance"],
             ["resend", "--since", "yesterday"], ["report", "--until", "2026-11-21T00:00:00Z"],
+            ["upgrade"], ["sync", "--version", "0.2.0"], ["sync", "--signature", "/dev/null"],
         ]
         for arguments in wrong {
             #expect(try receiver.command(["job", "d1"] + arguments).status == 64, "\(arguments)")

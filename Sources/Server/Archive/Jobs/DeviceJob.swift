@@ -5,8 +5,8 @@ import Host
 package struct DeviceJob: Sendable {
     package let id: String
     package let kind: String
-    /// `source`, or `stream`, `since` and `until`, or those of settings: those that its kind has,
-    /// each a text; the `version` of settings is an `Int64`.
+    /// `source`, or `stream`, `since` and `until`, or `version` and `signature`, or those of settings:
+    /// those that its kind has, each a text; the `version` of settings is an `Int64`.
     let parameters: [String: any Sendable]
     let added: WallTime
     let expires: WallTime
@@ -14,9 +14,10 @@ package struct DeviceJob: Sendable {
     /// Whether a device is still offered it.
     ///
     /// The `until` of a resend is the end of its span, so no device can tell that it has expired.
-    /// Expired settings are not offered, because a device without a clock would still try them.
+    /// Expired settings and upgrades are not offered, because a device without a clock would still
+    /// try them.
     func isOffered(at now: WallTime) -> Bool {
-        !["resend", "settings"].contains(kind) || now < expires
+        !["resend", "settings", "upgrade"].contains(kind) || now < expires
     }
 
     /// As a device gets it.
