@@ -29,6 +29,7 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Torture"))
 
 import records
+import upgrades
 from bench import ENDS_WITH_US, TOKEN, wait
 from gpsd import Walk
 
@@ -162,7 +163,7 @@ class Check:
     def all(self):
         return [self.other_key, self.server_installed, self.server_enrols, self.installed, self.enrolled, self.upgraded,
                 self.rolled_back, self.newer_data, self.newer_database, self.wrong_configuration, self.disabled,
-                self.removed, self.purged, self.first_data, self.server_purged]
+                self.asked_for, self.removed, self.purged, self.first_data, self.server_purged]
 
     def other_key(self):
         """a repository that another key signed: refused, nothing can be installed; the right one is accepted"""
@@ -384,6 +385,49 @@ class Check:
         run("systemctl", "enable", "--now", "waypost")
         collects()
         return "off until enabled"
+
+    def asked_for(self):
+        """upgrades that the server asks for: a good one is kept; one that crashes, hangs, uploads nothing or refuses the database goes back"""
+        file, now = CONFIGURATION / "waypost.toml", version("now")
+        file.write_text(file.read_text() + '\n[remote]\nallow = ["upgrade"]\n')
+        run("systemctl", "restart", "waypost")
+        upgrades.add_repository(package("waypost", "now"), now, patience=60)
+        kept, words = self.kept(), []
+        assert self.ask_for(f"{now}-1") == "kept", run("journalctl", "-u", "waypost-upgrade", "-n", "40")
+        assert run("dpkg-query", "-W", "-f", "${Version}", "waypost") == f"{now}-1"
+        install("now", "--allow-downgrades")
+        for kind, (end, reason) in upgrades.BROKEN.items():
+            began = time.monotonic()
+            assert self.ask_for(now + end) == "rolled_back", run("journalctl", "-u", "waypost-upgrade", "-n", "40")
+            words.append(f"{kind}: {time.monotonic() - began:.0f} s")
+            result = pathlib.Path("/var/lib/waypost-upgrade/result").read_text()
+            assert reason in result, result
+            assert run("dpkg-query", "-W", "-f", "${Version}", "waypost") == now and self.kept() == kept
+            collects()
+        assert list(STATE.glob("queue.sqlite.corrupt-*")), "the newer database was not moved aside"
+        assert records.twice(self.server.places())[0] == 0, "ids twice"
+        # Without the permission nothing is asked of root.
+        file.write_text(file.read_text().replace('["upgrade"]', "[]"))
+        upgrades.remove_repository()
+        return "; ".join(words)
+
+    def ask_for(self, wanted):
+        """Asks for a version as the server's people do; returns the last state of the job."""
+        device = (STATE / "device_id").read_text().strip()
+        run("waypost-receiver", "job", "--data", str(self.server.data), device, "upgrade", "--version", wanted)
+
+        stored = STATE / "upgrade.json"
+
+        def ends():
+            upgrade = json.loads(stored.read_text()) if stored.exists() else {}
+            return upgrade.get("state") if upgrade.get("version") == wanted and upgrade.get("state") != "trial" else None
+
+        def answered():
+            return ((status().get("remote") or {}).get("last_job") or {}).get("state")
+
+        wait("the end of the upgrade", ends, 4 * LIMIT)
+        wait("its answer", lambda: answered() == ends(), LIMIT)
+        return ends()
 
     def removed(self):
         """apt remove while it collects: data and configuration stay; installed again it goes on as the same device"""
