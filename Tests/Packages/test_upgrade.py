@@ -68,13 +68,14 @@ case "$*" in
 *NRestarts*)
     is_new && grep -qx crashes $w/kind && echo $(($(cat $w/restarts) + 1)) >$w/restarts
     ! is_new || ! grep -qx good $w/kind || echo NEW >$w/run/waypost/upgrade-good
+    is_new && grep -qx other $w/kind && echo 0.3.0 >$w/installed
     cat $w/restarts ;;
 is-active*) [ -e $w/active ] ;;
 stop\ waypost) rm -f $w/active ;;
 restart\ waypost) sh $w/start ;;
 esac""",
     "setpriv": r"""shift 3; exec "$@" """,
-    "mount": "", "sleep": "",
+    "mount": "", "sleep": "", "waypost": r"""exit $(cat $w/check)""",
 }
 # What a start of the program does: the old one refuses the database of the new one.
 START = r"""w=$WAYPOST_TEST_WORLD
@@ -102,7 +103,7 @@ class Machine:
         for name in "bin", "run/waypost", "etc/waypost", "var/lib/waypost", "var/lib/dpkg/updates", "usr":
             (self.root / name).mkdir(parents=True)
         for name, text in (("installed", OLD), ("offered", f"{OLD}\n{NEW}"), ("kind", kind), ("steps", 0), ("restarts", 0), ("log", ""),
-                           ("active", ""), ("start", filled(START)), ("var/lib/waypost/queue.sqlite", 1),
+                           ("active", ""), ("check", 0), ("start", filled(START)), ("var/lib/waypost/queue.sqlite", 1),
                            ("etc/waypost/waypost.toml", "mine = 1")):
             self.write(name, text)
         for name, text in FAKES.items():
@@ -279,9 +280,26 @@ class UpgradeTests(unittest.TestCase):
         self.assertEqual(machine.run(), 0)
         self.assertEqual(machine.result, f"{NEW} rolled_back it ended 3 times")
         self.check_ended(machine, OLD)
+        # However long it takes: nothing else would help a device that nobody can reach.
         machine = self.machine("stuck\ncrashes")
-        self.assertEqual([machine.ask(), machine.run(), machine.run()], [1, 1, 0])
-        self.assertEqual(machine.result, f"{NEW} failed {OLD} cannot be installed again: it ended 3 times")
+        self.assertEqual([machine.ask()] + [machine.run() for _ in range(6)], [1] * 7)
+        machine.write("kind", "crashes")
+        self.assertEqual(machine.run(), 0)
+        self.check_ended(machine, OLD)
+
+    def test_wrong_configuration_on_the_disk(self):
+        """No program would start with it, so nothing is installed."""
+        machine = self.machine()
+        machine.write("check", "2")
+        machine.ask()
+        self.assertIn("refused the configuration on the device has errors", machine.result)
+        self.check_ended(machine, OLD)
+
+    def test_version_of_somebody_else_stays(self):
+        machine = self.machine("other")
+        machine.ask()
+        self.assertIn("failed another version was installed", machine.result)
+        self.assertEqual(machine.read("installed").strip(), "0.3.0")
 
     def test_power_cut_at_each_step(self):
         """The next boot ends it: the new version is kept, the old one is back, or nothing was begun."""
