@@ -90,18 +90,16 @@ struct JobCommand: ParsableCommand {
     }
 
     func run() throws {
-        var parameters = [
+        // Later, root becomes a user who may not be able to read the file.
+        let signature = try options.known.place.orFail {
+            try self.signature.map { try SettingsOptions.read($0, limit: DeviceJobs.maxSignature) }
+        }
+        let given = [
             "source": source, "stream": stream, "since": since, "until": until, "version": version,
+            "signature": signature,
         ]
-        print(
-            try options.known.perform { jobs in
-                parameters["signature"] = try signature.map { file in
-                    let limit = DeviceJobs.maxSignature
-                    return try SettingsOptions.read(file, limit: limit)
-                }
-                return try options.add(kind.rawValue, parameters.compactMapValues { $0 }, to: jobs)
-            }
-        )
+        let parameters = given.compactMapValues { $0 }
+        print(try options.known.perform { try options.add(kind.rawValue, parameters, to: $0) })
     }
 }
 
