@@ -68,7 +68,8 @@ let server: [Target.Dependency] = [
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "AudioTags", "Upload", "HTTP", "MQTT", "Remote",
-        "Minisign", "Setup", "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy", "Listen",
+        "Minisign", "Setup", "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy",
+        "Listen",
         "Audio", "Schedule", "StatusBoard", "Configuration", "Host", "JSON", "Support",
         "SourceSupport", "FuzzSupport",
     ]
