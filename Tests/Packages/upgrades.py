@@ -70,7 +70,8 @@ def add_repository(package, version, patience):
         index += (run("dpkg-deb", "-f", file).strip() + f"\nFilename: ./{file.name}\nSize: {len(content)}\n"
                   f"SHA256: {hashlib.sha256(content).hexdigest()}\n\n")
     (FOLDER / "Packages").write_text(index)
-    SOURCES.write_text(f"deb [trusted=yes] file:{FOLDER} ./\n")
+    # As from the network: apt has no copy of what is in a repository of files.
+    SOURCES.write_text(f"deb [trusted=yes] copy:{FOLDER} ./\n")
     PATIENCE.parent.mkdir(parents=True)
     PATIENCE.write_text(f"[Service]\nEnvironment=WAYPOST_UPGRADE_PATIENCE={patience} WAYPOST_UPGRADE_PAUSE=1\n")
     run("systemctl", "daemon-reload")
