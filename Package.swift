@@ -69,8 +69,7 @@ let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
         "Beacons", "Location", "AudioFiles", "AudioTags", "Upload", "HTTP", "MQTT", "Remote",
         "Minisign", "Setup", "Status", "Intake", "Field", "Daemon", "Queue", "Records", "Proxy",
-        "Listen",
-        "Audio", "Schedule", "StatusBoard", "Configuration", "Host", "JSON", "Support",
+        "Listen", "Audio", "Schedule", "StatusBoard", "Configuration", "Host", "JSON", "Support",
         "SourceSupport", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = server + ["Host", "SQLite", "Support", "FuzzSupport"]
