@@ -87,6 +87,20 @@ package func sizeText(_ bytes: some BinaryInteger) -> String {
     inLargestUnit(Int64(bytes), units: Unit.sizes) ?? "\(bytes)"
 }
 
+extension ValueFormat where Value == Int64? {
+    /// A size within `range`, or "auto" for nil.
+    package static func automaticSize(_ range: ClosedRange<Int64>) -> Self {
+        let size = ValueFormat<Int64>.size(range)
+        return ValueFormat(
+            allowed: "auto or \(size.allowed)",
+            read: { literal in
+                literal.text == "auto" ? .success(nil) : size.read(literal).map { $0 }
+            },
+            written: { $0.map(size.written) ?? "\"auto\"" }
+        )
+    }
+}
+
 extension ValueFormat where Value == Duration {
     /// A duration within `range`, and a multiple of `step`.
     package static func duration(_ range: ClosedRange<Duration>, step: Duration? = nil) -> Self {

@@ -58,7 +58,7 @@ struct Reloader: Sendable {
         var new = configuration
         let needRestart = new.keepWhatNeedsRestart(of: before)
         context.board.needRestart.update { $0 = needRestart }
-        var changed = changeStorage(before.storage, new.storage)
+        var changed = changeStorage(before.storage, new)
         if new.logLevel != before.logLevel {
             context.log.set(new.logLevel)
             changed.append("log")
@@ -79,10 +79,10 @@ struct Reloader: Sendable {
         context.jobs?.wake()
     }
 
-    private func changeStorage(_ before: StorageSettings, _ new: StorageSettings) -> [String] {
-        guard new != before else { return [] }
-        context.queue.limit(new.limits)
-        context.queue.commit(every: new.commitInterval)
+    private func changeStorage(_ before: StorageSettings, _ new: Configuration) -> [String] {
+        guard new.storage != before else { return [] }
+        context.queue.limit(new.storageLimits)
+        context.queue.commit(every: new.storage.commitInterval)
         return ["storage"]
     }
 

@@ -138,6 +138,21 @@ extension Queue {
         }
     }
 
+    /// When the oldest record that is still stored was captured: of audio, else of sightings or
+    /// fixes; nil without one.
+    package var storedSince: WallTime? {
+        let content = counters.content
+        return try? counters.ask { reader in
+            for stream in [Stream.audio, .beacons, .location] {
+                guard let kind = content.streams[stream],
+                    let first = try reader.firstStored(kind)
+                else { continue }
+                return try reader.moment(of: first, kind, content.memory.clockMap)
+            }
+            return nil
+        }
+    }
+
     /// Returns all losses so far.
     package func losses() throws -> [LossEntry] {
         let content = counters.content

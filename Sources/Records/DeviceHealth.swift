@@ -13,6 +13,8 @@ package struct DeviceHealth: Sendable, Equatable {
     package var uptime: Int
     package var freeBytes: Int64?
     package var databaseBytes: Int64?
+    /// For how many tenths of a day there is room without an upload.
+    package var roomTenths: Int64?
     /// Records pending upload, by the stream's name on the wire.
     package var pending: [String: Int] = [:]
     /// When the oldest pending record was captured, if that was in this boot.
@@ -82,6 +84,7 @@ extension DeviceHealth: PlainRecord {
             $0.field("uptime_s", Int64(uptime))
             if let freeBytes { $0.field("free_bytes", freeBytes) }
             if let databaseBytes { $0.field("database_bytes", databaseBytes) }
+            if let roomTenths { $0.field("room_days", scaled: roomTenths, decimals: 1) }
             $0.field("pending", pending)
             if let time = oldestPendingBefore { $0.field("oldest_pending_at", time) }
             $0.field("lost_24h", lost)

@@ -12,6 +12,13 @@ extension Configuration {
     }
 }
 
+extension Configuration {
+    /// The limits on the file system of the state directory, as it is now.
+    package var storageLimits: StorageLimits {
+        storage.limits(total: FileSpace.total(stateDirectory))
+    }
+}
+
 extension QueueSettings {
     /// Makes the settings wherever the queue is opened: smaller limits would delete records.
     package init(
@@ -27,7 +34,7 @@ extension QueueSettings {
             clock: clock,
             appVersion: version
         )
-        limits = configuration.storage.limits
+        limits = configuration.storageLimits
         userStreams = configuration.queueStreams
     }
 }

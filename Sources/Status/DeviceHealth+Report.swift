@@ -22,6 +22,7 @@ extension DeviceHealth {
             freeBytes: storage?.freeBytes,
             databaseBytes: storage?.databaseBytes
         )
+        roomTenths = storage?.roomDays.map { Int64(($0 * 10).rounded()) }
         pending = report.streams.mapValues(\.pending)
         self.lost = lost
         sources = report.sources.mapValues(\.state.rawValue)

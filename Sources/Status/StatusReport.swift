@@ -155,6 +155,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var reusableBytes: Int64 = 0
         package var writtenBytes: Int64 = 0
         package var evictedRecords: Int = 0
+        /// For how many days there is room without an upload, at the rate of what is stored.
+        @OrNull package var roomDays: Double?
         package var state = State.ok
     }
 
@@ -229,6 +231,13 @@ package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable,
     }
 
     package func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }
+}
+
+extension KeyedDecodingContainer {
+    /// Reads nil where the report is of a version that did not have the field.
+    func decode<Value>(_ type: OrNull<Value>.Type, forKey key: Key) throws -> OrNull<Value> {
+        try decodeIfPresent(type, forKey: key) ?? OrNull(wrappedValue: nil)
+    }
 }
 
 extension WallTime: Codable {

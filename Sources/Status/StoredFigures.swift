@@ -19,6 +19,8 @@ package struct StoredFigures: Sendable {
     let totalBytes: Int64
     /// nil if the state directory is not on a disk.
     let disk: StatusReport.DiskFigures?
+    /// When the oldest record that is still stored was captured.
+    let storedSince: WallTime?
 
     /// Reads all figures; may wait for the disk.
     package init(
@@ -43,6 +45,7 @@ package struct StoredFigures: Sendable {
             evictedRecords: statistics.reduce(0) { $0 + $1.evicted }
         )
         totalBytes = FileSpace.total(directory) ?? 0
+        storedSince = queue.storedSince
         disk = DeviceNumber(of: directory).flatMap {
             .init($0, own: written, since: start, at: now)
         }

@@ -1,4 +1,5 @@
 // The sources of the status report.
+import Configuration
 import Host
 import Queue
 import QueueSupport
@@ -20,13 +21,19 @@ import Setup
         try Queue(at: folder.path + "/q")
     }
 
-    private func collector(_ queue: Queue) -> StatusCollector {
-        StatusCollector(
+    private func collector(
+        _ queue: Queue,
+        clock: any HostClock = SystemClock(),
+        change: (inout Configuration) -> Void = { _ in }
+    ) -> StatusCollector {
+        var configuration = Configuration()
+        change(&configuration)
+        return StatusCollector(
             board: board,
             queue: queue,
-            clock: SystemClock(),
+            clock: clock,
             clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
-            configuration: Configuration(),
+            configuration: configuration,
             deviceID: "d",
             version: "1",
             bootID: "b",
@@ -60,6 +67,38 @@ import Setup
         let report = collector(queue).report()
         #expect(report.sources["location"]?.records == 5)
         #expect(report.streams["linux_gpsd_location"]?.pending == 5)
+    }
+
+    /// The system's clock, ten days ahead.
+    private struct LaterClock: HostClock {
+        private let clock = SystemClock()
+
+        func now() -> BootInstant { clock.now() + .days(10) }
+        func wall() -> WallTime { clock.wall() + .days(10) }
+    }
+
+    @Test func room_isGivenAtTheRateOfWhatIsStored() throws {
+        let clock = LaterClock()
+        let queue = try Queue(at: folder.path + "/queue.sqlite", clock: clock)
+        defer { queue.close() }
+        func room() -> StatusReport.Storage {
+            let collector = collector(queue, clock: clock) {
+                $0.stateDirectory = folder.path
+                $0.storage.maxSize = 1_000_000
+                $0.storage.limits.criticalFree = 0
+            }
+            return collector.report(collector.gather()).storage
+        }
+        let first = SystemClock().stamp()
+        #expect(room().roomDays == nil)
+        queue.accept(Fix(stamp: first, mode: .twoDimensional, latitude: 1, longitude: 2))
+        try queue.flushed()
+        // Nobody knows how long ten days by a wrong clock are.
+        #expect(room().roomDays == nil)
+        try queue.perform { try $0.recordClock(clock.stamp(), synced: true) }
+        let storage = room()
+        let daily = Double(storage.databaseBytes - storage.reusableBytes) / 10
+        #expect(abs((storage.roomDays ?? 0) - 980_000 / daily) < 1)
     }
 
     /// The last record of a stream was refused and dropped: the status must not stay degraded.

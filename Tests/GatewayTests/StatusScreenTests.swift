@@ -29,6 +29,13 @@ import Testing
         text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
     }
 
+    @Test(arguments: [(61.9, "room for 61 days"), (1.5, "room for 36 h")])
+    func room_isGivenInDaysOrHours(days: Double, expected: String) {
+        let report = report { $0.storage.roomDays = days }
+        #expect(text(report).contains(", \(expected), "))
+        #expect(!text(self.report { $0.storage.roomDays = nil }).contains("room for"))
+    }
+
     /// A report that no terminal has room for.
     private var long: StatusReport {
         let remedy =

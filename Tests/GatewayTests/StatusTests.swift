@@ -124,6 +124,10 @@ import Testing
         #expect(text.contains(#""rate_per_s":1.25"#))
         #expect(text.contains(#""last_record_at":"2026-11-21T04:30:04.000Z""#))
         #expect(StatusReport(json: Array("{}".utf8)) == nil)
+        let older = String(decoding: report.json, as: UTF8.self)
+            .replacingOccurrences(of: "\"room_days\":null,", with: "")
+        #expect(!older.contains("room_days"))
+        #expect(StatusReport(json: Array(older.utf8)) == report)
     }
 
     @Test func contradictedClock_isDegraded_withBothTimes() {

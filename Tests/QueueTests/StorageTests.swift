@@ -23,6 +23,20 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            (nil, 2_000_000_000), (0, 2_000_000_000), (1_000_000_000, 500_000_000),
+            (2_100_000_000, 1_050_000_000), (3_000_000_000, 2_000_000_000),
+            (64_000_000_000, 32_000_000_000),
+        ] as [(Int64?, Int64)]
+    )
+    func automaticSize_isHalf_andTwoGBWhereTheyFit(total: Int64?, size: Int64) {
+        #expect(StorageSettings().limits(total: total).maxSize == size)
+        var settings = StorageSettings()
+        settings.maxSize = 5_000_000
+        #expect(settings.limits(total: total).maxSize == 5_000_000)
+    }
+
     @Test func maxSize_isKept_andTheOldestOfTheLargestStreamGoes() throws {
         let folder = TemporaryFolder()
         let limits = StorageLimits(maxSize: 4_000_000, warnFree: 0, criticalFree: 0)

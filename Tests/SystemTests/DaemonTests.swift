@@ -56,11 +56,11 @@ import Testing
             let done = try Process.run("/usr/bin/python3", ["-c", script, database, text])
             try #require(done.status == 0, "\(done.error)")
         }
-        try sql("PRAGMA user_version=2; CREATE TABLE newer(x)")
+        try sql("PRAGMA user_version=3; CREATE TABLE newer(x)")
         try device.launch()
         try waitUntil("its end") { !device.isRunning }
         #expect(device.daemon?.terminationStatus == 2)
-        let why = "the database has schema version 2, this Waypost knows up to 1"
+        let why = "the database has schema version 3, this Waypost knows up to 2"
         for arguments in [["status"], ["status", "--json"], ["doctor"]] {
             let reported = try Process.run(
                 Tree.program("waypost"),
@@ -73,7 +73,7 @@ import Testing
         }
         let led = try String(contentsOfFile: device.folder + "/run/led", encoding: .utf8)
         #expect(led == "critical auto\n")
-        try sql("DROP TABLE newer; PRAGMA user_version=1")
+        try sql("DROP TABLE newer; PRAGMA user_version=2")
         try device.start()
         #expect(try !device.run("status", "--json").output.contains(why))
         #expect(try device.stop() == 0)
@@ -92,7 +92,7 @@ import Testing
             ],
             "storage": [
                 "database_bytes", "free_bytes", "reusable_bytes", "written_bytes",
-                "evicted_records",
+                "evicted_records", "room_days",
                 "state",
             ],
         ]

@@ -45,6 +45,12 @@ extension Reader {
         return try rows.step() ? rows.integer(0) : nil
     }
 
+    /// Returns the number of the oldest record; nil without one.
+    func firstStored(_ kind: StreamKind) throws -> Int64? {
+        let rows = try query("SELECT min(id) FROM \(kind.table)")
+        return try rows.step() ? rows.integer(0) : nil
+    }
+
     /// Returns when a record was captured.
     func moment(of sequence: Int64, _ kind: StreamKind, _ map: ClockMap) throws -> WallTime? {
         let rows = try query("SELECT boot, boottime, wall FROM \(kind.table) WHERE id=\(sequence)")

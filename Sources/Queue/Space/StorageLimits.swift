@@ -13,8 +13,17 @@ package struct StorageLimits: Sendable, Equatable {
     /// Below this much free space, audio stops; at most below 4 MiB of it, everything does.
     package var criticalFree: Int64
 
+    /// The least that `max_size = "auto"` is, where it fits beside other files.
+    private static let usualSize: Int64 = 2_000_000_000
+
+    /// Half of a file system with `total` bytes; 2 GB if that is more and fits, or if nothing is known.
+    static func automaticSize(total: Int64?) -> Int64 {
+        guard let total, total > 0 else { return usualSize }
+        return total >= usualSize + usualSize / 10 ? max(total / 2, usualSize) : total / 2
+    }
+
     package init(
-        maxSize: Int64 = 2_000_000_000,
+        maxSize: Int64 = Self.usualSize,
         warnFree: Int64 = 100_000_000,
         criticalFree: Int64 = 50_000_000
     ) {

@@ -135,6 +135,7 @@ package struct StatusScreen {
         return [
             fit(
                 "storage   \(storage.state.rawValue): database \(roughSize(storage.databaseBytes)), "
+                    + (storage.roomDays.map { "room for \(roughDays($0)), " } ?? "")
                     + "\(roughSize(storage.freeBytes)) free, \(roughSize(storage.writtenBytes)) written"
             )
         ] + disk + losses + [
@@ -145,6 +146,10 @@ package struct StatusScreen {
                     + (resending > 0 ? ", resending: \(resending) left" : "")
             ),
         ] + outputs + (report.mqttIn.map { [fit("mqtt in   \($0.line)")] } ?? [])
+    }
+
+    private func roughDays(_ days: Double) -> String {
+        days < 2 ? "\(Int(days * 24)) h" : "\(Int(days)) days"
     }
 
     private var outputs: [String] {

@@ -41,7 +41,12 @@ package struct Vitals {
             supply = Reading(text: text, time: time, isLow: isLow || said)
         }
         if let free = Self.first(["storage_free_bytes", "disk_free_bytes", "free_bytes"], record) {
-            freeStorage = Reading(text: "\(Words.bytes(free)) free", time: time)
+            let room = record.number("room_days").map { days in
+                days < 2
+                    ? ", room for \(Words.decimal(max(0, days) * 24, 0)) h"
+                    : ", room for \(Words.decimal(min(days, 1e6), 0)) days"
+            }
+            freeStorage = Reading(text: "\(Words.bytes(free)) free\(room ?? "")", time: time)
         }
         if let count = Self.first(["pending", "pending_records"], record), count >= 0, count < 1e15
         {
