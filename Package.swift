@@ -130,7 +130,7 @@ let benchmarks: [Target] = [
             "gateway.py",
             "idle", "ingest", "instructions", "mqtt", "mqtt.json", "page", "peers", "writes",
             "rendering.py",
-            "rows.py",
+            "rows.py", "wire",
             "test_figures.py", "Tests",
         ],
         swiftSettings: strict
@@ -529,7 +529,8 @@ let package = Package(
         tests(
             "Delivery",
             [
-                "waypost-receiver", "ServerArchive", "ReceiverSupport", "Intake",
+                "waypost-receiver", "ServerArchive", "ServerBase", "ServerWeb", "ReceiverSupport",
+                "Intake",
                 "Setup", "Daemon", "Configuration",
                 "Upload", "HTTP", "QueueSupport", "Queue", "Records", "Host", "StatusBoard",
             ]

@@ -21,6 +21,7 @@ extension DestinationSettings {
             ),
             compression: upload.compression
         ) { try upload.secret(environment) }
+        allowsColumns = upload.format == .auto
         userName = { @Sendable [queue = context.queue] stream in queue.streams[stream]?.wire }
     }
 }

@@ -30,6 +30,8 @@ package struct Reply: Sendable, Equatable {
     package var saysNo = false
     /// The answer is for the stream of the batch, not for the device: it names a `stream`.
     package var isOfStream = false
+    /// The server takes batches in columns: `columns` is 1.
+    package var takesColumns = false
     /// The tag of the server's list of jobs; nil if it has none, or not a valid one.
     package var jobs: String?
 
@@ -74,7 +76,7 @@ struct ReplyScanner {
 /// Collects some members of the top-level object; of several with one name, the first counts.
 private struct ReplyFields: JSONListener {
     private enum Member: String {
-        case rejected, duplicates, accepted, success, error, stream, jobs
+        case rejected, duplicates, accepted, success, error, stream, jobs, columns
     }
 
     private var values: [Member: ReplyValue] = [:]
@@ -112,6 +114,7 @@ private struct ReplyFields: JSONListener {
         reply.accepted = values[.accepted]?.count
         reply.isOfStream = values[.stream]?.isSomething == true
         reply.jobs = values[.jobs]?.tag
+        reply.takesColumns = values[.columns].map { $0.kind == .number && $0.count == 1 } ?? false
         let rejected = values[.rejected] ?? ReplyValue()
         reply.saysNo =
             isNo || values[.success]?.isNo == true || values[.accepted]?.kind == .no

@@ -46,6 +46,13 @@ package struct JSONWriter {
         needsComma = false
     }
 
+    /// Writes a name that is already JSON.
+    package mutating func key(raw name: [UInt8]) {
+        raw(name)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+    }
+
     package mutating func field(_ key: String, _ text: String) {
         self.key(key)
         value(text)
@@ -91,6 +98,15 @@ package struct JSONWriter {
         needsComma = true
     }
 
+    package mutating func value(_ integer: Int64) { value(scaled: integer, decimals: 0) }
+
+    /// Writes `scaled / 10^decimals` exactly.
+    package mutating func value(scaled: Int64, decimals: Int) {
+        separate()
+        decimal(scaled, decimals)
+        needsComma = true
+    }
+
     /// Writes text that is already JSON.
     package mutating func raw(_ json: String) {
         separate()
@@ -100,6 +116,13 @@ package struct JSONWriter {
 
     /// Writes bytes that are already JSON.
     package mutating func raw(_ json: [UInt8]) {
+        separate()
+        bytes.append(contentsOf: json)
+        needsComma = true
+    }
+
+    /// Writes bytes that are already JSON, of a text that somebody else holds.
+    package mutating func raw(_ json: UnsafeRawBufferPointer) {
         separate()
         bytes.append(contentsOf: json)
         needsComma = true

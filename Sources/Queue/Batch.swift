@@ -5,6 +5,12 @@ import SQLite
 
 /// A range of records sent under one key until the server has given its verdict.
 package struct Batch: Sendable, Equatable {
+    /// How its records are written; the bytes of each try are of the same form.
+    package enum Form: Int64, Sendable {
+        case rows = 0
+        case columns = 1
+    }
+
     package enum State: Int64, Sendable {
         /// Frozen, to be sent or resent.
         case ready = 0
@@ -36,10 +42,13 @@ package struct Batch: Sendable, Equatable {
     package var appVersion: String
     /// The server's message, if it rejected the batch.
     package var error: String?
+    package var form = Form.rows
     /// The database that holds its records; 0 is the live one.
     package var database: Int64 = 0
 
     package var records: Int { Int(last - first + 1) }
+    /// Whether its records can be sent in another way: in parts, or in rows.
+    package var canBeSplit: Bool { records > 1 || form == .columns }
     package var partition: Partition { Partition(stream, of: database) }
 
     /// Its records, with the clock map that dates them.
@@ -50,7 +59,8 @@ package struct Batch: Sendable, Equatable {
             last: last,
             clockMap: clockMap,
             synced: synced,
-            database: database
+            database: database,
+            form: form
         )
     }
 }
@@ -63,6 +73,8 @@ package struct PendingRange: Sendable, Equatable {
     package var clockMap: Int64
     package var synced: Bool
     package var database: Int64 = 0
+    /// The form that its batch has; nil: not chosen yet.
+    package var form: Batch.Form?
 
     package var partition: Partition { Partition(stream, of: database) }
 }

@@ -10,8 +10,11 @@ import SQLite
 enum Schema {
     /// Each step leads from the version before it to the next, in one transaction.
     ///
-    /// The first change to come is a second step; `MigrationTests` shows how it is tested.
-    static let steps = [Step(statements: version1, mark: "sequences.pending_bytes")]
+    /// `MigrationTests` shows how a step is tested.
+    static let steps = [
+        Step(statements: version1, mark: "sequences.pending_bytes"),
+        Step(statements: version2, mark: "batches.form"),
+    ]
 
     /// The statements that make one version of the version before it.
     struct Step {
@@ -107,6 +110,7 @@ enum Schema {
     /// - `gone`: ranges of numbers that are over and in no batch.
     /// - `batches`: frozen ranges; `done_wall`: the wall time when it was uploaded; `resend`: an uploaded batch that
     ///   is to be sent again.
+    ///   `form`: 0 for rows, 1 for columns.
     /// - `databases`: older databases, which are drained beside this one.
     /// - `runs`, `segments`, `chunks`: audio; `runs.chunked`: the last segment that was in a chunk.
     /// - `losses`: the loss ledger.
@@ -189,6 +193,8 @@ enum Schema {
             received INTEGER NOT NULL);
         CREATE TABLE memos(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         """
+
+    private static let version2 = "ALTER TABLE batches ADD COLUMN form INTEGER NOT NULL DEFAULT 0"
 }
 
 /// The database is that of another program; it is left as it is.

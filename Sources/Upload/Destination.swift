@@ -19,6 +19,8 @@ package protocol Destination: AnyObject {
     /// uses it for a batch of this range from this reader only, and reads the records again for any
     /// other batch.
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64
+    /// The form of the batch for the range that `lastRecord` was last asked about.
+    var form: Batch.Form { get }
     /// Sends a batch; returns on a verdict, if no server was reached, or when `stop` is raised.
     ///
     /// Calls `mayCost` before each request with the bytes on the wire that it is expected to take
@@ -30,6 +32,10 @@ package protocol Destination: AnyObject {
         mayCost: (Int64, Traffic) -> Bool,
         until stop: StopSignal
     ) throws -> Delivery
+}
+
+extension Destination {
+    package var form: Batch.Form { .rows }
 }
 
 /// The outcome of sending a batch, over all its requests.

@@ -16,6 +16,8 @@ package struct DestinationSettings: Sendable {
     /// pending.
     package var userName: @Sendable (Stream) -> String? = { _ in nil }
     package var compression: Compression
+    /// Batches may be in columns, if the server takes them.
+    package var allowsColumns = true
     /// Reads the device token, or a bucket's keys as `ID:SECRET`.
     package var token: @Sendable () throws -> String
 

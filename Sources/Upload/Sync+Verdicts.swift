@@ -116,7 +116,7 @@ extension Sync {
         let what =
             "batch \(batch.key) (\(batch.records) records) keeps failing while others"
             + " are accepted"
-        guard !settings.batchesStayWhole, batch.records > 1 else {
+        guard !settings.batchesStayWhole, batch.canBeSplit else {
             failing.putBehind(batch)
             return "\(what), and is now sent after the rest of its stream:"
                 + " look for it in the server's log"
@@ -194,8 +194,8 @@ extension Sync {
         book.failed(failure, streams)
     }
 
-    /// Halves a refused batch until one record is left; quarantines that one after `attempts`
-    /// refusals.
+    /// Sends a refused batch in rows, then halves it until one record is left; quarantines that one
+    /// after `attempts` refusals.
     private func refused(
         _ batch: Batch,
         _ message: String,
@@ -203,7 +203,7 @@ extension Sync {
         _ what: String
     ) throws -> AfterBatch {
         failing.evaluated(batch)
-        if batch.records > 1 {
+        if batch.canBeSplit {
             try side.split(batch, message: message)
         } else if batch.attempts + 1 < attempts {
             try queue.perform { try $0.refused(batch, message: message) }
@@ -216,7 +216,7 @@ extension Sync {
             found.setAside[batch.stream]?.message = message
         }
         book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
-        return refusals.refused(batch.id, batch.stream, isAlone: batch.records == 1)
+        return refusals.refused(batch.id, batch.stream, isAlone: !batch.canBeSplit)
     }
 
     /// Records one event per stream about quarantined batches; none for the events stream, as it

@@ -35,6 +35,8 @@ extension UploadSettings: Configurable {
                 "Largest request body before compression; a single larger record still goes alone."
             )
         Key("compression", \.compression, .choice()).says("How request bodies are compressed.")
+        Key("format", \.format, .choice())
+            .says("Form of records: columns if the server takes them, or always rows.")
         Key("max_rate", optional: \.maxRate, .size(1000...10_000_000_000), example: 100_000)
             .remote().says("Most bytes to send per second.")
         Key(

@@ -24,6 +24,7 @@ package struct UploadSettings: Sendable, Equatable {
     /// The limit of a body before compression.
     package var maxBatchBytes = 8 << 20
     package var compression = Compression.gzip
+    package var format = Format.auto
     /// The rate limit in bytes per second.
     package var maxRate: Int?
     /// The limit of bytes on the wire per day (UTC).
@@ -44,6 +45,13 @@ package struct UploadSettings: Sendable, Equatable {
     package var isFromCard = false
 
     package init() {}
+
+    /// How the records of a batch are written.
+    package enum Format: String, Sendable, CaseIterable {
+        /// In columns, if the server says that it takes them.
+        case auto
+        case rows
+    }
 
     /// The kind of destination.
     package enum DestinationKind: String, Sendable, CaseIterable {

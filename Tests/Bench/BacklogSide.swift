@@ -46,7 +46,13 @@ enum BacklogSide {
         var drain = Drain(rows: task.rows)
         drain.figures = try Figures.measure(rows: task.rows) { _ in
             drain.begin()
-            while let (batch, draft) = try nextBatch(queue, reader, .beacons, .gzip) {
+            while let (batch, draft) = try nextBatch(
+                queue,
+                reader,
+                .beacons,
+                .gzip,
+                as: task.form
+            ) {
                 let body = try draft.body(of: batch, .gzip) ?? body(batch, reader, .gzip)
                 drain.bodyBytes += try read(body) { _ in }
                 try queue.perform { try $0.uploaded(batch) }
@@ -65,10 +71,12 @@ enum BacklogSide {
         _ reader: Reader,
         _ stream: Stream,
         _ compression: Compression,
+        as form: Batch.Form = .rows,
         limit: Int = 8 << 20,
         records: Int = 0
     ) throws -> (Batch, BodyDraft)? {
         guard var range = queue.pending(stream) else { return nil }
+        range.form = form
         if records > 0 { range.last = min(range.last, range.first + Int64(records) - 1) }
         let draft = try BodyDraft(
             range,

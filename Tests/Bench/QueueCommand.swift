@@ -144,6 +144,7 @@ extension Side {
         case .bodies: "Waypost, bodies into files"
         case .curl: "curl, the finished bodies"
         case .sink: "the server"
+        case .wire: "a site on the wire"
         }
     }
 }

@@ -21,8 +21,10 @@ struct SideTask: Sendable {
     var isLive = false
     /// For uploads: where to, how, and what.
     var endpoint = ""
+    var certificates: String?
     var compression = Compression.gzip
     var stream = Stream.beacons
+    var form = Batch.Form.rows
     var maxBatchBytes = 8 << 20
     /// Megabits a second that the server takes; 0: as fast as it goes.
     var link = 0

@@ -5,37 +5,55 @@ import Queue
 import Records
 
 enum SiteSide {
-    /// Stores ten sightings per second of the bench's forty beacons at random times; if asked for
-    /// fixes, also one every ten seconds.
-    ///
-    /// Signal strength varies by some dB, readings and position drift. The sensors' noise compresses
-    /// worst.
+    /// Stores ten sightings per second; if asked for fixes, also one every ten seconds.
     static func fill(_ task: SideTask) throws -> Figures {
-        let cycle = try Workload.sightings()
         let queue = try task.queue()
-        var random = SeededRandom(seed: 7)
-        var (milliseconds, next) = (0.0, 0.0)
-        var place = (latitude: 47.0, longitude: 8.0)
-        for _ in 0..<task.rows {
+        var site = try Site(hasFixes: task.stream == .location)
+        try site.give(task.rows, to: queue)
+        try queue.perform { _ in }
+        queue.close()
+        return Figures()
+    }
+}
+
+/// The bench's forty beacons at random times, and a receiver that drifts.
+///
+/// Signal strength varies by some dB, readings and position drift. The sensors' noise compresses
+/// worst.
+struct Site {
+    private let cycle: [Sighting]
+    private let hasFixes: Bool
+    private var random = SeededRandom(seed: 7)
+    private(set) var milliseconds = 0.0
+    private var next = 0.0
+    private var place = (latitude: 47.0, longitude: 8.0)
+
+    init(hasFixes: Bool) throws {
+        cycle = try Workload.sightings()
+        self.hasFixes = hasFixes
+    }
+
+    /// The time of the last sighting.
+    var now: Stamp { Workload.start.advanced(by: .milliseconds(Int64(milliseconds))) }
+
+    /// Gives a queue so many sightings, and the fixes of their time.
+    mutating func give(_ count: Int, to queue: Queue) throws {
+        for _ in 0..<count {
             // Exponential pauses: each beacon is heard without regard to the others.
             milliseconds += -log(1 - Double.random(in: 0..<1, using: &random)) * 100
-            let stamp = Workload.start.advanced(by: .milliseconds(Int64(milliseconds)))
             var sighting = cycle[Int.random(in: cycle.indices, using: &random)]
-            sighting.stamp = stamp
+            sighting.stamp = now
             sighting.rssi = sighting.rssi.map {
                 max(-100, $0 + Int.random(in: -4...4, using: &random))
             }
             while !queue.hasRoom { usleep(200) }
             queue.accept(sighting)
-            guard task.stream == .location, milliseconds >= next else { continue }
+            guard hasFixes, milliseconds >= next else { continue }
             next += 10_000
             place.latitude += Double.random(in: -2e-5...2e-5, using: &random)
             place.longitude += Double.random(in: -2e-5...2e-5, using: &random)
-            queue.accept(fix(stamp, place.latitude, place.longitude, &random))
+            queue.accept(Self.fix(now, place.latitude, place.longitude, &random))
         }
-        try queue.perform { _ in }
-        queue.close()
-        return Figures()
     }
 
     private static func fix(

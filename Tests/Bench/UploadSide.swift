@@ -107,6 +107,7 @@ enum UploadSide {
                 reader,
                 task.stream,
                 task.compression,
+                as: task.form,
                 limit: task.maxBatchBytes,
                 records: task.rowsPerCommit
             ) {
@@ -139,13 +140,17 @@ enum UploadSide {
 
 extension SideTask {
     /// As the gateway has them by default.
-    fileprivate var destination: DestinationSettings {
-        DestinationSettings(
-            transport: TransportSettings(endpoint: endpoint, userAgent: "waypost-bench"),
+    var destination: DestinationSettings {
+        var transport = TransportSettings(endpoint: endpoint, userAgent: "waypost-bench")
+        transport.certificateFile = certificates
+        var settings = DestinationSettings(
+            transport: transport,
             deviceID: "00000000-0000-4000-8000-000000000000",
-            streamNames: [.beacons, .audio].reduce(into: [:]) { $0[$1] = BacklogSide.wire($1) },
+            streamNames: StreamList().streams.reduce(into: [:]) { $0[$1] = BacklogSide.wire($1) },
             compression: compression,
             token: { "bench" }
         )
+        settings.allowsColumns = form == .columns
+        return settings
     }
 }

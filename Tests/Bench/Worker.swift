@@ -22,6 +22,7 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
     case bodies
     case curl
     case sink
+    case wire
 
     func run(_ task: SideTask) throws -> Figures {
         switch self {
@@ -39,6 +40,7 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
         case .upload: return try UploadSide.upload(task)
         case .bodies: return try UploadSide.bodies(task)
         case .curl: return try CurlSide.post(task)
+        case .wire: return try WireSide.run(task)
         case .sink:
             try SinkSide.serve(link: task.link)
             return Figures()
@@ -59,9 +61,11 @@ struct WorkerCommand: ParsableCommand {
     @Option(help: "Sightings a commit; 0: a commit a second.") var rowsPerCommit = 0
     @Flag(help: "In real time.") var live = false
     @Option(help: "Where uploads go.") var endpoint = ""
+    @Option(help: "The certificates that their server's is signed by.") var certificates: String?
     @Option(help: "gzip, zstd or none.") var compression = Compression.gzip.rawValue
     @Flag(help: "Upload sound, not sightings.") var audio = false
     @Flag(help: "Upload fixes, not sightings.") var fixes = false
+    @Flag(help: "Bodies in columns.") var columns = false
     @Option(help: "Megabits a second that the server takes.") var link = 0
     @Option(help: "Bytes of a body before compression.") var maxBatchBytes = 8 << 20
 
@@ -72,8 +76,10 @@ struct WorkerCommand: ParsableCommand {
             rowsPerCommit: rowsPerCommit,
             isLive: live,
             endpoint: endpoint,
+            certificates: certificates,
             compression: Compression(rawValue: compression) ?? .gzip,
             stream: audio ? .audio : fixes ? .location : .beacons,
+            form: columns ? .columns : .rows,
             maxBatchBytes: maxBatchBytes,
             link: link
         )

@@ -7,17 +7,23 @@ from rows import figure, text
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FILES = (ROOT / "deploy/docs/measurements.md",)
+FILES = (ROOT / "deploy/docs/measurements.md", ROOT / "deploy/docs/field.md")
 MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 
 # Of one thread: `7zr b -mmt1` here, a quarter of what four make there (github.com/ThomasKaiser/sbc-bench, Results.md, 1.0 and 1.8 GHz).
 HERE_MIPS, BOARDS = 4000, {"Pi 4": 1450, "Pi Zero 2 W": 760}
+
+# Cards by their labels, the GB of a card that the system takes (deploy/docs/build.md), and what ext4 leaves of a partition.
+CARDS, SYSTEM, EXT4 = (16, 32, 64, 128), 4.8, 0.984
+# MB a day of two presets in deploy/docs/configure.md.
+DAWN, FLAC = 115, 382
 
 # The parts of the table of costs, in its order.
 COSTS = {
     "queue": "records into the queue, beside a C loop that inserts the same rows",
     "writes": "the same on a card: ext4 with a journal, no cache to flush", "upload": "a backlog to a server on the same machine",
     "instructions": "instructions per sighting (callgrind; without the kernel's)", "line": "a backlog over a line of 10 Mbit/s",
+    "wire": "uploads at the interface, TLS and TCP included",
     "month": "a site's first day on the card: 10 sightings per second, a fix every 10 s, Opus all day",
     "audio": "audio, beside each codec's own tool",
     "idle": "all three sources quiet, files in memory", "disk": "all three sources quiet, files on a disk",
@@ -55,6 +61,7 @@ def blocks():
     figures = json.loads((HERE / "figures.json").read_text())
     beside = json.loads((HERE / "beside.json").read_text())
     return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "boards": boards(figures), "air": air(figures["parts"]["air"]),
+            "room": room(figures["parts"]["air"]),
             "beside": others(beside["peers"]), "mqtt": messages(json.loads((HERE / "mqtt.json").read_text())),
             "outputs": outputs(json.loads((HERE / "outputs.json").read_text())),
             "advertisements": advertisements(json.loads((HERE / "advertisements.json").read_text())),
@@ -99,6 +106,16 @@ def growth(part):
 def air(part):
     lines = [[plain(what), *(text(size) for size in sizes)] for what, sizes in part["megabytes"].items()]
     return table(["MB per day, one upload every", *part["ways"]], lines)
+
+
+def room(part):
+    """Days for which a card has room: half of its data partition, without the 2 % that are always free."""
+    beside, sound = figure(part, "sightings, stored"), figure(part, "sound, stored")
+    collected = {"beacons and positions": 0, "also the dawn chorus (4 h of Opus)": DAWN, "also Opus day and night, the default": sound,
+                 "also FLAC, 1 of 10 minutes": FLAC}
+    halves = {card: (card - SYSTEM) * 1000 * EXT4 / 2 * 0.98 for card in CARDS}
+    lines = [[name, f"{beside + more:.0f} MB", *(f"{half / (beside + more):,.0f}" for half in halves.values())] for name, more in collected.items()]
+    return table(["collected", "per day", *(f"{card} GB" for card in CARDS)], lines)
 
 
 def boards(figures):

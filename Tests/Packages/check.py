@@ -325,8 +325,8 @@ class Check:
         tree, newer = "/root/newer", "/root/newer.deb"
         run("dpkg-deb", "-R", package("waypost", "now"), tree)
         control = pathlib.Path(tree, "DEBIAN/control")
-        words = control.read_text().replace("Waypost-Data: 1\n", "Waypost-Data: 2\n")
-        assert "Waypost-Data: 2" in words, words
+        words, count = re.subn(r"(?m)^Waypost-Data: (\d+)$", lambda data: f"Waypost-Data: {int(data[1]) + 1}", control.read_text())
+        assert count == 1, words
         control.write_text(words.replace(f"Version: {version('now')}\n", f"Version: {version('now')}+newer\n"))
         run("dpkg-deb", "-b", tree, newer)
         run("apt-get", "install", "-y", "-q", newer)
@@ -346,7 +346,7 @@ class Check:
         run("systemctl", "stop", "waypost")
         run("cp", "-a", database, copy)
         connection = sqlite3.connect(database)
-        connection.executescript("PRAGMA user_version=2; ALTER TABLE boots ADD COLUMN more TEXT")
+        connection.executescript("PRAGMA user_version=99; ALTER TABLE boots ADD COLUMN more TEXT")
         connection.close()
         newer = hashlib.sha256(database.read_bytes()).digest()
         install("now", "--allow-downgrades", environment={"WAYPOST_DOWNGRADE": "yes"})

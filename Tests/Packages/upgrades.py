@@ -22,8 +22,8 @@ if kind == "crashes":
     os.abort()
 if kind == "refuses the database":
     database = sqlite3.connect("/var/lib/waypost/queue.sqlite")
-    if database.execute("PRAGMA user_version").fetchone()[0] == 1:
-        database.executescript("PRAGMA user_version=2; ALTER TABLE boots ADD COLUMN more TEXT")
+    if database.execute("PRAGMA user_version").fetchone()[0] < 99:
+        database.executescript("PRAGMA user_version=99; ALTER TABLE boots ADD COLUMN more TEXT")
     sys.exit(2)
 if kind == "uploads nothing":
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -7,10 +7,7 @@ import SQLite
 import Support
 import Records
 
-/// An example of how a change of the schema is tested: a database of version 1 goes to a version 2 that exists here only.
-///
-/// The first real change takes the place of `next`. It is in `Schema.steps` then, so `TemporaryFolder.queue` migrates a
-/// recorded database of version 1, which is kept beside the tests.
+/// A database of this version goes to a next one, which exists here only; one of version 1 comes to this one.
 @Suite struct MigrationTests {
     private static let next = Schema.Step(
         statements: """
@@ -21,8 +18,9 @@ import Records
         mark: "sightings.channel"
     )
     private static let steps = Schema.steps + [next]
+    private static let newest = Schema.newest + 1
 
-    /// A database of version 1: twenty sightings, eight of them uploaded and four frozen, and audio.
+    /// A database of this version: twenty sightings, eight of them uploaded and four frozen, and audio.
     private func recorded() throws -> TemporaryFolder {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
@@ -67,13 +65,30 @@ import Records
         let folder = try recorded()
         let before = try content(folder)
         #expect(before.count == 20 + 30 + 2)
-        #expect(try version(folder) == 1)
+        #expect(try version(folder) == Schema.newest)
         try migrate(folder)
-        #expect(try version(folder) == 2)
+        #expect(try version(folder) == Self.newest)
         #expect(try content(folder) == before)
         let database = try Connection(path: folder.database, access: .readOnly)
-        #expect(try SchemaCheck.version(of: database, Self.steps) == 2)
+        #expect(try SchemaCheck.version(of: database, Self.steps) == Self.newest)
         #expect(try database.integer("SELECT count(*) FROM channels") == 1)
+    }
+
+    /// Batches frozen before there were columns are rows.
+    @Test func firstVersion_comesToThisOne() throws {
+        let folder = try recorded()
+        let before = try content(folder)
+        do {
+            let database = try Connection(path: folder.database, access: .readWrite)
+            try database.execute("ALTER TABLE batches DROP COLUMN form; PRAGMA user_version=1")
+            #expect(try SchemaCheck.version(of: database) == 1)
+        }
+        let queue = try folder.queue()
+        let frozen = try queue.perform { try $0.batches("WHERE state=0") }
+        #expect(frozen.map(\.form) == [.rows] && frozen.map(\.last) == [12])
+        queue.close()
+        #expect(try version(folder) == 2)
+        #expect(try content(folder).prefix(before.count) == before[...])
     }
 
     @Test func migrationThatFails_changesNothing() throws {
@@ -85,7 +100,7 @@ import Records
             try database.execute("CREATE TABLE channels(id INTEGER PRIMARY KEY)")
         }
         #expect(throws: SQLiteError.self) { try migrate(folder) }
-        #expect(try version(folder) == 1)
+        #expect(try version(folder) == Schema.newest)
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(
             try database.integer(
@@ -96,15 +111,15 @@ import Records
     }
 
     /// A crash between two steps leaves the database at the version that the first of them made.
-    @Test(arguments: 0...1)
+    @Test(arguments: 0...2)
     func interruptedMigration_isDoneAtTheNextStart(after version: Int) throws {
         let folder = TemporaryFolder()
         let database = try Connection(path: folder.database, access: .readWrite)
         try Schema.migrate(database, by: Array(Self.steps.prefix(version)))
         #expect(try SchemaCheck.version(of: database, Self.steps) == Int64(version))
         try Schema.migrate(database, by: Self.steps)
-        #expect(try SchemaCheck.version(of: database, Self.steps) == 2)
-        #expect(try database.integer("PRAGMA user_version") == 2)
+        #expect(try SchemaCheck.version(of: database, Self.steps) == Self.newest)
+        #expect(try database.integer("PRAGMA user_version") == Self.newest)
     }
 
     /// An older program is installed again: it leaves the database as it is.
@@ -112,12 +127,12 @@ import Records
         let folder = try recorded()
         try migrate(folder)
         let before = try content(folder)
-        let refusal = SchemaTooNewError(version: 2, newest: 1)
+        let refusal = SchemaTooNewError(version: Self.newest, newest: Schema.newest)
         #expect(throws: refusal) { try folder.queue() }
         // `doctor` says what a start does.
         let probe = DatabaseProbe(folder.database, limit: .seconds(3))
         #expect(probe == .tooNew("\(refusal)"))
-        #expect(try version(folder) == 2)
+        #expect(try version(folder) == Self.newest)
         #expect(try content(folder) == before)
         #expect(try !folder.files.contains { $0.contains(".corrupt-") })
     }

@@ -295,7 +295,7 @@ import Testing
         #expect(try #require(try database.integer("SELECT count(*) FROM beacons")) <= 12)
     }
 
-    @Test(arguments: [2, 8, 99] as [Int64])
+    @Test(arguments: [Schema.newest + 1, 8, 99])
     func newerSchema_isRefusedAndLeftAlone(_ version: Int64) throws {
         let folder = TemporaryFolder()
         try folder.queue().close()

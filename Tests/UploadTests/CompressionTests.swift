@@ -265,7 +265,7 @@ import Upload
         let sound = (0..<90_000).map { _ in UInt8.random(in: 0...255, using: &random) }
         for (bytes, limit) in [(sound, 92_000), ([UInt8](repeating: 0, count: 90_000), 1000)] {
             let text = Array(Data(bytes).base64EncodedString().utf8)
-            var compressor = PieceCompressor(.gzip, isAudio: true)
+            var compressor = PieceCompressor(.gzip, .audio)
             var small: [UInt8] = []
             for start in stride(from: 0, to: text.count, by: 8192) {
                 small += try compressor.receive(Array(text[start..<min(start + 8192, text.count)]))

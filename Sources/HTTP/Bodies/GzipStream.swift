@@ -8,14 +8,23 @@ package final class GzipStream: BodyCompressor {
 
     /// Starts one body.
     ///
-    /// `isAudio`: base64 of encoded audio, in which only silence repeats. Only runs are then
-    /// searched for; Huffman coding alone undoes the growth by base64 (RFC 1951, section 3.2.2).
-    package init(isAudio: Bool = false) throws {
+    /// In audio only silence repeats. Only runs are then searched for; Huffman coding alone undoes
+    /// the growth by base64 (RFC 1951, section 3.2.2). In columns short matches cost more than the
+    /// digits themselves.
+    package init(_ content: BodyContent = .rows) throws {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         // 31 = 15 + 16: the largest window, in a gzip wrapper (zlib.h, deflateInit2).
-        let code = waypost_deflate_start(stream, 6, 31, isAudio ? Z_RLE : Z_DEFAULT_STRATEGY)
+        let code = waypost_deflate_start(stream, 6, 31, Self.strategy(content))
         guard code == Z_OK else { throw Self.error(code) }
+    }
+
+    private static func strategy(_ content: BodyContent) -> Int32 {
+        switch content {
+        case .rows: Z_DEFAULT_STRATEGY
+        case .columns: Z_FILTERED
+        case .audio: Z_RLE
+        }
     }
 
     deinit {

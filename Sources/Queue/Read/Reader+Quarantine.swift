@@ -26,10 +26,10 @@ extension Reader {
         let dates = try dates(through: .max)
         return try rows.compactMap { row in
             guard let batch = try Batch(row, kinds, known) else { return nil }
-            let at = dates.resolve(row.stamp(boottime: 14), boot: row.required(13)).wall
+            let at = dates.resolve(row.stamp(boottime: 15), boot: row.required(14)).wall
             return QuarantinedBatch(
                 batch: batch,
-                at: row.isNull(15) ? batch.sentAt : at,
+                at: row.isNull(16) ? batch.sentAt : at,
                 firstID: try firstID(batch)
             )
         }

@@ -27,6 +27,7 @@ extension Writer {
                 synced: range.synced,
                 appVersion: settings.appVersion,
                 error: nil,
+                form: range.form ?? .rows,
                 database: range.database
             )
         )
@@ -90,22 +91,26 @@ extension Writer {
 
     /// Splits a batch into two halves with new keys; attempts count for single records only.
     ///
-    /// The records keep their ids and dates, because a server may already have some. Returns the
-    /// halves, or none if the batch was already settled or changed.
+    /// One of columns becomes one of rows instead: the server may refuse only the form. The records
+    /// keep their ids and dates, because a server may already have some. Returns the parts, or none
+    /// if the batch was already settled or changed.
     @discardableResult
     package func split(_ batch: Batch, message: String? = nil) throws -> [Batch] {
-        guard batch.records > 1, try isReady(batch) else { return [] }
+        guard batch.canBeSplit, try isReady(batch) else { return [] }
         let middle = batch.first + Int64(batch.records / 2) - 1
+        let parts =
+            batch.form == .columns
+            ? [batch.first...batch.last] : [batch.first...middle, (middle + 1)...batch.last]
         try begin()
         try connection.run("DELETE FROM batches WHERE id=?", batch.id)
-        return try [(batch.first, middle), (middle + 1, batch.last)].map { first, last in
-            var half = batch
-            half.key = newKey()
-            half.first = first
-            half.last = last
-            half.attempts = 0
-            half.error = message ?? batch.error
-            return try insert(half)
+        return try parts.map { records in
+            var part = batch
+            part.key = newKey()
+            (part.first, part.last) = (records.lowerBound, records.upperBound)
+            part.form = .rows
+            part.attempts = 0
+            part.error = message ?? batch.error
+            return try insert(part)
         }
     }
 
@@ -161,13 +166,14 @@ extension Writer {
         let statement = try connection.prepare(
             """
             INSERT INTO batches(uuid, app_version, error, stream, first, last, state, attempts, clock_map,
-            sent_at, synced, database, id) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)
+            sent_at, synced, database, id, form) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
             """
         )
         let values: [(any SQLValue)?] = [
             batch.key, batch.appVersion, batch.error, batch.stream.number, batch.first, batch.last,
             batch.state.rawValue, batch.attempts, batch.clockMap, batch.sentAt.milliseconds,
             batch.synced ? 1 : 0, batch.database, memory.numbers.batches,
+            batch.form.rawValue,
         ]
         try statement.bind(values, from: 1)
         try statement.run()
@@ -187,7 +193,7 @@ extension Writer {
 extension Batch {
     static let columns = """
         SELECT id, uuid, stream, first, last, state, attempts, clock_map, sent_at, synced,
-        app_version, error, database FROM batches
+        app_version, error, database, form FROM batches
         """
 
     /// Reads a row of `columns`; nil if the stream or the state is unknown.
@@ -202,7 +208,8 @@ extension Batch {
         let database = rows.required(12)
         let named = older.keys.first { $0.database == database && $0.stream.number == number }
         guard let stream = named?.stream ?? streams[number: number]?.stream,
-            let state = State(rawValue: rows.required(5))
+            let state = State(rawValue: rows.required(5)),
+            let form = Form(rawValue: rows.required(13))
         else { return nil }
         let range = try rows.recordRange(3)
         self.init(
@@ -218,6 +225,7 @@ extension Batch {
             synced: rows.required(9) != 0,
             appVersion: rows.text(10),
             error: rows.isNull(11) ? nil : rows.text(11),
+            form: form,
             database: database
         )
     }

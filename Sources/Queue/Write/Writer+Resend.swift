@@ -24,25 +24,29 @@ extension Writer {
     /// Marks uploaded batches of the live database for resending; returns how many, and how many
     /// records of the range may have been deleted since.
     ///
-    /// They stay uploaded and are counted once. A batch whose upload time is unknown is marked too:
-    /// the server deduplicates records by id.
+    /// They stay uploaded and are counted once. One of columns becomes one of rows with a new key:
+    /// the server may be an older one that does not take columns. A batch whose upload time is
+    /// unknown is marked too: the server deduplicates records by id.
     package func resend(_ range: ResendRange) throws -> (
         batches: Int, records: Int, gone: Int
     ) {
         try begin()
         let rows = try connection.prepare(
             """
-            SELECT id, last-first+1, done_boot, done_boottime, 0 FROM batches
+            SELECT id, last-first+1, done_boot, done_boottime, 0, form FROM batches
             WHERE state=1 AND database=0 AND stream=ifnull(?, stream)
             """,
             range.stream?.number
         )
-        let found = try rows.compactMap { row -> (id: Int64, records: Int64)? in
+        let found = try rows.compactMap { row -> (id: Int64, records: Int64, form: Int64)? in
             guard isUploaded(row, in: range) else { return nil }
-            return (row.required(0), row.required(1))
+            return (row.required(0), row.required(1), row.required(5))
         }
         for batch in found {
-            try connection.run("UPDATE batches SET resend=1 WHERE id=?", batch.id)
+            try connection.run("UPDATE batches SET resend=1, form=0 WHERE id=?", batch.id)
+            if batch.form != 0 {
+                try connection.run("UPDATE batches SET uuid=? WHERE id=?", newKey(), batch.id)
+            }
         }
         let kinds = streams.streams.filter { range.stream == nil || range.stream == $0 }
         let gone = try kinds.reduce(0) { try $0 + self.gone($1, since: range.since) }

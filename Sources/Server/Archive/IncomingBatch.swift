@@ -19,6 +19,7 @@ package struct IncomingBatch: Sendable {
     private var records: [IncomingRecord] = []
     /// The range of the records' array.
     private var data: Range<Int>?
+    private var columns: IncomingColumns?
     private var total: Int?
     /// The reason why the first bad record was refused.
     private var fault: String?
@@ -39,6 +40,8 @@ package struct IncomingBatch: Sendable {
 
     /// Checks a whole body; throws an HTTPError with the reason, and then nothing may be stored.
     ///
+    /// Throws `IncomingColumns` for a body in columns: it is checked after it was written as rows.
+    ///
     /// `limit`: the processor time that the check may use.
     package init(checking body: ByteView, limit: WorkLimit = .checking) throws {
         do {
@@ -53,6 +56,10 @@ package struct IncomingBatch: Sendable {
         }
         guard isName(device) else {
             throw Self.refusal("device_id is missing or not a plain name")
+        }
+        if let columns {
+            guard data == nil else { throw Self.refusal("there are both data and columns") }
+            throw columns
         }
         guard data != nil else { throw Self.refusal("data is missing or not an array") }
         guard total == count else {
@@ -112,6 +119,9 @@ package struct IncomingBatch: Sendable {
         case "stream_name": stream = try string(&text) ?? ""
         case "device_id": device = try string(&text) ?? ""
         case "data": try readData(&text)
+        case "columns":
+            let value = try text.value()
+            columns = IncomingColumns(member: name.lowerBound..<value.upperBound, value: value)
         case "batch_metadata": try readMetadata(&text)
         default: try text.value()
         }

@@ -18,11 +18,12 @@ package struct Envelope: Sendable {
         self.deviceID = deviceID
     }
 
-    func opening() -> [UInt8] {
+    func opening(_ form: Batch.Form) -> [UInt8] {
         var json = JSONWriter()
         json.field("stream_name", streamName)
         json.field("device_id", deviceID)
-        return Array("{".utf8) + json.bytes + Array(",\"data\":[".utf8)
+        let data = form == .columns ? #","columns":"# : #","data":["#
+        return Array("{".utf8) + json.bytes + Array(data.utf8)
     }
 
     func closing(_ batch: Batch) -> [UInt8] {
@@ -36,7 +37,8 @@ package struct Envelope: Sendable {
             $0.field("sent_at", batch.sentAt)
             $0.field("clock", batch.synced ? "synced" : "unsynced")
         }
-        return Array("],\"batch_metadata\":".utf8) + json.bytes + Array("}".utf8)
+        let end = batch.form == .columns ? "" : "]"
+        return Array("\(end),\"batch_metadata\":".utf8) + json.bytes + Array("}".utf8)
     }
 }
 
@@ -95,6 +97,7 @@ package final class BatchBody {
         /// The audio record that is being produced.
         private var sound: AudioRecord?
         private let isAudio: Bool
+        private let isColumns: Bool
         private var isStarted: Bool
         private var isDone = false
 
@@ -103,8 +106,14 @@ package final class BatchBody {
             records = body.batch.first...body.batch.last
             position = body.batch.first
             isAudio = body.envelope != nil && body.batch.stream == .audio
+            isColumns = body.envelope != nil && body.batch.form == .columns
             isStarted = body.envelope == nil
-            compressor = PieceCompressor(body.compression, isAudio: isAudio)
+            // Without an envelope it is of the names of the files.
+            let isObject = body.envelope == nil
+            compressor = PieceCompressor(
+                body.compression,
+                isObject ? .rows : .init(body.batch.stream, body.batch.form)
+            )
         }
 
         /// Returns the next piece (never empty), or nil at the end.
@@ -120,7 +129,7 @@ package final class BatchBody {
         private mutating func plain() throws -> [UInt8] {
             if !isStarted, let envelope = body.envelope {
                 isStarted = true
-                return envelope.opening()
+                return envelope.opening(body.batch.form)
             }
             if let piece = try sound?.next() { return piece }
             sound = nil
@@ -128,7 +137,7 @@ package final class BatchBody {
                 isDone = true
                 return body.envelope?.closing(body.batch) ?? []
             }
-            return isAudio ? try nextAudio() : try page()
+            return try isColumns ? columns() : isAudio ? nextAudio() : page()
         }
 
         /// Starts the next audio record: returns its JSON up to the audio.
@@ -138,6 +147,17 @@ package final class BatchBody {
             sound = record
             position += 1
             return comma + (try record.next() ?? [])
+        }
+
+        /// Makes all records one piece.
+        private mutating func columns() throws -> [UInt8] {
+            position = records.upperBound + 1
+            var table = ColumnTable()
+            try body.source.forEach(body.batch.stream, records) { _, json in
+                try table.append(json)
+                return true
+            }
+            return table.json()
         }
 
         private mutating func page() throws -> [UInt8] {
@@ -153,5 +173,12 @@ package final class BatchBody {
             }
             return bytes
         }
+    }
+}
+
+extension BodyContent {
+    /// Returns the content of the body of a batch.
+    init(_ stream: Stream, _ form: Batch.Form) {
+        self = stream == .audio ? .audio : form == .columns ? .columns : .rows
     }
 }

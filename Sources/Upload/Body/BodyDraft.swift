@@ -16,6 +16,8 @@ package final class BodyDraft {
     /// Another reader may be of another database, which has other records under the same numbers.
     package let reader: Reader
     private let source: RecordSource
+    /// The records so far, if the body is one of columns.
+    private var table = ColumnTable()
     private var kept = KeptPieces()
     /// Bytes of the body made so far, before compression.
     package private(set) var plainLength = 0
@@ -27,7 +29,8 @@ package final class BodyDraft {
     private var position: Int64
     private var isMade = false
 
-    /// Reads up to `limit` bytes of body before compression; throws read and compression errors.
+    /// Reads up to `limit` bytes of rows before compression; throws read and compression errors, and
+    /// `ColumnTable.UnfitRowError` if the range's form is columns and they cannot carry a record.
     ///
     /// `isMade` false leaves the work to `advance`.
     package init(
@@ -42,16 +45,18 @@ package final class BodyDraft {
         self.limit = limit
         self.envelope = envelope
         self.reader = reader
-        compressor = PieceCompressor(compression, isAudio: range.stream == .audio)
+        compressor = PieceCompressor(compression, .init(range.stream, range.form ?? .rows))
         (last, position) = (range.first, range.first)
         source = try RecordSource(reader: reader, clockMap: range.clockMap)
-        try keep(envelope.opening())
+        try keep(envelope.opening(form))
         if range.stream == .audio {
             try fillWithAudio()
         } else if isMade {
             while try advance() {}
         }
     }
+
+    package var form: Batch.Form { range.form ?? .rows }
 
     /// Adds audio records: the first in pieces, whatever its length, later ones once they are known
     /// to fit.
@@ -85,14 +90,20 @@ package final class BodyDraft {
         position = piece.upperBound + 1
         isMade = position > range.last
         var bytes: [UInt8] = []
+        // A table is in memory until the body is complete.
+        let limit = form == .columns ? min(limit, ColumnTable.largest) : limit
         try source.forEach(range.stream, piece) { sequence, json in
             size += json.count + 1
             guard size <= limit || sequence == range.first else {
                 isMade = true
                 return false
             }
-            if sequence > range.first { bytes.append(UInt8(ascii: ",")) }
-            bytes.append(contentsOf: json)
+            if form == .columns {
+                try table.append(json)
+            } else {
+                if sequence > range.first { bytes.append(UInt8(ascii: ",")) }
+                bytes.append(contentsOf: json)
+            }
             last = sequence
             return true
         }
@@ -138,8 +149,10 @@ package final class BodyDraft {
     /// Call it once: it finishes the compressor.
     package func body(of batch: Batch, _ compression: Compression) throws -> RequestBody? {
         guard batch.partition == range.partition, batch.first == range.first, batch.last == last,
-            batch.clockMap == range.clockMap, compression == compressor.compression
+            batch.clockMap == range.clockMap, batch.form == form,
+            compression == compressor.compression
         else { return nil }
+        if form == .columns { try keep(table.json()) }
         try keep(envelope.closing(batch), isLast: true)
         let again = BatchBody(
             batch: batch,

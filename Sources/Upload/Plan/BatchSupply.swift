@@ -97,7 +97,9 @@ struct BatchSupply {
         while var range = side.pending(stream), range.database > 0 || range.first <= end {
             if range.database == 0 { range.last = min(range.last, end) }
             guard let last = try lastRecord(of: range, limit: maxBatchBytes) else { continue }
+            range.form = destination.form
             if let batch = try side.freeze(range, through: last) { return batch }
+            range.form = nil
             // Records of the range were deleted in between: look again.
         }
         return nil
@@ -107,20 +109,26 @@ struct BatchSupply {
     private func newest(_ stream: Stream, isFirst: Bool) throws -> Batch? {
         guard var range = side.pending(stream, newest: true) else { return nil }
         var count = isProbe ? 1 : SyncOrder.newestRecords
-        // So few records are pending that the first batch of the backlog includes them all. With a
-        // budget, a stream with few records could wait for days behind one with many.
-        if isFirst, !hasBudget, range.last - range.first < count,
-            side.pending(stream)?.first == range.first
-        {
-            return nil
-        }
+        if try isFirst && !hasBudget && isOneBatch(range) { return nil }
         while true {
             range.first = max(range.first, range.last - count + 1)
             guard let last = try lastRecord(of: range, limit: maxBatchBytes / 8) else { return nil }
             if last == range.last || count == 1 { break }
             count = max(1, count / 2)
         }
+        range.form = destination.form
         return try side.freeze(range, through: range.last)
+    }
+
+    /// Returns whether the first batch of the backlog includes all pending records of a stream.
+    ///
+    /// Not asked with a budget: a stream with few records could wait for days behind one with many.
+    private func isOneBatch(_ range: PendingRange) throws -> Bool {
+        let count = range.last - range.first + 1
+        guard side.pending(range.stream)?.first == range.first else { return false }
+        if count <= SyncOrder.newestRecords { return true }
+        return try count <= SyncOrder.recordsAtOnce
+            && lastRecord(of: range, limit: maxBatchBytes) == range.last
     }
 
     /// Returns the last record that fits.

@@ -8,10 +8,12 @@ import Records
 struct SyncOrder {
     /// The most records of one stream that go before its backlog.
     static let newestRecords: Int64 = 1000
+    /// So many, what a busy site has in five minutes, go at once if they fit into one batch.
+    static let recordsAtOnce: Int64 = 4000
 
     enum Step: Equatable {
         /// A batch of the newest records of a stream; in the first pass only if more than
-        /// `newestRecords` are pending.
+        /// `recordsAtOnce` are pending.
         case newest(Stream, isFirst: Bool)
         /// The next batch of a stream's backlog, oldest first.
         case backlog(Stream)

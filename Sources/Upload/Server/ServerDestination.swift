@@ -9,6 +9,7 @@ final class ServerDestination: Destination {
     private let settings: DestinationSettings
     private let transport: Transport
     private var compression: CompressionChoice
+    private var columns: ColumnsChoice
     private var token = ""
     /// The ingest server itself has answered in this sync.
     private var isServerKnown = false
@@ -21,6 +22,7 @@ final class ServerDestination: Destination {
         self.settings = settings
         transport = try Transport(settings.transport)
         compression = CompressionChoice(settings.compression)
+        columns = ColumnsChoice(isAllowed: settings.allowsColumns)
     }
 
     func begin() throws {
@@ -32,8 +34,15 @@ final class ServerDestination: Destination {
     func networkChanged() { transport.networkChanged() }
 
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
-        let draft =
-            try buildAhead(range, limit, reader)
+        let made = try columns.draft(of: range) { try draft($0, limit, reader) }
+        draft = made
+        return made.last
+    }
+
+    var form: Batch.Form { draft?.form ?? .rows }
+
+    private func draft(_ range: PendingRange, _ limit: Int, _ reader: Reader) throws -> BodyDraft {
+        try buildAhead(range, limit, reader)
             ?? BodyDraft(
                 range,
                 limit: limit,
@@ -41,8 +50,6 @@ final class ServerDestination: Destination {
                 compression: compression.current,
                 reader: reader
             )
-        self.draft = draft
-        return draft.last
     }
 
     private func buildAhead(_ range: PendingRange, _ limit: Int, _ reader: Reader) -> BodyDraft? {
@@ -97,6 +104,9 @@ final class ServerDestination: Destination {
                 // Only the compression was refused, not the data: retry at once under the same key.
                 delivery.wasRepeated = true
                 continue
+            }
+            if let answer {
+                delivery.verdict = columns.verdict(answer, delivery.verdict, of: batch.form)
             }
             if let answer, answer.isPageAgainstRecords, !isServerKnown || batch.records == 1 {
                 doubt(answer, &delivery, mayCost, until: stop)

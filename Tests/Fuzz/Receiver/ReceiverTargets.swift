@@ -17,6 +17,7 @@ private enum ReceiverTargets {
     static let all = [
         FuzzTarget(name: "receiver-backup", run: backup),
         FuzzTarget(name: "receiver-body", run: body),
+        FuzzTarget(name: "receiver-columns", run: columns),
         FuzzTarget(name: "receiver-inflate", run: inflate),
         FuzzTarget(name: "receiver-request", run: { _ = HTTPFuzzServer.shared?.receive($0) }),
     ]
@@ -51,6 +52,40 @@ private enum ReceiverTargets {
             }
         } catch let refusal as HTTPError {
             precondition((400..<500).contains(refusal.status) && refusal.reason.utf8.count < 300)
+        } catch let columns as IncomingColumns {
+            check(columns, of: input)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
+    /// The value of `columns` alone.
+    private static func columns(_ input: [UInt8]) {
+        let start = #"{"stream_name":"s","device_id":"d","columns":"#
+        body(Array(start.utf8) + input + Array(#","batch_metadata":{"total_records":2}}"#.utf8))
+    }
+
+    /// Checks that rows made of columns are JSON, as many as they say, or refused.
+    private static func check(_ columns: IncomingColumns, of input: [UInt8]) {
+        let rows = Spool(folder: "/tmp", memory: 1 << 20)
+        do {
+            try input.withUnsafeBytes { bytes in
+                let view = ByteView(bytes, isMapped: false)
+                try columns.writeRows(
+                    of: view,
+                    to: rows,
+                    atMost: Inflater.limit,
+                    limit: .checking
+                )
+            }
+            precondition(rows.count <= Inflater.limit + input.count)
+            let made = Data(try rows.bytes(from: 0, atMost: rows.count))
+            let object = try? JSONSerialization.jsonObject(with: made) as? [String: Any]
+            let given = try? JSONSerialization.jsonObject(with: Data(input[columns.value]))
+            let count = (given as? [String: Any])?["count"] as? Int
+            precondition((object?["data"] as? [Any])?.count == count)
+        } catch let refusal as HTTPError {
+            precondition([413, 422].contains(refusal.status) && refusal.reason.utf8.count < 300)
         } catch {
             preconditionFailure("\(error)")
         }

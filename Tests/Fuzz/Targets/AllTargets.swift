@@ -7,5 +7,5 @@ extension FuzzTarget {
         + ConfigurationTargets.all
         + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + JSONTargets.all
         + MQTTTargets.all + BrokerTargets.all + ProxyTargets.all + FieldTargets.all
-        + RemoteTargets.all
+        + RemoteTargets.all + ColumnTargets.all
 }

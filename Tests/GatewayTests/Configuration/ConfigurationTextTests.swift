@@ -28,6 +28,7 @@ import Setup
         ("upload.timeout", "\"30s\""),
         ("upload.max_batch_bytes", "\"8MiB\""),
         ("upload.compression", "\"gzip\""),
+        ("upload.format", "\"auto\""),
         ("upload.max_rate", nil),
         ("upload.daily_budget", nil),
         ("upload.quiet", nil),
@@ -66,7 +67,7 @@ import Setup
         ("site.fields", "{}"),
         ("storage.commit_interval", "\"1s\""),
         ("storage.retention", "\"3d\""),
-        ("storage.max_size", "\"2GB\""),
+        ("storage.max_size", "\"auto\""),
         ("storage.warn_free", "\"100MB\""),
         ("storage.critical_free", "\"50MB\""),
         ("streams.location", "\"linux_gpsd_location\""),
@@ -170,6 +171,7 @@ import Setup
         timeout = "1.5s"
         max_batch_bytes = 1234567
         compression = "none"
+        format = "rows"
         max_rate = "1.5kB"
         daily_budget = "20MB"
         quiet = "22:00-06:00 +02:00"

@@ -30,7 +30,9 @@ extension World {
         case .job: try runJobs(device, &chance)
         case .settings: try runSettings(device, &chance)
         case .table: server.mode = .table
-        case .good: server.mode = .good
+        case .good:
+            server.mode = .good
+            server.changeVersion()
         case .stumble: server.mode = .losesRequests
         case .outage: server.mode = .failing
         case .oversized:

@@ -33,6 +33,9 @@ package struct Plan {
     /// The server asks for jobs and sends settings.
     var hasJobs = false
 
+    /// The server takes columns, in some of its versions.
+    var hasColumns = false
+
     /// The history has faults of the disk or damage.
     var hasFaults: Bool {
         let faults: Set<Step.Kind> = [
@@ -115,6 +118,7 @@ package struct Plan {
         if hasIslands, seed % 16 == 12 { addJobs() }
         // Draws nothing: all other histories stay as they are.
         keepsEffort = hasIslands && seed % 4 == 3
+        hasColumns = hasIslands && seed % 4 == 2
     }
 
     /// Lowers the limit of the database so far that uploaded, quarantined and pending records have to go.

@@ -21,6 +21,8 @@ final class Server {
     var mode = ServerMode.good
     /// Parameter of the mode: the record limit, or which serial numbers are poison.
     var limit = 2
+    /// It says that it takes columns, and does; nil: it never heard of them.
+    private(set) var takesColumns: Bool?
     /// Parameter of `chokes`: the serial numbers.
     var choking: Set<Int> = []
     /// Checks the guarantees about keys and parts.
@@ -41,6 +43,8 @@ final class Server {
     var endsOfCopies: Set<Int> = []
     private var longAnswers: [Int: Answer] = [:]
     private var isGarbled = false
+    /// The request is in columns.
+    private var isColumns = false
     /// Refusals of each record that was alone in its batch, over all devices; a chunk by its last
     /// segment, negative.
     private var refusals: [Int: Int] = [:]
@@ -51,7 +55,13 @@ final class Server {
     /// A log of the devices' requests.
     var log: ((String) -> Void)?
 
-    init(_ seed: UInt64) { chance = Chance(seed) }
+    init(_ seed: UInt64, knowsColumns: Bool = false) {
+        chance = Chance(seed)
+        takesColumns = knowsColumns ? true : nil
+    }
+
+    /// Becomes another version, which takes columns or does not.
+    func changeVersion() { takesColumns = takesColumns.map { !$0 } }
 
     /// The number of stored ids, over all devices.
     var storedIDs: Int { entries.count }
@@ -92,6 +102,12 @@ final class Server {
         log?(
             "  request \(key.prefix(8)) of \(device.number): \(records.count) \(records[0].stream), \(mode)"
         )
+        if isColumns {
+            guard let takesColumns else {
+                throw Violation("columns", "batch \(key) came in columns that nobody asked for")
+            }
+            if !takesColumns { return Answer(status: 415) }
+        }
         switch mode {
         case .good: return accept(records, device)
         case .echoes: return accept(records, device, isLong: true)
@@ -189,18 +205,20 @@ final class Server {
             device.account.ambiguous.formUnion(records.compactMap(\.serial))
         }
         let count = isKnown ? records.count : duplicates
-        guard isLong else { return Self.accepted(count, ids: 0) }
-        let answer = longAnswers[count] ?? Self.accepted(count, ids: 1_100_000)
+        guard isLong else { return accepted(count, ids: 0) }
+        let answer = longAnswers[count] ?? accepted(count, ids: 1_100_000)
         longAnswers[count] = answer
         return answer
     }
 
-    private static func accepted(_ duplicates: Int, ids: Int) -> Answer {
+    private func accepted(_ duplicates: Int, ids: Int) -> Answer {
+        let columns = takesColumns == true ? ",\"columns\":1" : ""
         let ids = [UInt8](repeating: UInt8(ascii: "x"), count: ids)
         return Answer(
             status: 200,
             contentType: "application/json",
-            body: Array("{\"ids\":\"".utf8) + ids + Array("\",\"duplicates\":\(duplicates)}".utf8)
+            body: Array("{\"ids\":\"".utf8) + ids
+                + Array("\",\"duplicates\":\(duplicates)\(columns)}".utf8)
         )
     }
 
@@ -217,7 +235,9 @@ final class Server {
             throw Violation("same bytes", "batch \(key) came with other bytes at another try")
         }
         bodies[key] = print
-        guard let json = WireJSON(body), let data = json["data"]?.list,
+        let json = WireJSON(body)
+        isColumns = json?["columns"] != nil
+        guard let json, let data = isColumns ? json["columns"]?.rows : json["data"]?.list,
             let stream = json["stream_name"]?.text, let metadata = json["batch_metadata"]
         else {
             throw Violation(

@@ -19,6 +19,7 @@ final class SimulatedDestination: Destination {
     private(set) var metered: Int64 = 0
     private(set) var largest: Int64 = 0
     private var draft: (body: BodyDraft, reader: Reader)?
+    private var columns = ColumnsChoice(isAllowed: true)
     /// A violation found in a request.
     private(set) var found: Violation?
 
@@ -41,16 +42,20 @@ final class SimulatedDestination: Destination {
     func networkChanged() {}
 
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
-        let draft = try BodyDraft(
-            range,
-            limit: limit,
-            envelope: envelope(range.stream),
-            compression: .none,
-            reader: reader
-        )
+        let draft = try columns.draft(of: range) {
+            try BodyDraft(
+                $0,
+                limit: limit,
+                envelope: envelope($0.stream),
+                compression: .none,
+                reader: reader
+            )
+        }
         self.draft = (draft, reader)
         return draft.last
     }
+
+    var form: Batch.Form { draft?.body.form ?? .rows }
 
     func send(
         _ batch: Batch,
@@ -74,7 +79,9 @@ final class SimulatedDestination: Destination {
         do {
             let answer = try server.post(bytes, key: batch.key, truth(), from: device)
             delivery.verdict =
-                answer.map { Verdict($0, records: batch.records) }
+                answer.map {
+                    columns.verdict($0, Verdict($0, records: batch.records), of: batch.form)
+                }
                 ?? .unreachable(Failure("no answer"))
             delivery.isUnsent = server.mode == .stalls
             delivery.duplicates = answer?.reply.duplicates ?? 0

@@ -32,7 +32,7 @@ package final class World {
         self.plan = plan
         self.view = view
         SimulatedDisk.seedSQLite(UInt32(truncatingIfNeeded: plan.seed &* 2_654_435_761 | 1))
-        server = Server(plan.seed ^ 0x5E4E)
+        server = Server(plan.seed ^ 0x5E4E, knowsColumns: plan.hasColumns)
         var chance = Chance(plan.seed ^ 0x1D)
         truth.identities = (0..<plan.beacons).map { Self.identity($0, &chance) }
         let device = Device(0, SimulatedDisk(seed: plan.seed), seed: plan.seed ^ 0xDE)

@@ -91,7 +91,7 @@ package struct BatchRequests: Sendable {
         )
         var facts: [String: Any] = [
             "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
-            "batch_id": key,
+            "batch_id": key, "columns": 1,
         ]
         facts["jobs"] = jobs(batch.device)
         return HTTPAnswer(200, facts)
@@ -107,6 +107,14 @@ package struct BatchRequests: Sendable {
             folder: spoolFolder,
             limit: limit
         )
-        return (body, try body.withView { try IncomingBatch(checking: $0, limit: limit) })
+        do {
+            return (body, try body.withView { try IncomingBatch(checking: $0, limit: limit) })
+        } catch let columns as IncomingColumns {
+            let rows = Spool(folder: spoolFolder, memory: Inflater.memory)
+            try body.withView {
+                try columns.writeRows(of: $0, to: rows, atMost: Inflater.limit, limit: limit)
+            }
+            return (rows, try rows.withView { try IncomingBatch(checking: $0, limit: limit) })
+        }
     }
 }

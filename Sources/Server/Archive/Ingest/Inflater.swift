@@ -8,7 +8,7 @@ package enum Inflater {
     /// The maximum inflated size in bytes; a small body can hold gigabytes of zeros.
     package static let limit = 64 << 20
     /// Bytes of an inflated body that are kept in memory.
-    private static let memory = 256 << 10
+    static let memory = 256 << 10
     /// RFC 8878, section 3.1.1.1.2: a window of 8 MiB is enough for data sent over a network.
     private static let zstdWindowLog: Int32 = 23
 
