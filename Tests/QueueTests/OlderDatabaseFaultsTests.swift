@@ -38,6 +38,28 @@ import QueueSupport
         for _ in 0..<steps { _ = queue.turnMaintenance() }
     }
 
+    /// An older version quarantined it: its batches have no form.
+    @Test func batchesOfAnOlderVersion_keepTheirKeys() throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        let frozen = try queue.perform { writer in
+            try writer.pending(.beacons).flatMap { try writer.freeze($0, through: 4) }
+        }
+        let batch = try #require(frozen)
+        try queue.flushed()
+        replace(queue)
+        let path = try #require(queue.setAside.first?.path)
+        do {
+            let file = try Connection(path: path, access: .readWrite)
+            try file.execute("ALTER TABLE batches DROP COLUMN form")
+            try file.execute("PRAGMA user_version=1")
+        }
+        maintain(queue)
+        #expect(try queue.nextReady(.beacons)?.key == batch.key)
+        #expect(queue.pending(.beacons)?.first == 5)
+        queue.close()
+    }
+
     private func lost(_ queue: Queue) throws -> Int {
         try queue.losses().filter { $0.stream == .beacons }.reduce(0) { $0 + $1.records }
     }

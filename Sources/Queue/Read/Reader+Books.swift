@@ -176,9 +176,14 @@ extension Reader {
 
     /// Returns batches that are frozen without a verdict, or in quarantine.
     func openBatches(_ partition: Partition) throws -> [Batch] {
+        // A database that an older version quarantined has rows alone.
+        let form = "SELECT 1 FROM pragma_table_info('batches') WHERE name='form'"
+        let columns =
+            try query(form).step()
+            ? Batch.columns : Batch.columns.replacing(text: ", form", with: ", 0")
         let rows = try query(
             """
-            \(Batch.columns) WHERE state IN (0,2) AND database=\(partition.database)
+            \(columns) WHERE state IN (0,2) AND database=\(partition.database)
             AND stream=\(partition.stream.number) ORDER BY id
             """
         )
