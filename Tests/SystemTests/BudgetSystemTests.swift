@@ -30,8 +30,10 @@ import Testing
         let endpoint = try device.startReceiver()
         try configure(device, endpoint, "daily_budget = \"100kB\"")
         try device.start()
-        let record = "{\"text\": \"\(String(repeating: "x", count: 12_000))\"}\n"
-        let records = String(repeating: record, count: 20)
+        // Each other than the one before: in columns twenty of one text would be one.
+        let records = (10..<30).map {
+            "{\"text\": \"\($0)\(String(repeating: "x", count: 12_000))\"}\n"
+        }.joined()
         #expect(try device.run("put", "weather", input: records).status == 0)
         let sync = try device.run("sync")
         #expect(sync.status == 1)
