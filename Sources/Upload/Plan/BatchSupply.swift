@@ -109,7 +109,12 @@ struct BatchSupply {
     private func newest(_ stream: Stream, isFirst: Bool) throws -> Batch? {
         guard var range = side.pending(stream, newest: true) else { return nil }
         var count = isProbe ? 1 : SyncOrder.newestRecords
-        if try isFirst && !hasBudget && isOneBatch(range) { return nil }
+        if isFirst, !hasBudget, side.pending(stream)?.first == range.first {
+            // So few that the first batch of the backlog includes them all. With a budget, a stream with
+            // few records could wait for days behind one with many.
+            if range.last - range.first < count { return nil }
+            if let whole = try atOnce(range) { return whole }
+        }
         while true {
             range.first = max(range.first, range.last - count + 1)
             guard let last = try lastRecord(of: range, limit: maxBatchBytes / 8) else { return nil }
@@ -120,15 +125,15 @@ struct BatchSupply {
         return try side.freeze(range, through: range.last)
     }
 
-    /// Returns whether the first batch of the backlog includes all pending records of a stream.
-    ///
-    /// Not asked with a budget: a stream with few records could wait for days behind one with many.
-    private func isOneBatch(_ range: PendingRange) throws -> Bool {
-        let count = range.last - range.first + 1
-        guard side.pending(range.stream)?.first == range.first else { return false }
-        if count <= SyncOrder.newestRecords { return true }
-        return try count <= SyncOrder.recordsAtOnce
-            && lastRecord(of: range, limit: maxBatchBytes) == range.last
+    /// Freezes all pending records of a stream if they are not many and fit into one batch: made now,
+    /// the body is not made again for the backlog.
+    private func atOnce(_ pending: PendingRange) throws -> Batch? {
+        var range = pending
+        guard range.last - range.first < SyncOrder.recordsAtOnce,
+            try lastRecord(of: range, limit: maxBatchBytes) == range.last
+        else { return nil }
+        range.form = destination.form
+        return try side.freeze(range, through: range.last)
     }
 
     /// Returns the last record that fits.
