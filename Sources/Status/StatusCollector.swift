@@ -295,25 +295,10 @@ package struct StatusCollector: Sendable {
         storage.freeBytes += storage.reusableBytes
         storage.state = state.value.flatMap { .init(rawValue: $0.level.rawValue) } ?? .ok
         if case .error = state { storage.state = .error }
-        storage.roomDays = stored.flatMap { roomDays($0, storage) }
-        return storage
-    }
-
-    /// Uploaded records make room for pending ones; nothing is said within the first hour.
-    private func roomDays(_ stored: StoredFigures, _ storage: StatusReport.Storage) -> Double? {
-        guard let since = stored.storedSince, let now = queue.rightTime(at: clock.stamp()) else {
-            return nil
+        storage.roomDays = queue.rightTime(at: clock.stamp()).flatMap {
+            stored?.roomDays(at: $0, storage, configuration.storage)
         }
-        let days = Double(now.milliseconds &- since.milliseconds) / 86_400_000
-        let limits = configuration.storage.limits(total: stored.totalBytes)
-        let used = storage.databaseBytes - storage.reusableBytes
-        guard days >= 1 / 24, used > 0 else { return nil }
-        let most = min(
-            limits.maxSize / 100 * 98,
-            storage.databaseBytes + stored.storage.freeBytes - limits.criticalFree
-        )
-        let pending = stored.statistics.reduce(0) { $0 + Int64($1.pendingBytes) }
-        return rounded(min(3650, Double(max(0, most - pending)) / (Double(used) / days)), 10)
+        return storage
     }
 
     /// Collects the problems for which `status --json` has no field.

@@ -50,4 +50,25 @@ package struct StoredFigures: Sendable {
             .init($0, own: written, since: start, at: now)
         }
     }
+
+    /// Returns for how many days there is room without an upload; nil within the first hour.
+    ///
+    /// Uploaded records make room for pending ones.
+    func roomDays(
+        at now: WallTime,
+        _ storage: StatusReport.Storage,
+        _ settings: StorageSettings
+    ) -> Double? {
+        guard let storedSince else { return nil }
+        let days = Double(now.milliseconds &- storedSince.milliseconds) / 86_400_000
+        let limits = settings.limits(total: totalBytes)
+        let used = storage.databaseBytes - storage.reusableBytes
+        guard days >= 1 / 24, used > 0 else { return nil }
+        let most = min(
+            limits.maxSize / 100 * 98,
+            storage.databaseBytes + self.storage.freeBytes - limits.criticalFree
+        )
+        let pending = statistics.reduce(0) { $0 + Int64($1.pendingBytes) }
+        return rounded(min(3650, Double(max(0, most - pending)) / (Double(used) / days)), 10)
+    }
 }
