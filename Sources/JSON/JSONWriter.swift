@@ -47,7 +47,7 @@ package struct JSONWriter {
     }
 
     /// Writes a name that is already JSON.
-    package mutating func key(raw name: [UInt8]) {
+    package mutating func key(raw name: UnsafeRawBufferPointer) {
         raw(name)
         bytes.append(UInt8(ascii: ":"))
         needsComma = false

@@ -59,7 +59,7 @@ struct ColumnTable {
             $0.key("members")
             $0.object { json in
                 for (column, content) in zip(columns, contents) {
-                    json.key(raw: column.name)
+                    column.name.withUnsafeBytes { json.key(raw: $0) }
                     column.write(content, of: count, leaders, to: &json)
                 }
             }

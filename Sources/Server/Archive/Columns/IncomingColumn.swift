@@ -119,11 +119,11 @@ struct IncomingColumn {
     /// Writes the member of a record, if it has it; call it once for each record in order.
     mutating func write(_ record: Int, of body: ByteView, to json: inout JSONWriter) {
         guard has(record) else { return }
-        json.key(raw: Array(body[name]))
+        json.key(raw: body[name])
         switch form {
-        case .constant(let value): json.raw(Array(body[value]))
-        case .values(let values): json.raw(Array(body[values[next]]))
-        case .choice(let values, let at): json.raw(Array(body[values[Int(at[next])]]))
+        case .constant(let value): json.raw(body[value])
+        case .values(let values): json.raw(body[values[next]])
+        case .choice(let values, let at): json.raw(body[values[Int(at[next])]])
         case .numbers(let first, let steps, let decimals):
             json.value(scaled: advance(first, steps), decimals: decimals)
         case .times(let first, let steps):
