@@ -19,7 +19,8 @@ struct ColumnParts {
     private var numbers: [Int64] = []
     private var first: Int64 = 0
     private var scale: Int64 = 0
-    private var spans: [[Int64]] = []
+    /// The runs of `has`, each with its first record and its length.
+    private var spans: [Int64] = []
 
     /// Reads a member; throws `RecordError` or `BodyError`.
     mutating func read(_ name: Range<Int>, _ text: inout BodyJSON) throws {
@@ -35,7 +36,7 @@ struct ColumnParts {
             try Self.list(&text) { self.numbers.append(try Self.integer(&$0)) }
         case "from": first = try Self.integer(&text)
         case "scale": scale = try Self.integer(&text)
-        case "has": try Self.list(&text) { self.spans.append(try Self.integers(&$0)) }
+        case "has": try Self.list(&text) { try self.readRun(&$0) }
         default: throw RecordError(reason: "an unknown part")
         }
     }
@@ -43,12 +44,17 @@ struct ColumnParts {
     /// Returns the records that have the member; nil: all.
     func runs() throws -> [(first: Int64, length: Int64)]? {
         guard names.contains("has") else { return nil }
-        return try spans.map { span in
-            guard span.count == 2, span[0] >= 0 else {
-                throw RecordError(reason: "has is not of runs")
-            }
-            return (span[0], span[1])
+        return stride(from: 0, to: spans.count, by: 2).map { (spans[$0], spans[$0 + 1]) }
+    }
+
+    /// Checks each run at once: a list of a million wrong ones must cost no memory.
+    private mutating func readRun(_ text: inout BodyJSON) throws {
+        let (count, wrong) = (spans.count, RecordError(reason: "has is not of runs"))
+        try Self.list(&text) { text in
+            guard self.spans.count < count + 2 else { throw wrong }
+            self.spans.append(try Self.integer(&text))
         }
+        guard spans.count == count + 2, spans[count] >= 0 else { throw wrong }
     }
 
     /// Returns the form; throws `RecordError` if the parts are not those of one.
@@ -95,18 +101,6 @@ struct ColumnParts {
             throw RecordError(reason: "a part is no list")
         }
         try text.array(element)
-    }
-
-    private static func integers(_ text: inout BodyJSON) throws -> [Int64] {
-        var integers: [Int64] = []
-        guard text.next() == UInt8(ascii: "[") else {
-            throw RecordError(reason: "a part is no list")
-        }
-        try text.array { text in
-            guard integers.count < 2 else { throw RecordError(reason: "has is not of runs") }
-            integers.append(try integer(&text))
-        }
-        return integers
     }
 
     /// Reads an integer without fraction and exponent.

@@ -9,7 +9,7 @@ struct IncomingColumns: Error {
     let value: Range<Int>
 
     /// The most bytes of columns; those of a gateway have 1 MiB at most.
-    private static let largest = 4 << 20
+    private static let largest = 2 << 20
 
     /// Writes the body to `output` with `data` in the place of its columns.
     ///
