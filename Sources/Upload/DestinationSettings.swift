@@ -47,8 +47,17 @@ extension DestinationSettings {
     ///
     /// Throws if libcurl cannot be used, or the queue's disk error.
     package func open(_ queue: Queue) throws -> any Destination {
-        region == nil ? try ServerDestination(self) : try BucketDestination(self, queue)
+        guard region == nil else { return try BucketDestination(self, queue) }
+        // A batch in columns is for the server that has said it takes them: another one may accept any JSON.
+        let server = allowsColumns ? transport.endpoint : ""
+        if queue.remembered(Self.columnsMemo) != server {
+            try queue.perform { try $0.makeRowsOfColumns() }
+            queue.remember(Self.columnsMemo, server)
+        }
+        return try ServerDestination(self)
     }
+
+    private static let columnsMemo = "columns for"
 
     /// Asks the endpoint once whether it accepts uploads of this device.
     ///

@@ -1,7 +1,9 @@
 // When batches go in columns, and what becomes of those that the server refuses.
 import Foundation
 import Host
+import HTTP
 import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
@@ -118,5 +120,33 @@ import Upload
         #expect(requests.map(Self.isColumns) == [false, true, false, false])
         let keys = requests.map { $0.headers["idempotency-key"] }
         #expect(keys[2] == keys[0] && keys[3] != keys[1])
+    }
+
+    /// One that takes any JSON, and finds no records in it, would lose them.
+    @Test func anotherServer_getsRows() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        func frozen(for endpoint: String, columns: Bool = true) throws -> Batch? {
+            var settings = DestinationSettings(
+                transport: TransportSettings(endpoint: endpoint, userAgent: "waypost/test"),
+                deviceID: "device-1",
+                streamNames: [:],
+                token: { "secret" }
+            )
+            settings.allowsColumns = columns
+            _ = try settings.open(queue)
+            return try queue.nextReady(.location)
+        }
+        _ = try frozen(for: "https://a.example/api/ingest")
+        addFixes(3, to: queue)
+        var range = try #require(try queue.flushed().pending(.location))
+        range.form = .columns
+        let pending = range
+        let batch = try #require(try queue.perform { try $0.freeze(pending, through: 3) })
+        let same = try #require(try frozen(for: "https://a.example/api/ingest"))
+        #expect(same.form == .columns && same.key == batch.key)
+        let other = try #require(try frozen(for: "https://b.example/api/ingest"))
+        #expect(other.form == .rows && other.key != batch.key && other.records == 3)
+        queue.close()
     }
 }

@@ -32,6 +32,7 @@ extension Writer {
             )
         )
         memory[range.partition].frozen.insert(range.first...last)
+        if range.partition == Partition(.audio) { memory.asked.remove(range.first...last) }
         memory[range.partition].ready += Int64(batch.records)
         return batch
     }
@@ -112,6 +113,11 @@ extension Writer {
             part.error = message ?? batch.error
             return try insert(part)
         }
+    }
+
+    /// Makes rows, under new keys, of all batches in columns that wait for a verdict.
+    package func makeRowsOfColumns() throws {
+        for batch in try batches("WHERE state=0 AND form=1") { try split(batch) }
     }
 
     /// Moves a batch to quarantine, with the server's message.
