@@ -103,6 +103,35 @@ struct JobCommand: ParsableCommand {
     }
 }
 
+struct AudioJobCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audio",
+        abstract: "Ask a device for the sound of a span of time, and print the job's id.",
+        discussion: """
+            A device with audio.upload = "marked" then uploads what it still has of it, at its next upload or the one \
+            after it, if its own configuration allows jobs (remote.allow = ["operate"]).
+
+              waypost-receiver audio 9f3c2a70 --from 2026-11-22T04:00:00Z --to 2026-11-22T05:00:00Z
+            """
+    )
+
+    @OptionGroup var options: JobOptions
+    @Option(help: "Its start, as 2026-11-22T04:00:00Z.") var from: String
+    @Option(help: "Its end.") var to: String
+
+    mutating func validate() throws {
+        guard let start = WallTime(rfc3339: from), let end = WallTime(rfc3339: to), start < end
+        else {
+            throw ValidationError("--from and a --to after it are times as 2026-11-22T04:30:00Z")
+        }
+    }
+
+    func run() throws {
+        let span = ["from": from, "to": to]
+        print(try options.known.perform { try options.add("audio", span, to: $0) })
+    }
+}
+
 struct ReportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",

@@ -12,7 +12,8 @@ struct ReceiverProgram: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
-            LabelCommands.self, JobCommand.self, ReportCommand.self, SettingsCommands.self,
+            LabelCommands.self, JobCommand.self, AudioJobCommand.self, ReportCommand.self,
+            SettingsCommands.self,
             ConfigCommand.self, SetupCommand.self,
             BackupCommand.self, RestoreCommand.self, PruneCommand.self, ExportCommands.self,
         ],

@@ -79,6 +79,8 @@ package enum PageRoute {
     case report(String)
     /// The form of a device's settings.
     case settings(String)
+    /// A form that asks for the sound of an hour.
+    case sound(String)
     /// Days of a device; several have no records' and audio pages.
     case days(DaySpan, device: String, DayRoute)
     /// The days of a device at a glance.
@@ -104,6 +106,8 @@ package enum PageRoute {
             self = .report(device)
         } else if rest == ["settings"] {
             self = .settings(device)
+        } else if rest == ["sound"] {
+            self = .sound(device)
         } else if rest == ["days"] {
             self = .season(device)
         } else if rest == ["days.csv"] {
@@ -122,7 +126,7 @@ package enum PageRoute {
     /// True if it takes a form.
     package var hasForm: Bool {
         switch self {
-        case .beacons, .names, .report, .settings, .newDevice(code: nil): true
+        case .beacons, .names, .report, .settings, .sound, .newDevice(code: nil): true
         default: false
         }
     }

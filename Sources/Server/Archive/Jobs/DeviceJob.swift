@@ -5,7 +5,7 @@ import Host
 package struct DeviceJob: Sendable {
     package let id: String
     package let kind: String
-    /// `source`, or `stream`, `since` and `until`, or `version` and `signature`, or those of settings:
+    /// `source`, or `stream`, `since` and `until`, or `from` and `to`, or `version` and `signature`, or those of settings:
     /// those that its kind has, each a text; the `version` of settings is an `Int64`.
     let parameters: [String: any Sendable]
     let added: WallTime

@@ -132,6 +132,12 @@ package final class DeviceJobs: Sendable {
         return id
     }
 
+    /// Returns the starts of the spans whose sound a device is asked for, as RFC 3339.
+    package func soundAsked(of device: String) -> Set<String> {
+        let asked = offered(device).filter { $0.kind == "audio" }
+        return Set(asked.compactMap { $0.parameters["from"] as? String })
+    }
+
     static func newID() -> String { UUID().uuidString.lowercased() }
 
     /// Adds a job in a transaction; `parameters`: a JSON object.

@@ -98,7 +98,9 @@ struct CoverageReader {
                 days[day.name]?.absence = .lost
             } else if days[day.name]?.hasEffort ?? false {
                 let missing: DayCoverage.State? = day.name >= begin ? .missing : nil
-                days[day.name]?.absence = isPending(day) ? .waiting : own.isEmpty ? missing : .lost
+                days[day.name]?.absence =
+                    isPending(day) || isHeld(day, of: names)
+                    ? .waiting : own.isEmpty ? missing : .lost
             }
         }
     }
@@ -108,6 +110,11 @@ struct CoverageReader {
         if device.lastSeen ?? .min < day.end { return true }
         guard let health = device.facts.health, health.pending ?? 0 > 0 else { return false }
         return health.oldestPending.map { $0 < day.end } ?? false
+    }
+
+    /// Returns whether the device holds sound of a day, for nobody has asked for it.
+    private func isHeld(_ day: Day, of names: [String]) -> Bool {
+        names.contains("audio") && device.facts.health?.held?.overlaps(day.start...day.end) == true
     }
 
     /// Returns the losses of a stream that events report, which may come weeks after it recorded.

@@ -26,6 +26,8 @@ package struct ReportedHealth: Sendable {
     let pending: Int64?
     /// Milliseconds since 1970.
     package let oldestPending: Int64?
+    /// The time of sound that the device holds, for nobody has asked for it; nil for none.
+    let held: ClosedRange<Int64>?
     /// Records of all streams lost in the last day.
     package let lost: Int64?
     let hasUndervoltage: Bool?
@@ -57,6 +59,8 @@ package struct ReportedHealth: Sendable {
         reasons = all.prefix(Self.maxReasons) + (more > 0 ? ["\(more) more reasons"] : [])
         pending = Self.total(line, "pending")
         oldestPending = line.time("oldest_pending_at")
+        let ends = [line.time("held_from"), line.time("held_to")].compactMap { $0 }
+        held = ends.count == 2 && ends[0] <= ends[1] ? ends[0]...ends[1] : nil
         lost = Self.total(line, "lost_24h")
         hasUndervoltage = line["undervoltage"].flatMap { line.value($0).flag }
         details = Self.details(line)
@@ -72,12 +76,21 @@ package struct ReportedHealth: Sendable {
         }
     }
 
+    /// Describes the sound that the device holds; nil for none.
+    private static func held(_ line: RecordLine) -> String? {
+        guard let chunks = line.number("held"), chunks >= 1, let from = line.time("held_from"),
+            let to = line.time("held_to")
+        else { return nil }
+        let count = Words.count(Int64(min(chunks, 1e15)), "chunk", "chunks")
+        return "\(count), \(Words.minute(from)) to \(Words.minute(to)) UTC"
+    }
+
     private static func details(_ line: RecordLine) -> [(name: String, text: String)] {
         let bytes = line.number("memory_available_bytes").map { Words.bytes($0) }
         let next = line.time("next_sync_at").map { Words.minute($0) + " UTC" }
         let up = line.number("uptime_s").map { Words.span(seconds: Int64(min(max($0, 0), 1e12))) }
         let all = [
-            ("Running for", up), ("Next sync", next),
+            ("Running for", up), ("Next sync", next), ("Held sound", held(line)),
             ("Processor", line.number("cpu_temperature_c").map { Words.decimal($0, 1) + " °C" }),
             ("Load", line.number("load_1m").map { Words.decimal($0, 2) }),
             ("Memory available", bytes),

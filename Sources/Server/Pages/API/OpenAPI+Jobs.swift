@@ -18,11 +18,12 @@ extension OpenAPI {
         {"type":"object","required":["tag","jobs"],"properties":{"tag":{"description":"Changes with the list.",\
         "type":"string","minLength":1,"maxLength":64},"jobs":{"type":"array","maxItems":64,"items":{"type":"object",\
         "required":["id","kind"],"properties":{"id":{"type":"string","minLength":1,"maxLength":64},\
-        "kind":{"enum":["report","sync","restart","resend","settings","upgrade"]},\
+        "kind":{"enum":["report","sync","restart","resend","audio","settings","upgrade"]},\
         "source":{"description":"Of restart.","enum":["beacons","location","audio"]},\
         "stream":{"description":"Of resend; all without it.","type":"string"},\
         "since":{"description":"Of resend: uploaded from this time on.",\(time)},\
         "until":{"description":"Not begun after this time; of resend: uploaded before it.",\(time)},\
+        "from":{"description":"Of audio: sound from this time on.",\(time)},"to":{"description":"Of audio: its end.",\(time)},\
         "version":{"description":"Of settings a number, and versions only rise; of an upgrade a version of Debian.",\
         "type":["integer","string"],"minimum":1,"maximum":999999999,"maxLength":64},\
         "for":{"description":"Of settings: the device's id, which the signature covers.","type":"string"},\

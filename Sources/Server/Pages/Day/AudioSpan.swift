@@ -13,12 +13,12 @@ struct AudioSpan {
 
     fileprivate static let level = "average_db_level"
     /// Hours are listed up to this length of a span, days beyond.
-    fileprivate static let maxHours: Int64 = 26
+    static let maxHours: Int64 = 26
 
     fileprivate var chunks: Int64 { slots.reduce(0) { $0 + $1.chunks } }
 
     /// Counts the chunks of each hour of UTC, which a page has, by its beginning.
-    fileprivate var hours: [(time: Int64, chunks: Int64)] {
+    var hours: [(time: Int64, chunks: Int64)] {
         count { $0.floorDivided(by: 3_600_000) * 3_600_000 }.map { ($0.key, $0.chunks) }
     }
 

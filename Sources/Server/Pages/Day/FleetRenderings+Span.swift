@@ -36,8 +36,10 @@ extension FleetRenderings {
         let cells = try reader?.cells(of: id, in: span.time, step: span.step) ?? [:]
         let events = try reader?.losses(of: id, around: span.time) ?? []
         let dates = try reader?.days(of: id).compactMap { Day($0.name) } ?? []
-        let (effort, isEffortCut) = try effort(of: id, in: span.time)
-        let losses = LossSpan.spans(events, now: now) + effort
+        let effort = try effort(of: id, in: span.time)
+        let losses = LossSpan.spans(events, now: now) + effort.spans
+        let parts =
+            try reader.map { try self.parts(of: id, span, latest, Set(cells.keys), $0) } ?? []
         let longitude = Vitals(latest).place?.longitude
         return SpanPage(
             device: id,
@@ -50,7 +52,8 @@ extension FleetRenderings {
                 (span.zone.day(of: $0.start), span.zone.day(of: dates[0].end - 1))
             },
             timeline: Timeline(span: span, streams: cells, losses: losses, now: now),
-            parts: try reader.map { try parts(of: id, span, latest, Set(cells.keys), $0) } ?? [],
+            parts: parts,
+            absent: try absentSound(of: id, effort.sound, parts, span),
             detections: try reader?.detections(
                 of: id,
                 from: Day(of: span.time.lowerBound),
@@ -58,7 +61,7 @@ extension FleetRenderings {
             ) ?? [:],
             now: now,
             note: note
-                ?? (events.count < FleetReader.maxLosses && !isEffortCut
+                ?? (events.count < FleetReader.maxLosses && !effort.isCut
                     ? nil : "Not all gaps are shown."),
             libraries: libraries
         )
@@ -94,12 +97,13 @@ extension FleetRenderings {
         return parts
     }
 
-    /// Reads when sources were not listening, as the device reports it (waypost-protocol(7)), the newest
-    /// days first; `isCut`: not all of it was read.
+    /// Reads when sources were not listening and when sound was recorded, as the device reports it
+    /// (waypost-protocol(7)), the newest days first; `isCut`: not all of it was read.
     private func effort(of id: String, in time: Range<Int64>) throws -> (
-        spans: [LossSpan], isCut: Bool
+        spans: [LossSpan], sound: [Range<Int64>], isCut: Bool
     ) {
         var (spans, budget, isCut): ([LossSpan], Int64, Bool) = ([], Self.maxEffort, false)
+        var sound: [Range<Int64>] = []
         var day = Day(of: time.upperBound - 1)
         // One that began on the day before may last until the first one.
         while day.end > time.lowerBound - Day.milliseconds {
@@ -109,6 +113,7 @@ extension FleetRenderings {
                 isCut = isCut || end < size
                 budget -= end
                 try file.forEachLine(from: 0, to: end) { line in
+                    if let span = line?.recordedSound, span.overlaps(time) { sound.append(span) }
                     guard let span = line.flatMap(LossSpan.init(effort:)),
                         span.to >= time.lowerBound, span.from < time.upperBound
                     else { return }
@@ -118,7 +123,7 @@ extension FleetRenderings {
             guard let before = day.adding(-1) else { break }
             day = before
         }
-        return (spans, isCut)
+        return (spans, sound, isCut)
     }
 
     // MARK: The track

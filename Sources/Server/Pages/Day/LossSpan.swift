@@ -102,6 +102,16 @@ struct LossSpan {
     }
 }
 
+extension RecordLine {
+    /// The time of an effort record in which sound was recorded; nil for any other.
+    var recordedSound: Range<Int64>? {
+        guard text("source") == "audio", text("state") == "recorded", let from = time("from"),
+            let to = time("to"), from <= to, isDated
+        else { return nil }
+        return from..<to
+    }
+}
+
 extension LossSpan {
     /// Returns the span of an effort record; nil if its source was recording, or nobody knows when.
     init?(effort line: RecordLine) {

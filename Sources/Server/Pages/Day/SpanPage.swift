@@ -45,6 +45,7 @@ struct SpanPage {
     let known: (first: Day, last: Day)?
     let timeline: Timeline
     let parts: [Part]
+    let absent: [AbsentSound]
     /// By stream, of the UTC days that the span touches.
     let detections: [String: [String: DetectedSpecies]]
     let now: Int64
@@ -75,6 +76,7 @@ struct SpanPage {
                 let day = Day(of: max(loss.from, span.time.lowerBound))
                 html.sound(at: loss.from, sound, device, day)
             }
+            html.absent(absent, of: device, in: span, isEditor: isEditor)
             html.plotKey(of: device, in: span.time)
             for part in parts.sorted(by: { place($0) < place($1) }) {
                 draw(part.stream, part.content, &html)

@@ -23,6 +23,10 @@ extension FleetRenderings {
         }
         if case .newDevice = page { return try makeCode(head, at: now, field) }
         if case .report(let device) = page { return try askForReport(device, at: now) }
+        if case .sound(let device) = page {
+            let (from, days, zone) = (try field("from"), try field("days"), try field("zone"))
+            return try askForSound(of: device, from: from, days: days, zone: zone, at: now)
+        }
         if case .settings(let device) = page {
             // No text is not an empty one, which clears the settings.
             guard let text = try body.withView({ FormField.read("text", $0) }) else {

@@ -42,7 +42,7 @@ struct FleetRenderings: Sendable {
         case .days(let days, let id, let part): return try answer(head, days, id, part, now)
         case .season(let id): return HTTPAnswer(page: try daysPage(id, head, at: now))
         case .daysFile(let id): return try daysFile(id, head, at: now)
-        case .names, .nothing: throw Self.nothing
+        case .names, .sound, .nothing: throw Self.nothing
         }
     }
 
