@@ -73,6 +73,9 @@ struct GatewayJobs: JobGateway {
             // The writer has a heartbeat of its own.
             stop.life.rests()
             return resend(ResendRequest(stream: stream, since: since, until: until))
+        case .audio(let from, let to):
+            stop.life.rests()
+            return mark(AudioMarkRequest(from: from, to: to))
         case .invalid(let why): return JobOutcome(.refused, why)
         case .settings, .upgrade: return JobOutcome(.refused, "this has a trial of its own")
         }
@@ -84,6 +87,18 @@ struct GatewayJobs: JobGateway {
             let marked = try handler.resend(request)
             let gone = marked.gone.map { ", up to \(counted($0, "record")) are gone" } ?? ""
             return JobOutcome(.done, "\(counted(marked.records, "record")) to be sent again\(gone)")
+        } catch {
+            return JobOutcome(.failed, (error as? Failure)?.message ?? "not done: \(error)")
+        }
+    }
+
+    private func mark(_ request: AudioMarkRequest) -> JobOutcome {
+        let mode = services.configuration.sound.mode
+        guard mode != .none else { return JobOutcome(.refused, "audio.upload is \"none\"") }
+        do {
+            let chunks = try request.mark(in: context.queue)
+            if mode == .all { return JobOutcome(.done, "all sound is uploaded") }
+            return JobOutcome(.done, "\(counted(chunks, "chunk")) of held sound to be sent")
         } catch {
             return JobOutcome(.failed, (error as? Failure)?.message ?? "not done: \(error)")
         }

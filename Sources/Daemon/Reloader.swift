@@ -68,6 +68,10 @@ struct Reloader: Sendable {
             declare(new, life)
             changed.append("stream")
         }
+        if new.sound != before.sound {
+            context.queue.upload(new.sound)
+            changed.append("audio.upload")
+        }
         listen.declare(isEnabled: new.audio.isEnabled)
         if subscribe(new, life) { changed.append("mqtt") }
         changed += services.apply(new, isReload: true)

@@ -15,7 +15,7 @@ struct UploadSlice: Sendable, Equatable {
     var userStreams: [UserStream]
 
     init(_ configuration: Configuration) {
-        upload = configuration.upload
+        upload = configuration.uploaderSettings
         streams = configuration.streams
         userStreams = configuration.userStreams
     }
@@ -46,7 +46,7 @@ final class Uploads: Sendable {
         slice = UploadSlice(configuration)
         Self.checkToken(destination, context)
         let uploader = Uploader(
-            settings: configuration.upload,
+            settings: configuration.uploaderSettings,
             queue: context.queue,
             board: context.board.upload,
             clock: context.clock,

@@ -12,12 +12,24 @@ struct FrozenRanges: Sendable, Equatable {
     /// The last frozen number; 0 if there is none.
     var last: Int64 { islands.last?.upperBound ?? through }
 
+    /// All frozen numbers, as ascending ranges.
+    var ranges: [ClosedRange<Int64>] { (through > 0 ? [1...through] : []) + islands }
+
     init() {}
 
     /// `ranges` may be in any order.
     init(through: Int64, _ ranges: [ClosedRange<Int64>]) {
         self.through = through
-        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) { insert(range) }
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if islands.isEmpty, range.lowerBound <= self.through + 1 {
+                self.through = max(self.through, range.upperBound)
+            } else if let last = islands.last, range.lowerBound <= last.upperBound + 1 {
+                islands[islands.count - 1] =
+                    last.lowerBound...max(last.upperBound, range.upperBound)
+            } else {
+                islands.append(range)
+            }
+        }
     }
 
     /// Marks a range as frozen; parts of it may be frozen already.
@@ -38,10 +50,29 @@ struct FrozenRanges: Sendable, Equatable {
 
     /// Marks a range as pending again.
     mutating func remove(_ range: ClosedRange<Int64>) {
-        let frozen = (through > 0 ? [1...through] : []) + islands
-        let removed = Self(through: 0, [range])
-        self = Self(through: 0, frozen.flatMap { removed.free(in: $0) })
+        // Of most ranges nothing is there.
+        if range.lowerBound <= last { remove([range]) }
     }
+
+    /// Marks ranges as pending again, in one pass; they are ascending and do not overlap.
+    mutating func remove(_ removed: [ClosedRange<Int64>]) {
+        var (rest, kept): (ArraySlice, [ClosedRange<Int64>]) = (removed[...], [])
+        for range in ranges {
+            var next = range.lowerBound
+            while let first = rest.first, first.lowerBound <= range.upperBound {
+                if first.lowerBound > next { kept.append(next...(first.lowerBound - 1)) }
+                next = max(next, first.upperBound + 1)
+                // It may go on in the next range.
+                if first.upperBound >= range.upperBound { break }
+                rest.removeFirst()
+            }
+            if next <= range.upperBound { kept.append(next...range.upperBound) }
+        }
+        self = Self(through: 0, kept)
+    }
+
+    /// Adds ranges in one pass.
+    mutating func insert(_ more: [ClosedRange<Int64>]) { self = Self(through: 0, ranges + more) }
 
     /// Freezes everything up to `number` and merges the islands it reaches.
     private mutating func settle(_ number: Int64) {
@@ -63,7 +94,7 @@ struct FrozenRanges: Sendable, Equatable {
 
     /// Returns the oldest pending numbers, up to the first island.
     func oldest(upTo newest: Int64) -> ClosedRange<Int64>? {
-        let last = islands.first.map { $0.lowerBound - 1 } ?? newest
+        let last = min(newest, islands.first.map { $0.lowerBound - 1 } ?? newest)
         return through < last ? (through + 1)...last : nil
     }
 
@@ -72,7 +103,7 @@ struct FrozenRanges: Sendable, Equatable {
         var gap = newest
         for island in islands.reversed() {
             if island.upperBound < gap { return (island.upperBound + 1)...gap }
-            gap = island.lowerBound - 1
+            gap = min(gap, island.lowerBound - 1)
         }
         return through < gap ? (through + 1)...gap : nil
     }
@@ -80,6 +111,14 @@ struct FrozenRanges: Sendable, Equatable {
     /// Whether every number of a range is pending.
     func isPending(_ range: ClosedRange<Int64>) -> Bool {
         range.lowerBound > through && !islands.contains { $0.overlaps(range) }
+    }
+
+    /// Returns what is in both, ascending.
+    func common(with other: Self) -> [ClosedRange<Int64>] {
+        var (rest, common) = (self, self)
+        rest.remove(other.ranges)
+        common.remove(rest.ranges)
+        return common.ranges
     }
 
     /// Returns the parts of a range that are not frozen, ascending.

@@ -70,10 +70,12 @@ struct RowNumbers: Sendable, Equatable {
     var beacons: Int64 = 1
     var batches: Int64 = 1
     var databases: Int64 = 1
+    /// Not a number but a sum: the stored bytes of held sound.
+    var heldBytes: Int64 = 0
 
     static let names: [(String, any WritableKeyPath<Self, Int64> & Sendable)] = [
         ("segments", \.segments), ("runs", \.runs), ("beacons", \.beacons),
-        ("batches", \.batches), ("databases", \.databases),
+        ("batches", \.batches), ("databases", \.databases), ("held_bytes", \.heldBytes),
     ]
 }
 

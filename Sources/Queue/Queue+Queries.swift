@@ -9,16 +9,19 @@ extension Queue {
 
     /// Returns a stream's oldest, or newest, committed records that are not in a batch yet.
     ///
-    /// Older databases come first; `unreadable` names those that are skipped for now.
+    /// Older databases come first; `unreadable` names those that are skipped for now. Of the live one, only numbers
+    /// up to `end` count.
     package func pending(
         _ stream: Stream,
         newest: Bool = false,
+        through end: Int64 = .max,
         unreadable: Set<Int64> = []
     ) -> PendingRange? {
         let memory = counters.memory
         let older = newest ? [] : memory.draining.subtracting(unreadable).sorted()
         for database in older + [0] {
-            let counters = memory[Partition(stream, of: database)]
+            var counters = memory[Partition(stream, of: database)]
+            if database == 0 { counters.next = min(counters.next - 1, end) + 1 }
             guard let range = newest ? counters.newestWaiting : counters.oldestWaiting else {
                 continue
             }
@@ -32,6 +35,28 @@ extension Queue {
             )
         }
         return nil
+    }
+
+    /// The selection of sound that is uploaded.
+    package var soundUpload: SoundUpload { settings.sound.value }
+
+    /// Returns the sound that is to be sent next, at its end, while not all sound is uploaded: the newest that records
+    /// have marked, else the newest; nil if none is pending up to `end`.
+    package func wantedSound(through end: Int64) -> PendingRange? {
+        let memory = counters.memory
+        var marked = memory[Partition(.audio)].frozen
+        for range in memory.asked.ranges { marked.insert(range) }
+        let newest = min(memory[Partition(.audio)].next - 1, end)
+        guard let last = marked.newest(upTo: newest) else {
+            return pending(.audio, newest: true, through: end)
+        }
+        return PendingRange(
+            stream: .audio,
+            first: last.lowerBound,
+            last: last.upperBound,
+            clockMap: memory.clockMap.newest,
+            synced: memory.bootIsSynced
+        )
     }
 
     /// Returns the number of a stream's newest record; 0 if there is none.
@@ -121,6 +146,7 @@ extension Queue {
             var figures = content.memory.statistics(kind)
             figures.resending = resending[kind.stream.number] ?? 0
             if dated { figures.oldestPendingAt = oldestPending(kind, content.memory) }
+            if dated, figures.held > 0 { figures.heldSpan = heldSpan(kind, content.memory) }
             return figures
         }
     }
@@ -138,18 +164,30 @@ extension Queue {
         }
     }
 
-    /// When the oldest record that is still stored was captured: of audio, else of sightings or
-    /// fixes; nil without one.
-    package var storedSince: WallTime? {
-        let content = counters.content
-        return try? counters.ask { reader in
-            for stream in [Stream.audio, .beacons, .location] {
-                guard let kind = content.streams[stream],
-                    let first = try reader.firstStored(kind)
-                else { continue }
-                return try reader.moment(of: first, kind, content.memory.clockMap)
-            }
+    private func heldSpan(_ kind: StreamKind, _ memory: WriterMemory) -> ClosedRange<WallTime>? {
+        let held = memory.held.ranges
+        guard let first = held.first?.lowerBound, let last = held.last?.upperBound else {
             return nil
+        }
+        return try? counters.ask { reader in
+            let (from, to) = try (
+                reader.moment(of: first, kind, memory.clockMap),
+                reader.end(ofChunk: last, memory.clockMap)
+            )
+            return from.flatMap { from in to.map { from...max(from, $0) } }
+        }
+    }
+
+    /// The bytes that all streams store per day, each since its oldest record that is still there; 0 while none has one
+    /// that is an hour old, or without a right clock.
+    package var bytesPerDay: Double {
+        guard let now = rightTime(at: settings.clock.stamp()) else { return 0 }
+        let content = counters.content
+        return content.streams.kinds.reduce(0) { sum, kind in
+            let rate = try? counters.ask {
+                try $0.bytesPerDay(kind, at: now, content.memory.clockMap)
+            }
+            return sum + (rate ?? 0)
         }
     }
 

@@ -292,6 +292,12 @@ package final class Queue: Sendable {
         command { $0.purging = retention }
     }
 
+    /// Changes what of the sound is uploaded.
+    package func upload(_ sound: SoundUpload) {
+        settings.sound.replace(with: sound)
+        command { loop in loop.attempt { try $0.soundChanged() } }
+    }
+
     /// Changes the storage limits.
     package func limit(_ limits: StorageLimits) {
         putLimit.store(limits.put, ordering: .relaxed)

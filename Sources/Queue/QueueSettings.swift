@@ -30,6 +30,8 @@ package struct QueueSettings: Sendable {
     package var appVersion: String
     package var limits = StorageLimits()
     package var userStreams: [DeclaredStream] = []
+    /// The selection of sound that is uploaded; `Queue.upload` changes it.
+    package var sound = StateBox(SoundUpload())
     /// Stream kinds besides the built-in ones.
     package var moreStreams: [StreamKind] = []
     package var disk: any QueueDisk = SystemDisk()

@@ -14,6 +14,7 @@ enum Schema {
     static let steps = [
         Step(statements: version1, mark: "sequences.pending_bytes"),
         Step(statements: version2, mark: "batches.form"),
+        Step(statements: version3, mark: "marks.kind"),
     ]
 
     /// The statements that make one version of the version before it.
@@ -111,6 +112,10 @@ enum Schema {
     /// - `batches`: frozen ranges; `done_wall`: the wall time when it was uploaded; `resend`: an uploaded batch that
     ///   is to be sent again.
     ///   `form`: 0 for rows, 1 for columns.
+    /// - `held`: chunks that are not pending, for nobody has marked them; `numbers` has their bytes. `asked`:
+    ///   pending chunks that are sent after those that records have marked.
+    /// - `marks`: spans of boot time of a boot, or of wall time (`boot` 0), in ms, whose sound is wanted; `kind`: 0
+    ///   of a record, 1 of a person. Those that chunks may still come for.
     /// - `databases`: older databases, which are drained beside this one.
     /// - `runs`, `segments`, `chunks`: audio; `runs.chunked`: the last segment that was in a chunk.
     /// - `losses`: the loss ledger.
@@ -195,6 +200,14 @@ enum Schema {
         """
 
     private static let version2 = "ALTER TABLE batches ADD COLUMN form INTEGER NOT NULL DEFAULT 0"
+
+    private static let version3 = """
+        CREATE TABLE held(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+        CREATE TABLE asked(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+        CREATE TABLE marks(boot INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+            kind INTEGER NOT NULL);
+        INSERT INTO numbers VALUES ('held_bytes', 0);
+        """
 }
 
 /// The database is that of another program; it is left as it is.

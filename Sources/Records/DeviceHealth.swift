@@ -15,6 +15,8 @@ package struct DeviceHealth: Sendable, Equatable {
     package var databaseBytes: Int64?
     /// For how many tenths of a day there is room without an upload.
     package var roomTenths: Int64?
+    /// nil while all sound is uploaded.
+    package var held: HeldSound?
     /// Records pending upload, by the stream's name on the wire.
     package var pending: [String: Int] = [:]
     /// When the oldest pending record was captured, if that was in this boot.
@@ -39,6 +41,26 @@ package struct DeviceHealth: Sendable, Equatable {
     ) {
         (self.stamp, self.state, self.reasons, self.version) = (stamp, state, reasons, version)
         (self.uptime, self.freeBytes, self.databaseBytes) = (uptime, freeBytes, databaseBytes)
+    }
+}
+
+/// Sound that nobody has marked.
+package struct HeldSound: Sendable, Equatable {
+    package var chunks: Int
+    package var bytes: Int
+    /// When it was recorded; nil for none.
+    package var from: WallTime?
+    package var to: WallTime?
+
+    package init(chunks: Int, bytes: Int, from: WallTime?, to: WallTime?) {
+        (self.chunks, self.bytes, self.from, self.to) = (chunks, bytes, from, to)
+    }
+
+    fileprivate func write(to json: inout JSONWriter) {
+        json.field("held", Int64(chunks))
+        json.field("held_bytes", Int64(bytes))
+        if let from { json.field("held_from", from) }
+        if let to { json.field("held_to", to) }
     }
 }
 
@@ -85,6 +107,7 @@ extension DeviceHealth: PlainRecord {
             if let freeBytes { $0.field("free_bytes", freeBytes) }
             if let databaseBytes { $0.field("database_bytes", databaseBytes) }
             if let roomTenths { $0.field("room_days", scaled: roomTenths, decimals: 1) }
+            held?.write(to: &$0)
             $0.field("pending", pending)
             if let time = oldestPendingBefore { $0.field("oldest_pending_at", time) }
             $0.field("lost_24h", lost)

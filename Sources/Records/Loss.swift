@@ -5,6 +5,8 @@ package import Host
 package enum LossKind: String, Sendable, CaseIterable {
     /// Stored, but evicted before upload because space ran out.
     case evicted
+    /// Sound that nobody had marked, evicted because space ran out: as intended, so no fault of the device.
+    case unmarked
     /// Quarantined, then dropped by a person.
     case discarded
     /// Received while the writer was too far behind.
@@ -20,10 +22,12 @@ package enum LossKind: String, Sendable, CaseIterable {
     case gap
 
     /// Recorded in the transaction that removes the records; any other loss waits in memory.
-    package var isOfRemoval: Bool { self == .evicted || self == .discarded || self == .corrupt }
+    package var isOfRemoval: Bool { event == .evicted || self == .corrupt }
 
     /// The event that reports it (waypost-protocol(7), RECORDS).
-    package var event: EventKind { self == .evicted || self == .discarded ? .evicted : .gap }
+    package var event: EventKind {
+        [.evicted, .unmarked, .discarded].contains(self) ? .evicted : .gap
+    }
 }
 
 /// Records of one stream lost for one reason: how many, and when the first and last was captured.

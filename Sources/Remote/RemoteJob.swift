@@ -10,6 +10,8 @@ package struct RemoteJob: Sendable, Equatable {
         case restart(source: String)
         /// Records that were uploaded in a span of time; nil: of all streams.
         case resend(stream: String?, since: WallTime, until: WallTime?)
+        /// Held sound of a span of time is to be uploaded.
+        case audio(from: WallTime, to: WallTime)
         case settings(SettingsOffer)
         case upgrade(UpgradeOffer)
         /// It is not done, for this reason.
@@ -54,6 +56,11 @@ package struct RemoteJob: Sendable, Equatable {
                 return .invalid("a resend has a since, and may have an until after it and a stream")
             }
             return .resend(stream: stream, since: since, until: until)
+        case "audio":
+            guard let from = members.time("from"), let to = members.time("to"), from < to else {
+                return .invalid("sound has a from, and a to after it")
+            }
+            return .audio(from: from, to: to)
         case "settings":
             return SettingsOffer(members).map { .settings($0) }
                 ?? .invalid(

@@ -24,7 +24,7 @@ package struct RemoteSettings: Configurable {
 
     package static var keys: [Key<Self>] {
         Key("allow", \.allow, allowed).says(
-            "What the server may ask for: \"operate\" is reports, syncs, restarts and resends."
+            "What the server may ask for: \"operate\" is reports, syncs, restarts, resends and held sound."
         )
         Key("key", optional: \.key, publicKey, example: exampleKey).says(
             "Take settings and upgrades only with a signature by this key of minisign(1)."

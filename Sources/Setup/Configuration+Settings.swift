@@ -36,6 +36,7 @@ extension QueueSettings {
         )
         limits = configuration.storageLimits
         userStreams = configuration.queueStreams
+        sound = StateBox(configuration.sound)
     }
 }
 

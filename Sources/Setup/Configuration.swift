@@ -24,6 +24,7 @@ package struct Configuration: Configurable {
     package var beacons = BeaconSettings()
     package var location = LocationSettings()
     package var audio = AudioSettings()
+    package var soundUpload = SoundUploadSettings()
     package var schedules = ScheduleSettings()
     package var site = SiteSettings()
     package var storage = StorageSettings()
@@ -82,6 +83,7 @@ package struct Configuration: Configurable {
                 "The site's position, for the sun and for files, where no GNSS receiver gives one."
             )
         AudioSettings.keys.map { $0.within("audio", \.audio) }
+        SoundUploadSettings.keys.map { $0.within("audio", \.soundUpload) }
         Key("audio.schedule", \.schedules.audioWindows, .windows)
             .remote().says("When to record sound; always if it is empty.")
         Key("audio.duty", optional: \.schedules.audioDuty, .duty, example: .example)

@@ -79,6 +79,8 @@ package struct UserStream: Sendable, Equatable {
     package var topics: [String] = []
     /// The member of a message that holds its time.
     package var timeMember = "timestamp"
+    /// Its records mark the sound around them (audio.upload).
+    package var marksAudio = false
 
     package init(name: String) {
         self.name = name
@@ -99,6 +101,9 @@ package struct UserStream: Sendable, Equatable {
             .says("Topic filters: messages of the broker in [mqtt] become records of this stream.")
         Key("mqtt_time", \.timeMember, .name("name of a member"))
             .says("Member that holds a message's time: RFC 3339, or s or ms since 1970.")
+        Key("marks_audio", \.marksAudio, .boolean).remote().says(
+            "With audio.upload = \"marked\": each record marks the sound around its time, audio.mark_margin long."
+        )
     }
 
     private static let allowedName = "1 to 32 of the characters a-z 0-9 _"

@@ -1,6 +1,20 @@
 // The health record of a status report.
 package import Host
+import Queue
 package import Records
+
+extension StatusReport.StreamFigures {
+    mutating func show(held figures: StreamStatistics, always: Bool) {
+        guard figures.held > 0 || always && figures.stream == .audio else { return }
+        (held, heldBytes) = (figures.held, figures.heldBytes)
+        (heldFrom, heldTo) = (figures.heldSpan?.lowerBound, figures.heldSpan?.upperBound)
+    }
+
+    /// nil while all sound is uploaded.
+    var heldSound: HeldSound? {
+        held.map { HeldSound(chunks: $0, bytes: heldBytes ?? 0, from: heldFrom, to: heldTo) }
+    }
+}
 
 extension DeviceHealth {
     /// Makes the record of a report at `now`; `right` is the right time then, as far as known.
@@ -23,6 +37,7 @@ extension DeviceHealth {
             databaseBytes: storage?.databaseBytes
         )
         roomTenths = storage?.roomDays.map { Int64(($0 * 10).rounded()) }
+        held = report.streams.values.compactMap(\.heldSound).first
         pending = report.streams.mapValues(\.pending)
         self.lost = lost
         sources = report.sources.mapValues(\.state.rawValue)

@@ -1,6 +1,7 @@
 // Which of the recorded losses are of the last 24 hours.
 package import Host
 import JSON
+import Records
 
 /// The totals of the losses at hourly times of the last day, stored in the queue's database.
 ///
@@ -59,7 +60,7 @@ package struct LossHistory: Codable, Sendable, Equatable {
         let base = totals.last { $0.age(bootID, now) ?? 0 >= Self.day }
         if let base, let index = totals.firstIndex(of: base) { totals.removeFirst(index) }
         var lost: [String: Int] = [:]
-        for loss in losses {
+        for loss in losses where loss.kind != LossKind.unmarked.rawValue {
             let before = base?.records[loss.name] ?? 0
             // Without totals of a day ago, the ledger at least says when the last record was lost.
             let isOld = base == nil && now.wall.milliseconds &- loss.to.milliseconds >= Self.day

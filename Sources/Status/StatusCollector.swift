@@ -176,7 +176,7 @@ package struct StatusCollector: Sendable {
         for figures in statistics {
             let state = upload.streams[figures.stream] ?? StreamUpload()
             guard figures.isWorthTelling || state.lastAttemptAt != nil else { continue }
-            let stream = StatusReport.StreamFigures(
+            var stream = StatusReport.StreamFigures(
                 pending: figures.pending,
                 pendingBytes: figures.pendingBytes,
                 inFlight: state.inFlight,
@@ -190,6 +190,7 @@ package struct StatusCollector: Sendable {
                 waitsFor: figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil,
                 resending: figures.resending > 0 ? figures.resending : nil
             )
+            stream.show(held: figures, always: configuration.sound.mode != .all)
             let wire = wire(of: figures.stream)
             streams[wire] = streams[wire].map { $0.adding(stream) } ?? stream
         }
@@ -295,9 +296,7 @@ package struct StatusCollector: Sendable {
         storage.freeBytes += storage.reusableBytes
         storage.state = state.value.flatMap { .init(rawValue: $0.level.rawValue) } ?? .ok
         if case .error = state { storage.state = .error }
-        storage.roomDays = queue.rightTime(at: clock.stamp()).flatMap {
-            stored?.roomDays(at: $0, storage, configuration.storage)
-        }
+        storage.roomDays = stored?.roomDays(storage, configuration.storage)
         return storage
     }
 

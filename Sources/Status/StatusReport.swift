@@ -117,6 +117,12 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var waitsFor: String?
         /// Uploaded records that `waypost resend` still has to send; absent if there are none.
         package var resending: Int?
+        /// Sound that nobody has marked: chunks, their stored bytes, and when they were recorded; absent while all sound
+        /// is uploaded.
+        package var held: Int?
+        package var heldBytes: Int?
+        package var heldFrom: WallTime?
+        package var heldTo: WallTime?
     }
 
     package struct ErrorAt: Codable, Sendable, Equatable {

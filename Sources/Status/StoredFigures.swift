@@ -19,8 +19,8 @@ package struct StoredFigures: Sendable {
     let totalBytes: Int64
     /// nil if the state directory is not on a disk.
     let disk: StatusReport.DiskFigures?
-    /// When the oldest record that is still stored was captured.
-    let storedSince: WallTime?
+    /// Bytes that are stored per day; 0 while that is not known.
+    let bytesPerDay: Double
 
     /// Reads all figures; may wait for the disk.
     package init(
@@ -45,7 +45,7 @@ package struct StoredFigures: Sendable {
             evictedRecords: statistics.reduce(0) { $0 + $1.evicted }
         )
         totalBytes = FileSpace.total(directory) ?? 0
-        storedSince = queue.storedSince
+        bytesPerDay = queue.bytesPerDay
         disk = DeviceNumber(of: directory).flatMap {
             .init($0, own: written, since: start, at: now)
         }
@@ -54,21 +54,14 @@ package struct StoredFigures: Sendable {
     /// Returns for how many days there is room without an upload; nil within the first hour.
     ///
     /// Uploaded records make room for pending ones.
-    func roomDays(
-        at now: WallTime,
-        _ storage: StatusReport.Storage,
-        _ settings: StorageSettings
-    ) -> Double? {
-        guard let storedSince else { return nil }
-        let days = Double(now.milliseconds &- storedSince.milliseconds) / 86_400_000
+    func roomDays(_ storage: StatusReport.Storage, _ settings: StorageSettings) -> Double? {
+        guard bytesPerDay > 0 else { return nil }
         let limits = settings.limits(total: totalBytes)
-        let used = storage.databaseBytes - storage.reusableBytes
-        guard days >= 1 / 24, used > 0 else { return nil }
         let most = min(
             limits.maxSize / 100 * 98,
             storage.databaseBytes + self.storage.freeBytes - limits.criticalFree
         )
         let pending = statistics.reduce(0) { $0 + Int64($1.pendingBytes) }
-        return rounded(min(3650, Double(max(0, most - pending)) / (Double(used) / days)), 10)
+        return rounded(min(3650, Double(max(0, most - pending)) / bytesPerDay), 10)
     }
 }

@@ -98,8 +98,28 @@ final class QueueClient {
         return try queue.nextResend(after: number)
     }
 
-    func pending(_ stream: Stream, newest: Bool = false) -> PendingRange? {
-        queue.pending(stream, newest: newest, unreadable: unreadable)
+    func pending(
+        _ stream: Stream,
+        newest: Bool = false,
+        through end: Int64 = .max
+    ) -> PendingRange? {
+        queue.pending(stream, newest: newest, through: end, unreadable: unreadable)
+    }
+
+    /// Returns the sound to be sent next, at its end; nil if its order is that of other streams.
+    func wantedSound(through end: Int64) -> PendingRange? {
+        queue.wantedSound(through: end)
+    }
+
+    /// No sound is uploaded, whatever waits.
+    var keepsSound: Bool { queue.soundUpload.mode == .none }
+
+    /// Not all sound is uploaded: that of the newest marks goes first.
+    var choosesSound: Bool { queue.soundUpload.mode != .all }
+
+    /// Makes a few of the newest held chunks pending; returns false if there are none.
+    func releaseNewest(_ count: Int64) throws -> Bool {
+        try queue.perform { try $0.releaseNewest(count) }
     }
 
     /// Returns a reader of a database; a new one if the database was replaced or reading failed.

@@ -72,7 +72,10 @@ extension Sync {
             else { return }
             let next = try side.nextResend(after: resendAfter) ?? side.nextResend(after: 0)
             resendAfter = next?.id ?? 0
-            if let next, heldStreams[next.stream] != nil { continue }
+            if let next, next.stream == .audio && side.keepsSound || heldStreams[next.stream] != nil
+            {
+                continue
+            }
             guard let batch = next, allowance.room(for: batch.stream) != nil,
                 !allowance.isTooDear(batch)
             else { return }

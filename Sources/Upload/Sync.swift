@@ -197,6 +197,7 @@ package final class Sync {
                 continue
             }
             supply.maxBatchBytes = Int(min(Int64(settings.maxBatchBytes), room))
+            supply.fills = settings.fillsBudget && allowance.mayFill
             switch try sendNext(step, &supply) {
             case nil: order.isEmpty(step)
             case .goOn: order.sent(step, at: clock.now())
@@ -227,7 +228,9 @@ package final class Sync {
     }
 
     private func order(_ supply: inout BatchSupply) throws -> SyncOrder {
-        let streams = streams.filter { heldStreams[$0] == nil }
+        let streams = streams.filter {
+            heldStreams[$0] == nil && !($0 == .audio && side.keepsSound)
+        }
         var order = SyncOrder(
             streams,
             small: streams.filter { queue.isSmall($0) },

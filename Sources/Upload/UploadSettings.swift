@@ -29,6 +29,8 @@ package struct UploadSettings: Sendable, Equatable {
     package var maxRate: Int?
     /// The limit of bytes on the wire per day (UTC).
     package var dailyBudget: Int64?
+    /// Sound that nobody marked is sent, too, as long as the budget has room (waypost.toml(5), audio.fill_budget).
+    package var fillsBudget = false
     /// Hours in which nothing is uploaded automatically.
     package var quiet: QuietHours?
     /// Refusals of a record that is alone in its batch, one per sync, before it is quarantined.

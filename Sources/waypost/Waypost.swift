@@ -20,7 +20,7 @@ struct Waypost: ParsableCommand {
                 name: "Everyday",
                 subcommands: [
                     Status.self, SyncCommand.self, SurveyCommand.self, ExportCommand.self, Put.self,
-                    ListenCommand.self,
+                    ListenCommand.self, AudioCommand.self,
                 ]
             ),
             CommandGroup(

@@ -8,7 +8,7 @@ import Support
 import Testing
 
 extension DamageTests {
-    @Test(arguments: [0, 1, 3, 5, 9, 99, 161, 255, 5000])
+    @Test(arguments: [0, 1, 2, 4, 9, 99, 161, 255, 5000])
     func versionThatTheTablesDoNotHave_isDamage(_ version: Int) throws {
         let folder = TemporaryFolder()
         var settings = QueueSettings(at: folder.database)

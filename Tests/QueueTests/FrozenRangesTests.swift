@@ -31,6 +31,30 @@ import Records
         #expect(frozen.newest(upTo: 100) == nil)
     }
 
+    @Test func manyAtOnce_agreeWithOneByOne() {
+        var numbers = SystemRandomNumberGenerator()
+        func some() -> (FrozenRanges, Set<Int64>) {
+            let members = Set(
+                (0..<Int.random(in: 0...30, using: &numbers)).map { _ in
+                    Int64.random(in: 1...40, using: &numbers)
+                }
+            )
+            return (FrozenRanges(through: 0, members.map { $0...$0 }), members)
+        }
+        func members(_ ranges: [ClosedRange<Int64>]) -> Set<Int64> { Set(ranges.flatMap { $0 }) }
+        for _ in 0..<300 {
+            let ((left, lefts), (right, rights)) = (some(), some())
+            #expect(members(left.ranges) == lefts)
+            #expect(members(left.common(with: right)) == lefts.intersection(rights))
+            var (less, more) = (left, left)
+            less.remove(right.ranges)
+            more.insert(right.ranges)
+            #expect(members(less.ranges) == lefts.subtracting(rights))
+            #expect(members(more.ranges) == lefts.union(rights))
+            #expect(more.ranges == FrozenRanges(through: 0, more.ranges.reversed()).ranges)
+        }
+    }
+
     @Test func anyOrder_agreesWithCountingEachNumber() {
         var numbers = SystemRandomNumberGenerator()
         for _ in 0..<300 {
@@ -56,6 +80,12 @@ import Records
                     frozen.islands.reversed()
                 )
                 #expect(again == frozen)
+                // Also below the last island.
+                let end = Int64.random(in: 0...80, using: &numbers)
+                let early = model.pending(upTo: end)
+                #expect(frozen.oldest(upTo: end)?.lowerBound == early.first)
+                #expect(frozen.newest(upTo: end)?.upperBound == early.last)
+                #expect(frozen.oldest(upTo: end)?.upperBound ?? 0 <= end)
             }
         }
     }

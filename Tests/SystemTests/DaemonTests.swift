@@ -56,11 +56,11 @@ import Testing
             let done = try Process.run("/usr/bin/python3", ["-c", script, database, text])
             try #require(done.status == 0, "\(done.error)")
         }
-        try sql("PRAGMA user_version=3; CREATE TABLE newer(x)")
+        try sql("PRAGMA user_version=4; CREATE TABLE newer(x)")
         try device.launch()
         try waitUntil("its end") { !device.isRunning }
         #expect(device.daemon?.terminationStatus == 2)
-        let why = "the database has schema version 3, this Waypost knows up to 2"
+        let why = "the database has schema version 4, this Waypost knows up to 3"
         for arguments in [["status"], ["status", "--json"], ["doctor"]] {
             let reported = try Process.run(
                 Tree.program("waypost"),
@@ -73,7 +73,7 @@ import Testing
         }
         let led = try String(contentsOfFile: device.folder + "/run/led", encoding: .utf8)
         #expect(led == "critical auto\n")
-        try sql("DROP TABLE newer; PRAGMA user_version=2")
+        try sql("DROP TABLE newer; PRAGMA user_version=3")
         try device.start()
         #expect(try !device.run("status", "--json").output.contains(why))
         #expect(try device.stop() == 0)

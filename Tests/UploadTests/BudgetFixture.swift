@@ -21,6 +21,7 @@ final class BudgetFixture {
     private(set) var queue: Queue
     private(set) var sync: Upload.Sync
     private let settings: UploadSettings
+    private let sound: SoundUpload
     let destination: DestinationSettings
 
     init(
@@ -28,6 +29,7 @@ final class BudgetFixture {
         hour: Double = 0,
         isSynced: Bool = true,
         region: String? = nil,
+        sound: SoundUpload = SoundUpload(),
         temporary: TemporaryFolder = TemporaryFolder(),
         _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
     ) throws {
@@ -46,8 +48,8 @@ final class BudgetFixture {
             compression: .none,
             token: { "ID:secret" }
         )
-        (self.settings, self.temporary) = (settings, temporary)
-        (queue, sync) = try Self.open(temporary.path, clock, settings, destination, board)
+        (self.settings, self.temporary, self.sound) = (settings, temporary, sound)
+        (queue, sync) = try Self.open(temporary.path, clock, settings, destination, board, sound)
         if isSynced { try recordClock(isSynced: true) }
     }
 
@@ -56,9 +58,13 @@ final class BudgetFixture {
         _ clock: ManualClock,
         _ settings: UploadSettings,
         _ destination: DestinationSettings,
-        _ board: Publisher<UploadReport>
+        _ board: Publisher<UploadReport>,
+        _ sound: SoundUpload
     ) throws -> (Queue, Upload.Sync) {
-        let queue = try Queue(at: folder + "/queue.sqlite", clock: clock)
+        let queue = try Queue(at: folder + "/queue.sqlite", clock: clock) {
+            $0.sound = StateBox(sound)
+            $0.userStreams = sound.markingStreams.map { DeclaredStream(name: $0, wire: $0) }
+        }
         return (queue, try sync(queue, clock, settings, destination, board))
     }
 
@@ -88,7 +94,7 @@ final class BudgetFixture {
     /// Ends the program and starts it again.
     func restart() throws {
         queue.close()
-        (queue, sync) = try Self.open(temporary.path, clock, settings, destination, board)
+        (queue, sync) = try Self.open(temporary.path, clock, settings, destination, board, sound)
     }
 
     /// Changes the settings, as a reload does.

@@ -103,7 +103,7 @@ extension LossKind {
         case .missed: "missed: the device reported lost packets"
         case .dropped: "disk: records could not be stored"
         case .gap: "gap: the source did not deliver"
-        case .evicted, .discarded, .corrupt: rawValue
+        case .evicted, .unmarked, .discarded, .corrupt: rawValue
         }
     }
 }

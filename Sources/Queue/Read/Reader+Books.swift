@@ -45,10 +45,27 @@ extension Reader {
         return try rows.step() ? rows.integer(0) : nil
     }
 
-    /// Returns the number of the oldest record; nil without one.
-    func firstStored(_ kind: StreamKind) throws -> Int64? {
-        let rows = try query("SELECT min(id) FROM \(kind.table)")
-        return try rows.step() ? rows.integer(0) : nil
+    /// Returns the bytes per day since the oldest record of a stream that is still there, by the size of the newest.
+    ///
+    /// Numbers also count records that were deleted since, so that one that stays for long changes nothing. 0 in the
+    /// first hour.
+    func bytesPerDay(_ kind: StreamKind, at now: WallTime, _ map: ClockMap) throws -> Double {
+        let ends = try query(
+            "SELECT (SELECT min(id) FROM \(kind.table)), (SELECT max(id) FROM \(kind.table))"
+        )
+        guard try ends.step(), let first = ends.integer(0), let last = ends.integer(1),
+            let from = try moment(of: first, kind, map)
+        else { return 0 }
+        let days = Double(now.milliseconds &- from.milliseconds) / 86_400_000
+        guard days >= 1 / 24 else { return 0 }
+        let size = try query(
+            """
+            SELECT avg(\(kind.storedBytes)) FROM
+            (SELECT * FROM \(kind.table) ORDER BY id DESC LIMIT 100)
+            """
+        )
+        guard try size.step() else { return 0 }
+        return Double(last - first + 1) * (size.number(0) ?? 0) / days
     }
 
     /// Returns when a record was captured.
@@ -56,6 +73,26 @@ extension Reader {
         let rows = try query("SELECT boot, boottime, wall FROM \(kind.table) WHERE id=\(sequence)")
         guard try rows.step() else { return nil }
         return map.resolve(rows.stamp(boottime: 1), boot: rows.required(0)).wall
+    }
+
+    /// Returns when a chunk ended.
+    func end(ofChunk sequence: Int64, _ map: ClockMap) throws -> WallTime? {
+        let rows = try query(
+            """
+            SELECT c.boot, c.boottime, c.wall, c.frames*1000/max(1, r.rate)
+            FROM chunks c JOIN runs r ON r.id=c.run WHERE c.id=\(sequence)
+            """
+        )
+        guard try rows.step() else { return nil }
+        let start = map.resolve(rows.stamp(boottime: 1), boot: rows.required(0)).wall
+        return start + .milliseconds(rows.required(3))
+    }
+
+    /// Returns the chunks that were held; those of a database of a version without held sound are none.
+    func heldRanges() throws -> [ClosedRange<Int64>] {
+        guard try query("SELECT 1 FROM pragma_table_info('held')").step() else { return [] }
+        // One that cannot be read may be any.
+        return try query("SELECT first, last FROM held").compactMap { try $0.recordRange(0) }
     }
 
     func losses(_ streams: StreamList, _ map: ClockMap) throws -> [LossEntry] {

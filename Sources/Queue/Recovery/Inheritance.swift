@@ -15,6 +15,8 @@ struct Inheritance: Sendable {
         var settled: [ClosedRange<Int64>]
         /// Frozen without a verdict, or in quarantine.
         var batches: [Batch]
+        /// Sound that nobody had marked; all of it if that cannot be read.
+        var held: [ClosedRange<Int64>] = []
 
         /// Cuts the line to the next number given by the commit mark.
         ///
@@ -94,8 +96,21 @@ struct Inheritance: Sendable {
             // Without its clock map a batch would not be byte-identical: its records go into
             // another.
             if entries == nil { line.batches = [] }
+            if partition == Partition(.audio) { line.held = try held(of: line, file, patience) }
             lines.append(line)
         }
+    }
+
+    private func held(
+        of line: Line,
+        _ file: Reader,
+        _ patience: Patience
+    ) throws -> [ClosedRange<Int64>] {
+        let last = max(1, line.next - 1)
+        let held = try patience.read(file.heldRanges) ?? [1...last]
+        // Whether the chunk that was being recorded would have been held, nobody knows.
+        return (held + (file.hasTail ? [last...last] : [])).filter { $0.lowerBound <= last }
+            .map { $0.lowerBound...min($0.upperBound, last) }
     }
 
     private mutating func guessedPartitions(_ settings: QueueSettings) -> [Partition] {

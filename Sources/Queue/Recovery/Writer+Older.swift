@@ -37,6 +37,7 @@ extension Writer {
                 // Its batches were frozen with its own clock map and must stay byte-identical.
                 for index in own.batches.indices { own.batches[index].clockMap.negate() }
                 try adopt(own, Partition(stream, of: id))
+                try giveUp(held: own.held, of: Partition(stream, of: id))
                 continue
             }
             guard ids[file] != nil || memory.files[file] == nil else { continue }
@@ -54,6 +55,12 @@ extension Writer {
             try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
         }
         if !inheritance.isReadable { try reportSalvage(id, isReadable: false, isKnown: false) }
+    }
+
+    /// Records held sound of a damaged database as lost: it must not be uploaded, and nothing can mark it there.
+    private func giveUp(held: [ClosedRange<Int64>], of partition: Partition) throws {
+        guard settings.sound.value.mode != .all else { return }
+        for part in held.flatMap({ memory[partition].free(in: $0) }) { try lose(partition, part) }
     }
 
     /// Inserts the boots of a quarantined database before all others.
@@ -194,6 +201,8 @@ extension Writer {
             part.key = UUIDText.random(settings.random(), settings.random())
             part.first = first
             part.last = last
+            // The columns of a part are others, which may not carry it.
+            part.form = .rows
             _ = try insert(part)
         }
         let count = Int64(range.count)

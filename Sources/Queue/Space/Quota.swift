@@ -1,4 +1,4 @@
-// Keeps the queue within its limits; evicts in this order: uploaded, quarantined, pending.
+// Keeps the queue within its limits; evicts in this order: uploaded, held, quarantined, pending.
 import Host
 import Records
 import SQLite
@@ -132,7 +132,8 @@ struct Quota {
         if let older = try writer.evictableOlder(), room.free + disk.size(older.path) >= goal {
             return .older
         }
-        let isEnough = room.free + writer.memory.evictableBytes / 2 >= goal
+        let held = writer.memory.numbers.heldBytes
+        let isEnough = room.free + held + writer.memory.evictableBytes / 2 >= goal
         return isEnough && room.fileBytes / 2 >= goal ? .pending : nil
     }
 
@@ -145,6 +146,10 @@ struct Quota {
             return true
         }
         guard stage != .uploaded else { return false }
+        if try writer.evictHeld() {
+            try writer.commit()
+            return true
+        }
         var hasEvicted = try writer.evictQuarantined()
         if !hasEvicted, stage == .older { hasEvicted = try writer.evictOlder() }
         if !hasEvicted, stage == .pending { hasEvicted = try writer.evictPending() }

@@ -90,7 +90,7 @@ extension Writer {
     /// Returns the last record of an eviction step, which starts with the first record of `range`.
     ///
     /// Adds up the rows' real sizes; the step ends with the record that reaches `evictionBytes`.
-    private func step(_ partition: Partition, _ range: ClosedRange<Int64>) throws -> Int64 {
+    func step(_ partition: Partition, _ range: ClosedRange<Int64>) throws -> Int64 {
         guard let kind = streams[partition.stream] else { return range.upperBound }
         let rows = try connection.prepare(
             "SELECT id, \(kind.storedBytes) FROM \(kind.table) WHERE id BETWEEN ? AND ? ORDER BY id",
@@ -226,7 +226,10 @@ extension Writer {
     func remove(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         try settle(partition, range)
         guard partition.isLive, let kind = streams[partition.stream] else { return }
-        if case .sound = kind.shape { try removeSegments(ofChunks: range) }
+        if case .sound = kind.shape {
+            memory.asked.remove(range)
+            try removeSegments(ofChunks: range)
+        }
         try connection.run(
             "DELETE FROM \(kind.table) WHERE id BETWEEN ? AND ?",
             range.lowerBound,

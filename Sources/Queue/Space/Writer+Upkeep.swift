@@ -23,6 +23,10 @@ extension WriterMemory {
         return sum
     }
 
+    func heldCount(_ stream: Stream) -> Int {
+        stream == .audio ? held.ranges.reduce(0) { $0 + $1.count } : 0
+    }
+
     /// Returns a stream's statistics, including its records in older databases.
     func statistics(_ kind: StreamKind) -> StreamStatistics {
         let stream = kind.stream
@@ -33,7 +37,8 @@ extension WriterMemory {
         }
         var figures = StreamStatistics(
             stream: stream,
-            accepted: sum { $0.uploaded + $0.quarantined + $0.evicted + $0.ready + $0.waiting },
+            accepted: sum { $0.uploaded + $0.quarantined + $0.evicted + $0.ready + $0.waiting }
+                + heldCount(stream),
             pending: sum { $0.waiting + $0.ready },
             pendingBytes: Int(self[Partition(stream)].pendingBytes),
             uploaded: sum(\.uploaded),
@@ -42,6 +47,8 @@ extension WriterMemory {
             notKept: sum(\.notKept),
             oldestPendingAt: nil
         )
+        figures.held = heldCount(stream)
+        figures.heldBytes = stream == .audio ? Int(numbers.heldBytes) : 0
         figures.isWorthTelling = kind.isAlwaysShown || figures.accepted > 0
         return figures
     }
@@ -54,7 +61,7 @@ extension Writer {
     }
 }
 
-/// Statistics of one stream: accepted = uploaded + pending + quarantined + evicted.
+/// Statistics of one stream: accepted = uploaded + pending + held + quarantined + evicted.
 package struct StreamStatistics: Sendable, Equatable {
     package var stream: Stream
     package var accepted: Int
@@ -68,6 +75,11 @@ package struct StreamStatistics: Sendable, Equatable {
     package var oldestPendingAt: WallTime?
     /// Uploaded records that are to be sent again.
     package var resending = 0
+    /// Audio chunks that nobody has marked, and their stored bytes.
+    package var held = 0
+    package var heldBytes = 0
+    /// When the oldest held chunk was captured, and the newest one's end.
+    package var heldSpan: ClosedRange<WallTime>?
 
     /// Whether `status` shows the stream: some only once there is a record.
     package var isWorthTelling = true

@@ -159,6 +159,7 @@ extension Writer {
         ]
         try statement.bind(values, from: 1)
         try statement.run()
+        try holdUnlessMarked(sequence)
     }
 
     /// Turns the unchunked segments of a run that a crash cut off into a short chunk.

@@ -14,7 +14,7 @@ extension Writer {
         by source: ClockSource = .kernel
     ) throws {
         try begin()
-        let idle = clockMap.idle
+        let (idle, before) = (clockMap.idle, (memory.bootIsSynced, clockMap.correction))
         try insert(
             ClockMap.Entry(
                 id: 0,
@@ -26,6 +26,7 @@ extension Writer {
             )
         )
         if synced { memory.bootIsSynced = true }
+        if (memory.bootIsSynced, clockMap.correction) != before { try applyMarksInWallTime() }
         // Delete after the insert: a row id that a batch was frozen with must not be reused.
         if let idle, idle.boot == boot {
             try connection.run("DELETE FROM clock_map WHERE id=?", idle.id)

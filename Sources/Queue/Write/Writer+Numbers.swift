@@ -184,6 +184,7 @@ extension Writer {
                 try store(partition, counters, before.older[partition])
             }
         }
+        try storeHeld(since: before)
         guard memory.numbers != before.numbers else { return }
         for (name, path) in RowNumbers.names
         where memory.numbers[keyPath: path] != before.numbers[keyPath: path] {

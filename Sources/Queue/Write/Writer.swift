@@ -17,6 +17,10 @@ struct WriterMemory: Sendable {
     var clockMap = ClockMap()
     var bootIsSynced = false
     var chunker = Chunker()
+    /// Chunks that are not pending, because nobody has marked them; they count as frozen, too.
+    var held = FrozenRanges()
+    /// Pending chunks that no record has marked: a person asked for them, or the budget had room.
+    var asked = FrozenRanges()
     /// Where the last finished audio run ended.
     var soundEnd: Stamp?
     /// The survey in progress, or one that has ended but has no report yet.
@@ -152,6 +156,7 @@ package final class Writer {
         // Names are not unique in a damaged table.
         memory.files = Dictionary(known.map { ($0.name, $0.id) }) { first, _ in first }
         try declare(user: user, numbers: try numbersBefore(numbers))
+        try loadHeld()
         memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
         memory.unreported =
             try connection.integer("SELECT 1 FROM losses WHERE told<records LIMIT 1") != nil
@@ -160,6 +165,7 @@ package final class Writer {
         }
         memory.survey = try loadSurvey()
         committed = memory
+        try soundChanged()
         try recoverAudio()
         try commit()
     }
@@ -261,6 +267,7 @@ package final class Writer {
         let sequence = try nextSequence(row.stream, bytes: row.storedBytes)
         try plainTables.insert(row, sequence, boot: boot ?? self.boot)
         if let loss = row.loss { try recordReported(loss) }
+        if row.stream.number >= Stream.firstOfUser { try markSound(around: row) }
     }
 
     func insert(_ event: Event) throws { try insert(PlainRow(event)) }

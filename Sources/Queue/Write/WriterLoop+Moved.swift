@@ -100,7 +100,9 @@ extension WriterLoop {
         let now = settings.clock.stamp()
         let losses = writer.streams.streams.map { stream in
             let counters = writer.committed[Partition(stream)]
-            let records = counters.waiting + counters.ready + counters.quarantined
+            let records =
+                counters.waiting + counters.ready + counters.quarantined
+                + Int64(writer.committed.heldCount(stream))
             return Loss(.corrupt, stream, records: records, from: now, to: now)
         }
         queue.unrecorded.withLock { $0.add(losses.filter { $0.records > 0 }) }

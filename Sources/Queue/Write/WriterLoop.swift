@@ -323,6 +323,7 @@ final class WriterLoop {
             try writer.connection.execute("UPDATE database SET generation=generation")
             // Streams declared during the outage, or by the call that failed.
             try writer.declare(user: userStreams)
+            try writer.soundChanged()
             try continueEffort(writer)
         }
         if isBack { insertBacklog() }

@@ -24,6 +24,8 @@ package struct ControlRequest: Codable, Sendable, Equatable {
         case drop = "quarantine drop"
         /// `argument`: as `ResendRequest` writes it.
         case resend
+        /// `argument`: as `AudioMarkRequest` writes it.
+        case audioMark = "audio mark"
         /// `argument`: the survey's name.
         case surveyStart = "survey start"
         case surveyStop = "survey stop"

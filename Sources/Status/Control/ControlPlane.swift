@@ -52,7 +52,8 @@ package final class ControlPlane: Sendable {
                 done(ControlReply(done: true))
             case .restart:
                 restarts.perform(done) { Self.restart(request.argument, gateway) }
-            case .quarantineList, .requeue, .drop, .resend, .surveyStart, .surveyStop, .surveyList:
+            case .quarantineList, .requeue, .drop, .resend, .audioMark, .surveyStart, .surveyStop,
+                .surveyList:
                 questions.perform(done) {
                     let (queue, configuration) = (gateway.queue, gateway.configuration)
                     return QueueRequestHandler(queue: queue, configuration: configuration)

@@ -24,6 +24,9 @@ struct QueueRequestHandler: Sendable {
             case .resend:
                 let handler = ResendHandler(queue: queue, configuration: configuration)
                 reply.changed = try handler.resend(argument)
+            case .audioMark:
+                let chunks = try AudioMarkRequest(argument: argument).mark(in: queue)
+                reply.changed = QuarantineChange(records: chunks)
             case .surveyStart: reply.survey = try SurveyHandler(queue: queue).start(argument)
             case .surveyStop: reply.survey = try SurveyHandler(queue: queue).stop()
             case .surveyList: reply.survey = try SurveyReply(try queue.reader())

@@ -26,6 +26,7 @@ extension PrometheusText {
         let storage = report.storage
         add("database_bytes", .gauge, "Database and journal.", Double(storage.databaseBytes))
         add("free_bytes", .gauge, "Free for records.", Double(storage.freeBytes))
+        if let days = storage.roomDays { add("room_days", .gauge, "Until it is full.", days) }
         add("written_bytes_total", .counter, "Written to disks.", Double(storage.writtenBytes))
         add("evicted_records_total", .counter, "Evicted.", Double(storage.evictedRecords))
         let today = Double(report.upload.bytesToday)
@@ -77,6 +78,8 @@ extension PrometheusText {
         }
         add("pending_records", .gauge, "Not at the server yet.", each { Double($0.pending) })
         add("pending_bytes", .gauge, "Their stored bytes.", each { Double($0.pendingBytes) })
+        add("held_records", .gauge, "Not marked for upload.", each { $0.held.map(Double.init) })
+        add("held_bytes", .gauge, "Their stored bytes.", each { $0.heldBytes.map(Double.init) })
         add("quarantined_records", .gauge, "Refused.", each { Double($0.quarantined) })
         add("uploaded_records_total", .counter, "At the server.", each { Double($0.uploaded) })
         add(

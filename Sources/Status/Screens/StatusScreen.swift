@@ -1,5 +1,6 @@
 // The text of `waypost status`: as wide as the terminal, and whole in a pipe.
 package import Host
+import Records
 import Upload
 
 /// Renders a status report as text for a terminal.
@@ -130,6 +131,7 @@ package struct StatusScreen {
     private var foot: [String] {
         let storage = report.storage
         let resending = report.resending
+        let more: [String] = held + disk + losses
         let next = report.upload.nextSyncAt
             .map { ", next in \(span(max(0, Int(($0.milliseconds - now.milliseconds) / 1000))))" }
         return [
@@ -138,7 +140,7 @@ package struct StatusScreen {
                     + (storage.roomDays.map { "room for \(roughDays($0)), " } ?? "")
                     + "\(roughSize(storage.freeBytes)) free, \(roughSize(storage.writtenBytes)) written"
             )
-        ] + disk + losses + [
+        ] + more + [
             fit("clock     \(report.clock.state.rawValue)"),
             fit(
                 "upload    \(report.upload.state.rawValue)\(isLive ? next ?? "" : "")"
@@ -146,6 +148,16 @@ package struct StatusScreen {
                     + (resending > 0 ? ", resending: \(resending) left" : "")
             ),
         ] + outputs + (report.mqttIn.map { [fit("mqtt in   \($0.line)")] } ?? [])
+    }
+
+    private var held: [String] {
+        report.streams.values.compactMap(\.heldSound).filter { $0.chunks > 0 }.map { sound in
+            let span = sound.from.flatMap { from in
+                sound.to.map { ", " + period(from.rfc3339, $0.rfc3339) }
+            }
+            let size = roughSize(Int64(sound.bytes))
+            return fit("held      \(counted(sound.chunks, "chunk")) of sound, \(size)\(span ?? "")")
+        }
     }
 
     private func roughDays(_ days: Double) -> String {

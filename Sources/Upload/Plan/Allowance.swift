@@ -126,6 +126,13 @@ struct Allowance {
         self.underWay = nil
     }
 
+    /// The part of the budget that belongs to the day so far is not used up: what is marked later finds its own.
+    var mayFill: Bool {
+        guard let limit, let figures = budget.figures else { return false }
+        let passed = 1 - min(1, figures.rest.inSeconds / 86_400)
+        return Double(figures.spent) < Double(limit) * passed
+    }
+
     /// The budget has room for a short request beside batches.
     var hasRoom: Bool { limit.map { room(of: $0, .small) >= DayBudget.least } ?? true }
 

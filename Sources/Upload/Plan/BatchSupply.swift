@@ -24,6 +24,8 @@ struct BatchSupply {
     let hasBudget: Bool
     /// The limit of a body's size; the budget may lower it.
     var maxBatchBytes: Int
+    /// Sound that nobody has marked may go, too.
+    var fills = false
     /// Only one of the newest records is sent, to test whether the server accepts it.
     var isProbe = false
     /// The last batch that `ready` returned.
@@ -48,6 +50,7 @@ struct BatchSupply {
             }
             if let ready = try ready(stream, failing) { return ready }
             if let fresh = try oldest(stream) { return DueBatch(batch: fresh, isFirstTry: true) }
+            if let more = try filling(stream) { return DueBatch(batch: more, isFirstTry: true) }
             return try refused(stream, refusals) ?? stuck(stream, failing)
         }
     }
@@ -91,33 +94,60 @@ struct BatchSupply {
         return nil
     }
 
-    /// Freezes the oldest pending records.
+    /// Freezes the oldest pending records; of chosen sound, the newest.
     private func oldest(_ stream: Stream) throws -> Batch? {
         let end = mark[stream] ?? 0
-        while var range = side.pending(stream), range.database > 0 || range.first <= end {
-            if range.database == 0 { range.last = min(range.last, end) }
+        while var range = side.pending(stream, through: end) {
+            if range.database == 0, stream == .audio, side.choosesSound {
+                if let batch = try newestSound(through: end) { return batch }
+                continue
+            }
             guard let last = try lastRecord(of: range, limit: maxBatchBytes) else { continue }
             range.form = destination.form
             if let batch = try side.freeze(range, through: last) { return batch }
-            range.form = nil
             // Records of the range were deleted in between: look again.
         }
         return nil
     }
 
+    /// Freezes the newest of the sound that somebody has marked: first what records have, then what people have.
+    private func newestSound(through end: Int64) throws -> Batch? {
+        guard let wanted = side.wantedSound(through: end) else { return nil }
+        return try freezeEnd(of: wanted, atMost: Self.chunks, limit: maxBatchBytes)
+    }
+
+    /// Chunks of chosen sound in a batch: four minutes of the usual length, a megabyte.
+    private static let chunks: Int64 = 8
+
+    /// Freezes sound that nobody has marked, the newest first, if the budget is to be filled.
+    private func filling(_ stream: Stream) throws -> Batch? {
+        guard fills, stream == .audio, try side.releaseNewest(Self.chunks) else { return nil }
+        return try newestSound(through: .max)
+    }
+
     /// Freezes a small batch of the newest pending records, so that they arrive soon.
     private func newest(_ stream: Stream, isFirst: Bool) throws -> Batch? {
-        guard var range = side.pending(stream, newest: true) else { return nil }
-        var count = isProbe ? 1 : SyncOrder.newestRecords
+        guard let range = side.pending(stream, newest: true) else { return nil }
+        let count = isProbe ? 1 : SyncOrder.newestRecords
         if isFirst, !hasBudget, side.pending(stream)?.first == range.first {
             // So few that the first batch of the backlog includes them all. With a budget, a stream with
             // few records could wait for days behind one with many.
             if range.last - range.first < count { return nil }
             if let whole = try atOnce(range) { return whole }
         }
+        return try freezeEnd(of: range, atMost: count, limit: maxBatchBytes / 8)
+    }
+
+    /// Freezes the last records of a range, as many as fit.
+    private func freezeEnd(
+        of pending: PendingRange,
+        atMost most: Int64,
+        limit: Int
+    ) throws -> Batch? {
+        var (range, count) = (pending, most)
         while true {
             range.first = max(range.first, range.last - count + 1)
-            guard let last = try lastRecord(of: range, limit: maxBatchBytes / 8) else { return nil }
+            guard let last = try lastRecord(of: range, limit: limit) else { return nil }
             if last == range.last || count == 1 { break }
             count = max(1, count / 2)
         }

@@ -61,6 +61,9 @@ import Setup
         ("audio.bitrate", "24000"),
         ("audio.min_level_db", nil),
         ("audio.silence", "\"report\""),
+        ("audio.upload", "\"all\""),
+        ("audio.mark_margin", "\"15s\""),
+        ("audio.fill_budget", "false"),
         ("audio.schedule", "[]"),
         ("audio.duty", nil),
         ("site.name", nil),
@@ -132,8 +135,8 @@ import Setup
         )
         let examples = lines.map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }
         let loaded = try load(examples.joined(separator: "\n"))
-        // Also the example of a user stream: its table and four keys.
-        #expect(loaded.origins.count == Self.listed.count + 6)
+        // Also the example of a user stream: its table and six keys.
+        #expect(loaded.origins.count == Self.listed.count + 7)
         #expect(loaded.values.upload.endpoint == "https://example.org/api/ingest")
         #expect(loaded.values.upload.maxRate == 100_000)
         #expect(loaded.values.audio.minimumLevel == -60)
@@ -206,6 +209,9 @@ import Setup
         bitrate = 16000
         min_level_db = -50
         silence = "ok"
+        upload = "marked"
+        mark_margin = "20s"
+        fill_budget = true
         schedule = ["dusk..dawn"]
         duty = "1m/10m"
         [site]

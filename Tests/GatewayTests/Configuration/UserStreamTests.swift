@@ -29,7 +29,7 @@ import Setup
         }
     }
 
-    private static let keys = "wire, max_rate, max_record_bytes, mqtt, mqtt_time"
+    private static let keys = "wire, max_rate, max_record_bytes, mqtt, mqtt_time, marks_audio"
 
     // Not in the attribute: Swift 6.0.3 crashes on an interpolation there.
     private static let wrongTables: [(String, [String])] = [
@@ -169,6 +169,7 @@ import Setup
                 max_record_bytes = "16kB"  # default
                 mqtt = []  # default
                 mqtt_time = "timestamp"  # default
+                marks_audio = false  # default
 
                 [stream.3d]
                 wire = "x-Y"  # w.toml:4
@@ -176,6 +177,7 @@ import Setup
                 max_record_bytes = "2KiB"  # w.toml:5
                 mqtt = []  # default
                 mqtt_time = "timestamp"  # default
+                marks_audio = false  # default
 
                 """
             )

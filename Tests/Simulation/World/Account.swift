@@ -33,6 +33,8 @@ struct Account {
     var segmentGap = 0
     var uncertainSegments = 0
     var segmentsAtRisk = 0
+    /// Marks of sound that are on the disk.
+    var marks: [KnownMark] = []
     /// Records that the server has confirmed to the device.
     var acknowledged: Set<Int> = []
     /// Records that the server has, possibly without the device knowing.

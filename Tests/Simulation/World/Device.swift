@@ -52,6 +52,7 @@ final class Device: AccountHolder {
     var lengthensJournal = false
     var userStreams: [DeclaredStream] = []
     var sound: AudioSource?
+    var heldSound = SoundUpload()
     var syncer: Syncer?
     var jobs: JobProgram?
     var storage = StorageAudit()
@@ -100,6 +101,7 @@ final class Device: AccountHolder {
         settings.memoryLimit = memoryLimit
         settings.lengthensJournal = lengthensJournal
         settings.userStreams = userStreams
+        settings.sound = StateBox(heldSound)
         settings.reserveBytes = 16_384
         let random = random
         settings.random = { random.next() }

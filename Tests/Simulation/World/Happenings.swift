@@ -17,6 +17,7 @@ extension World {
         case .sightings, .beacons, .fixes, .events, .put, .lossNoted:
             readRecords(step, device, &chance)
         case .soundStart, .sound, .soundHole, .soundEnd: try takeAudio(step, device, &chance)
+        case .mark: markSound(device, &chance)
         case .surveyStart, .surveyStop: runSurvey(step, device, &chance)
         case .sync, .health, .maintain, .requeue, .drop, .resend, .limits, .shrink, .declare, .stop,
             .kill,
@@ -199,12 +200,14 @@ extension World {
         else { return }
         var records: [UserRecord] = []
         var serials: [Int] = []
+        var marks: [KnownMark] = []
         var bytes = 0
         for _ in 0..<count where bytes < queue.putBytes {
             var record = known(stream, device)
             if chance.isOne(in: 3) { record.given = now - Int64(chance.scale(0...100_000)) }
             let serial = truth.add(record)
             serials.append(serial)
+            mark(of: record, stream: name).map { marks.append($0) }
             let filler = Serial.text(serial, count: chance.scale(0...(plan.padding * 2)))
             bytes += filler.utf8.count
             records.append(
@@ -216,7 +219,8 @@ extension World {
                 )
             )
         }
-        let box = device.promise(serials, stream.number)
+        let box = device.promise(serials, stream.number, marks)
+        self.marks += marks
         queue.put(records) { [records, live = device.live] error in
             if error == nil { live?.accept(records) }
             box.answer(error)

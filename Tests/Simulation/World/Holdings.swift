@@ -6,6 +6,8 @@ internal import SQLite
 struct Holdings {
     /// Ids of records that are in no batch, ascending, by stream number.
     var pending: [Int: [Int64]] = [:]
+    /// Chunks that nobody has marked.
+    var held: Set<Int64> = []
     /// Bytes of those records.
     var pendingBytes: [Int: Int64] = [:]
     /// Remaining records of each uploaded batch, by its stream and last record: its first ones may
@@ -20,6 +22,8 @@ struct Holdings {
     var reusableBytes: Int64 = 0
 
     init(_ live: OpenDatabase, _ streams: [StreamKind]) throws {
+        let rows = try live.connection.prepare("SELECT first, last FROM held")
+        while try rows.step() { held.formUnion(rows.required(0)...rows.required(1)) }
         for kind in streams { try readPending(kind, live.connection) }
         sort(try Self.batches(live.connection))
         try readLedger(live.connection)
@@ -73,6 +77,7 @@ struct Holdings {
         try rows.bind(Int64(kind.stream.number), at: 1)
         var (ids, sum): ([Int64], Int64) = ([], 0)
         while try rows.step() {
+            if kind.stream == .audio, held.contains(rows.required(0)) { continue }
             ids.append(rows.required(0))
             sum += rows.required(1) + 60
         }

@@ -31,7 +31,10 @@ extension World {
         if presence.unreadable != nil { return }
         if audits % 4 == 0 || isStart { try compareWithReload(device, presence) }
         // A temporary disk error is not damage.
-        guard presence.givenUp == 0 || device.account.isDamaged || device.account.hasFailedSync
+        let givesUp = plan.holdsSound && (device.account.wasSetAside || !queue.setAside.isEmpty)
+        guard
+            presence.givenUp == 0 || device.account.isDamaged || device.account.hasFailedSync
+                || givesUp
         else {
             throw Violation("given up", "device \(device.number): \(presence.givenUp) records")
         }
@@ -44,6 +47,7 @@ extension World {
         }
         try balanceAudio(device, presence)
         try checkQuarantine(device, presence)
+        try checkHeld(device, presence)
         device.account.look()
     }
 
@@ -167,6 +171,7 @@ extension World {
             try pass(20_000)
             try syncInPeace(.asked)
         }
+        try checkMarked()
         for device in devices {
             try checkPeace(device)
             try checkAnswers(device)

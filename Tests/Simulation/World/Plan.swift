@@ -33,6 +33,9 @@ package struct Plan {
     /// The server asks for jobs and sends settings.
     var hasJobs = false
 
+    /// Sound that nobody has marked is held.
+    var holdsSound = false
+
     /// The server takes columns, in some of its versions.
     var hasColumns = false
 
@@ -116,6 +119,7 @@ package struct Plan {
         if hasIslands, seed % 16 == 9 { addLateClock() }
         if hasIslands, seed % 16 == 5 { addCrowd() }
         if hasIslands, seed % 16 == 12 { addJobs() }
+        if hasIslands, seed % 8 == 0 { addHeldSound() }
         // Draws nothing: all other histories stay as they are.
         keepsEffort = hasIslands && seed % 4 == 3
         hasColumns = hasIslands && seed % 4 == 2
@@ -155,7 +159,7 @@ package struct Plan {
         insert(kinds, amounts: 5...20, &chance)
     }
 
-    private mutating func insert(
+    mutating func insert(
         _ kinds: [Step.Kind],
         amounts: ClosedRange<Int>,
         _ chance: inout Chance

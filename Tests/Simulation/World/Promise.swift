@@ -6,8 +6,10 @@ final class Promise: @unchecked Sendable {
     private unowned let device: Device
     private let serials: [Int]
     private let stream: Int
+    private let marks: [KnownMark]
 
-    init(_ device: Device, _ serials: [Int], _ stream: Int) {
+    init(_ device: Device, _ serials: [Int], _ stream: Int, _ marks: [KnownMark]) {
+        self.marks = marks
         self.device = device
         self.serials = serials
         self.stream = stream
@@ -20,6 +22,7 @@ final class Promise: @unchecked Sendable {
         let count = serials.count
         if error == nil {
             device.account.uncertain[stream, default: 0] -= count
+            device.account.marks += marks
         } else {
             let refused = Set(serials)
             device.account.taken[stream]?.removeAll { refused.contains($0) }
@@ -35,8 +38,8 @@ final class Promise: @unchecked Sendable {
 
 extension Device {
     /// Registers records that were given but not yet acknowledged.
-    func promise(_ serials: [Int], _ stream: Int) -> Promise {
+    func promise(_ serials: [Int], _ stream: Int, _ marks: [KnownMark] = []) -> Promise {
         for serial in serials { account.receive(serial, stream) }
-        return Promise(self, serials, stream)
+        return Promise(self, serials, stream, marks)
     }
 }

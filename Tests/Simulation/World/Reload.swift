@@ -81,7 +81,11 @@ extension World {
         let figures = queue.statistics(dated: false).map {
             (
                 $0.stream,
-                [$0.accepted, $0.pending, $0.uploaded, $0.quarantined, $0.evicted, $0.notKept]
+                [
+                    $0.accepted, $0.pending, $0.uploaded, $0.quarantined, $0.evicted, $0.notKept,
+                    $0.held,
+                    $0.heldBytes,
+                ]
             )
         }
         return Dictionary(uniqueKeysWithValues: figures)

@@ -36,13 +36,13 @@ final class Server {
     private(set) var effort: [String: EffortDates] = [:]
     private var idOfSerial: [Int: String] = [:]
     /// The chunk of each segment that is not shared with an earlier chunk.
-    private var chunkOfSegment: [Int: String] = [:]
+    private(set) var chunkOfSegment: [Int: String] = [:]
     /// A hash of the body of each key.
     private var bodies: [String: UInt64] = [:]
     /// Audio that was in no chunk when its device was copied: each copy makes a chunk of it.
     var endsOfCopies: Set<Int> = []
     private var longAnswers: [Int: Answer] = [:]
-    private var isGarbled = false
+    private(set) var isGarbled = false
     /// The request is in columns.
     private var isColumns = false
     /// Refusals of each record that was alone in its batch, over all devices; a chunk by its last

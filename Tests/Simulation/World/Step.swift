@@ -9,6 +9,8 @@ package struct Step: Equatable, CustomStringConvertible {
         // Sources.
         case sightings, beacons, fixes, events, put, lossNoted
         case soundStart, sound, soundHole, soundEnd
+        // A person asks for the sound of some time.
+        case mark
         case surveyStart, surveyStop
         // The program.
         case sync, health, maintain, requeue, drop, limits, shrink, declare

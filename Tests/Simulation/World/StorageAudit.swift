@@ -20,6 +20,7 @@ struct StorageAudit {
     private static let quiet: Set<Step.Kind> = [
         .wait, .health, .limits, .shrink, .maintain, .squeeze, .clockSync, .clockRight, .clockNote,
     ]
+    private static let recording: Set<Step.Kind> = [.soundStart, .sound, .soundHole, .soundEnd]
     /// Steps after which a record may be deleted without an eviction, or be pending again.
     private static let moving: Set<Step.Kind> = [.sync, .requeue, .drop]
 
@@ -39,7 +40,8 @@ struct StorageAudit {
         if let before, start == device.starts {
             if hasRoom, hadRoom { try checkRetention(before, now, time, retention) }
             if step == number - 1, !Self.moving.contains(kind) {
-                try checkOrder(before, now, isQuiet: Self.quiet.contains(kind))
+                let hasSound = Self.recording.contains(kind)
+                try checkOrder(before, now, isQuiet: Self.quiet.contains(kind), hasSound: hasSound)
             }
             if step == number - 1 { try checkPurpose(before, now, device) }
         }
@@ -71,13 +73,25 @@ struct StorageAudit {
 
     /// Checks the eviction order: uploaded records, then quarantined ones, then the oldest pending
     /// of the largest stream.
-    private func checkOrder(_ before: Holdings, _ now: Holdings, isQuiet: Bool) throws {
+    private func checkOrder(_ before: Holdings, _ now: Holdings, isQuiet: Bool, hasSound: Bool)
+        throws
+    {
         for (stream, evicted) in now.evicted {
             let gone = evicted - (before.evicted[stream] ?? 0)
             let held = (before.quarantined[stream] ?? 0) - (now.quarantined[stream] ?? 0)
             guard gone > 0 else { continue }
             try expectNone(now.uploaded.count, "uploaded batches", stream, gone)
-            guard gone > max(0, held) else { continue }
+            // Released chunks are not gone.
+            let pending = now.pending[stream] ?? []
+            let unmarked =
+                stream == Stream.audio.number
+                ? before.held.subtracting(now.held).subtracting(pending) : []
+            if let newest = unmarked.max(), let oldest = now.held.min(), newest > oldest {
+                throw Violation("eviction order", "held \(newest) went, and \(oldest) stays")
+            }
+            guard gone > max(0, held) + Int64(unmarked.count) else { continue }
+            // In a step of sound some may have come after the others went.
+            if !hasSound { try expectNone(now.held.count, "held chunks", stream, gone) }
             try expectNone(now.quarantined.count, "quarantined records", stream, gone)
             try checkPending(stream, before, now, isQuiet: isQuiet)
         }
@@ -93,6 +107,8 @@ struct StorageAudit {
         let need = min(limits.criticalFree, 4 << 20)
         for (stream, evicted) in now.evicted where !isAtLimit {
             let held = (before.quarantined[stream] ?? 0) - (now.quarantined[stream] ?? 0)
+            // Held sound goes early, too.
+            guard stream != Stream.audio.number || before.held.isEmpty else { continue }
             let gone = evicted - (before.evicted[stream] ?? 0) - max(0, held)
             guard gone > 0, now.fileBytes < 2 * need else { continue }
             throw Violation(

@@ -75,7 +75,9 @@ struct TableAudit {
             let key = "WHERE database=? AND stream=?"
             let gone = try ranges("SELECT first, last FROM gone \(key)", partition, number)
             let batches = try ranges("SELECT first, last FROM batches \(key)", partition, number)
-            try apart(gone + batches, "\(kind.stream) of \(partition)", below: next)
+            let isSound = kind.stream == .audio && partition == 0
+            let held = isSound ? try ranges("SELECT first, last FROM held") : []
+            try apart(gone + batches + held, "\(kind.stream) of \(partition)", below: next)
             guard partition == 0 else { continue }
             try checkRows(rows, gone: gone, below: next, kind)
             try checkPendingBytes(kind)
@@ -84,13 +86,24 @@ struct TableAudit {
 
     /// Checks the sum that decides which stream is evicted against the rows.
     private func checkPendingBytes(_ kind: StreamKind) throws {
+        let isHeld = "EXISTS (SELECT 1 FROM held WHERE r.id BETWEEN first AND last)"
+        let isPending = kind.stream == .audio ? "AND NOT \(isHeld)" : ""
+        if kind.stream == .audio {
+            try none(
+                "the held rows of audio hold other bytes",
+                """
+                SELECT next FROM numbers WHERE name='held_bytes'
+                AND next<>(SELECT ifnull(sum(\(kind.storedBytes)), 0) FROM chunks r WHERE \(isHeld))
+                """
+            )
+        }
         try none(
             "the rows of \(kind.stream) hold other pending bytes",
             """
             SELECT pending_bytes FROM sequences WHERE database=0 AND stream=\(kind.stream.number)
             AND pending_bytes<>(SELECT ifnull(sum(\(kind.storedBytes)), 0) FROM \(kind.table) r
             WHERE NOT EXISTS (SELECT 1 FROM batches WHERE database=0 AND state>0
-            AND stream=\(kind.stream.number) AND r.id BETWEEN first AND last))
+            AND stream=\(kind.stream.number) AND r.id BETWEEN first AND last) \(isPending))
             """
         )
     }

@@ -20,6 +20,8 @@ package final class World {
     /// The jobs of each device, by its number, and a count of the server's offers.
     var jobs: [Int: JobAccount] = [:]
     var offered = 0
+    /// Every mark of sound, also those that were refused.
+    var marks: [KnownMark] = []
     let view: View
     /// The number of times the databases were checked.
     var audits = 0
@@ -45,6 +47,7 @@ package final class World {
         device.limits = plan.limits
         device.memoryLimit = plan.memoryLimit
         device.lengthensJournal = plan.lengthensJournal
+        device.heldSound = heldSound
         device.userStreams = [DeclaredStream(name: "weather", wire: "weather")]
     }
 

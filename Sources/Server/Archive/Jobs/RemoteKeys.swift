@@ -14,8 +14,9 @@ package enum RemoteKeys {
         "beacons.deny", "beacons.max_rate", "beacons.unknown", "beacons.schedule",
         "location.enabled", "location.interval", "location.min_distance",
         "audio.enabled", "audio.bitrate", "audio.min_level_db", "audio.schedule", "audio.duty",
+        "audio.upload", "audio.mark_margin", "audio.fill_budget",
         "health.interval", "mqtt.interval", "log.level",
-        "stream.*.max_rate", "stream.*.max_record_bytes",
+        "stream.*.max_rate", "stream.*.max_record_bytes", "stream.*.marks_audio",
     ]
 
     /// The check of a text of settings by its keys.
