@@ -53,9 +53,7 @@ struct AudioCommand: ParsableCommand {
 
         private static func time(_ option: String, _ text: String) throws -> WallTime {
             if let time = ExportCommand.time(text) { return time }
-            throw ValidationError(
-                "\(option): \"\(text)\" is not a valid time; use 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago"
-            )
+            throw Resend.notATime(option, text)
         }
 
         mutating func run() throws {

@@ -55,7 +55,7 @@ struct Resend: ParsableCommand {
         return request
     }
 
-    private static func notATime(_ option: String, _ text: String) -> ValidationError {
+    static func notATime(_ option: String, _ text: String) -> ValidationError {
         ValidationError(
             "\(option): \"\(text)\" is not a valid time; use 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago"
         )

@@ -57,9 +57,6 @@ extension AudioSpan {
 }
 
 extension FleetRenderings {
-    /// How long a device may take to answer.
-    private static let patience = Duration.seconds(7 * 86_400)
-
     /// Returns what of the sound of up to some 26 hours is not here.
     func absentSound(
         of id: String,

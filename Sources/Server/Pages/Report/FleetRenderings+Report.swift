@@ -7,7 +7,7 @@ import ServerWeb
 
 extension FleetRenderings {
     /// How long a device may take to answer.
-    private static let patience = Duration.seconds(7 * 86_400)
+    static let patience = Duration.seconds(7 * 86_400)
 
     func report(_ device: String, at now: Int64) throws -> HTTPAnswer {
         _ = try find(device)
