@@ -175,7 +175,7 @@ import Testing
     }
 }
 
-/// Rows of random streams, as `JSONWriter` and programs of users write them.
+/// Rows of random streams, as `JSONWriter` and the intake write them: without blanks between parts.
 private struct RandomRows {
     private var chance: SplitMix
     /// The batch may have rows that columns do not carry, or whose order is known too late.
@@ -202,7 +202,7 @@ private struct RandomRows {
                 return "\"\(names[place])\":\(value(kinds[place], number, time))"
             }
             if isTwisted, roll(3) == 0 { members.reverse() }
-            return "{\(members.joined(separator: isTwisted && roll(9) == 0 ? " ," : ","))}"
+            return "{\(members.joined(separator: ","))}"
         }
     }
 

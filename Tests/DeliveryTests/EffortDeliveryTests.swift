@@ -14,7 +14,8 @@ import Upload
     private let clock = ManualClock(
         Stamp(
             boot: BootInstant(nanoseconds: 5_000_000_000),
-            wall: SystemClock().wall() + .seconds(-7200)
+            // An afternoon: a time off that goes on over midnight is two intervals.
+            wall: WallTime(milliseconds: 1_790_000_000_000)
         )
     )
 

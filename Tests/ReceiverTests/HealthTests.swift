@@ -182,14 +182,15 @@ import Testing
         let lines = "#!/bin/sh\nprintf '%s\\n' \"$WAYPOST_TEXT\" >> '\(folder.path)/alerts'\n"
         #expect(try Process.run("/bin/sh", write, input: lines).status == 0)
         let receiver = try ReceiverProcess(["--alert-command", program])
-        // The device calls itself degraded without it, so this is no alert.
-        let lost = event("source_lost", "audio", "")
-        try send(lost, secondsAgo: 90, stream: "waypost_events", to: receiver)
         try send(
             #""state":"degraded","reasons":["audio: no device"],"sources":{"audio":"error"}"#,
             secondsAgo: 60,
             to: receiver
         )
+        // The device calls itself degraded without it, so this is no alert. It comes second: alone,
+        // a lost source is critical, and the receiver may look at any time.
+        let lost = event("source_lost", "audio", "")
+        try send(lost, secondsAgo: 90, stream: "waypost_events", to: receiver)
         try receiver.waitUntil(
             "SELECT device FROM marks",
             gives: "[('d1',)]\n",

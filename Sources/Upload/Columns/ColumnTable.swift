@@ -17,10 +17,10 @@ struct ColumnTable {
     private var columns: [TableColumn] = []
     private var count = 0
 
-    /// Adds a row.
+    /// Adds a row; white space between its tokens, which no writer of the queue leaves, may be lost.
     ///
-    /// Throws `UnfitRowError` for white space between members, for names that are escaped or appear
-    /// twice, and for members in another order than before.
+    /// Throws `UnfitRowError` for names that are escaped or appear twice, and for members in another
+    /// order than before.
     mutating func append(_ row: [UInt8]) throws {
         try row.withUnsafeBytes { bytes in
             var members = RowMembers(TextBytes(bytes))
