@@ -1,4 +1,5 @@
 """Measured figures as Markdown, and where they stand in the documents."""
+import importlib.util
 import json
 import pathlib
 import re
@@ -7,7 +8,7 @@ from rows import figure, text
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FILES = (ROOT / "deploy/docs/measurements.md", ROOT / "deploy/docs/field.md")
+FILES = tuple(ROOT / "deploy/docs" / name for name in ("measurements.md", "field.md", "report.md"))
 MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 
 # Of one thread: `7zr b -mmt1` here, a quarter of what four make there (github.com/ThomasKaiser/sbc-bench, Results.md, 1.0 and 1.8 GHz).
@@ -65,7 +66,15 @@ def blocks():
             "beside": others(beside["peers"]), "mqtt": messages(json.loads((HERE / "mqtt.json").read_text())),
             "outputs": outputs(json.loads((HERE / "outputs.json").read_text())),
             "advertisements": advertisements(json.loads((HERE / "advertisements.json").read_text())),
-            "summary": summary(figures)}
+            "summary": summary(figures), **report()}
+
+
+def report():
+    """The blocks of report.md, of Tests/Report."""
+    known = importlib.util.spec_from_file_location("report_tables", ROOT / "Tests/Report/tables.py")
+    tables = importlib.util.module_from_spec(known)
+    known.loader.exec_module(tables)
+    return tables.blocks()
 
 
 def table(heading, lines):

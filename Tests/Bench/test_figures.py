@@ -22,6 +22,8 @@ class Figures(unittest.TestCase):
         known = blocks()
         for name, block in known.items():
             digit = re.search(r"\d", block)
+            if not digit:
+                continue  # A part of the report that has not run yet.
             other = block[:digit.start()] + str((int(digit[0]) + 1) % 10) + block[digit.end():]
             document = f"<!-- figures: {name} -->\n{other}<!-- /figures -->"
             self.assertNotEqual(rendered(document, known)[0], document)

@@ -128,16 +128,13 @@ end:	do
 	/* Writer.requeue, by a person, once the server takes the record */
 	:: atomic { card[d].isOn && R0.state == QUARANTINED -> printf("good(0), requeue(0) device %d\n", d);
 		poison = 0; card[d].drawn++; drawKey(0); R0.state = FROZEN }
-	/* Writer.drop, by a person: the ledger has it. */
-	:: atomic { card[d].isOn && R0.state == QUARANTINED -> printf("drop(0) device %d\n", d);
-		told = told | BIT(R0.id); delete(0) }
 	/* Writer.purge, after the retention: a batch as a whole */
 	:: atomic { card[d].isOn && R0.state == UPLOADED -> printf("night(0) device %d\n", d);
 		/* CONFIRMED: only what the server has stored is deleted. */
 		assert(everOnServer & BIT(R0.id));
 		if :: R1.state == UPLOADED && R1.key == R0.key -> delete(1) :: else fi;
 		delete(0) }
-	/* Writer.evictPending, on a full card: the ledger has it too. */
+	/* Writer.evictPending, on a full card: the ledger has it. */
 	:: atomic { card[d].isOn && R1.state == PENDING -> printf("shrink(0) device %d\n", d);
 		told = told | BIT(R1.id); delete(1) }
 	od
