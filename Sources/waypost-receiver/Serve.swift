@@ -99,6 +99,14 @@ struct Serve: ParsableCommand {
         )
     )
     var tilesURL: String?
+    @Option(
+        help: ArgumentHelp(
+            "Let uploads go wrong in ways that this number draws, so that a client can be tried.",
+            discussion: "Requests and answers are lost, refused and cut; never for real data.",
+            valueName: "seed"
+        )
+    )
+    var torment: UInt64?
     @Flag(inversion: .prefixedNo, help: "Do not log each batch.") var quiet = false
     @Flag(help: "Print what the directory holds, and exit.") var summary = false
     @Flag(help: "With --summary: print one JSON object.") var json = false
@@ -196,7 +204,11 @@ struct Serve: ParsableCommand {
         let socket = try address.listen("listen")
         var bounds = HTTPBounds()
         bounds.isBehindProxy = behindProxy
-        let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
+        let daemon = try HTTPDaemon(
+            listener: socket,
+            bounds: bounds,
+            application: torment.map { TormentedServer(application, seed: $0) } ?? application
+        )
         let metrics = try metricsListener(application)
         try application.begin()
         announce(try address.text(of: socket), isOpen: application.isOpen())

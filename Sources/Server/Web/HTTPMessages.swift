@@ -76,6 +76,9 @@ package struct HTTPAnswer: Sendable {
     package var body: [UInt8]
     package var headers: [(name: String, value: String)] = []
 
+    /// No answer: the connection is closed.
+    package static var none: HTTPAnswer { HTTPAnswer(0, body: []) }
+
     package init(_ status: Int, body: [UInt8]) {
         self.status = status
         self.body = body

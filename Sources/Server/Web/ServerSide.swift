@@ -138,6 +138,7 @@ final class ServerSide: Sendable {
     func proceed(_ exchange: RequestExchange) -> Bool {
         connections.stop(exchange.connection)
         if let answer = exchange.answer {
+            guard answer.status != HTTPAnswer.none.status else { return false }
             // When connections are scarce, close this one instead of waiting for another request.
             let isCrowded = connections.count > bounds.connections / 2
             return queue(answer, exchange, closing: isCrowded)

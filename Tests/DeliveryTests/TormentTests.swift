@@ -1,0 +1,62 @@
+// The uploader with a receiver that loses, refuses and cuts uploads.
+import Foundation
+import Host
+import Queue
+import QueueSupport
+import ReceiverSupport
+import Records
+import Support
+import Testing
+import Upload
+
+@Suite struct TormentTests {
+    /// `WAYPOST_TORMENT_SEEDS`: how many; a thousand take some minutes.
+    private static let seeds =
+        ProcessInfo.processInfo.environment["WAYPOST_TORMENT_SEEDS"].flatMap { UInt64($0) } ?? 12
+
+    private func makeQueue(in folder: TemporaryFolder, _ clock: ManualClock) throws -> Queue {
+        let queue = try Queue(at: folder.database, bootID: "boot", clock: clock)
+        try queue.perform { try $0.recordClock(clock.stamp(), synced: true, by: .kernel) }
+        for number in 0..<90 {
+            queue.accept(
+                Fix(
+                    stamp: clock.stamp(),
+                    mode: .twoDimensional,
+                    latitude: Double(number) / 1000,
+                    longitude: 7.5
+                )
+            )
+            clock.advance(by: .seconds(1))
+        }
+        _ = try queue.flushed()
+        return queue
+    }
+
+    /// Every record is at the server, and each once, or in quarantine after verdicts of the server.
+    @Test(arguments: 0..<seeds) func seed_losesAndDoublesNothing(seed: UInt64) throws {
+        let receiver = try ReceiverProcess(["--torment", "\(seed)"])
+        let clock = ManualClock(
+            Stamp(boot: BootInstant(nanoseconds: 5_000_000_000), wall: SystemClock().wall())
+        )
+        let folder = TemporaryFolder("torment")
+        let queue = try makeQueue(in: folder, clock)
+        defer { queue.close() }
+        let settings = DestinationSettings(
+            transport: receiver.transport,
+            deviceID: "device-1",
+            streamNames: [.location: "places", .events: "events"],
+            token: { "secret" }
+        )
+        var syncs = 0
+        while try !syncOnce(queue, settings, maxBatchBytes: 4000) {
+            syncs += 1
+            try #require(syncs < 400, "seed \(seed) does not come to an end")
+            clock.advance(by: .seconds(3600))
+        }
+        let ids = try receiver.records("places").compactMap { $0["id"] as? String }
+        let figures = try queue.flushed().statistics().first { $0.stream == .location }
+        let held = Int(try #require(figures).quarantined)
+        #expect(Set(ids).count == ids.count, "seed \(seed)")
+        #expect(ids.count + held == 90, "seed \(seed): \(ids.count) arrived, \(held) are held")
+    }
+}
