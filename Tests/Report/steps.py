@@ -26,7 +26,7 @@ def markdown(lines):
 
 def torture(lines):
     """The rows between the headings and the last line: the fault, figures, and ok or FAILED."""
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines if re.search(r"\s(ok|FAILED)$", line) and "torture:" not in line]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines if re.search(r"(\s+\d+){5}\s+(ok|FAILED)$", line)]
     return {"result": last(lines)["result"], "rows": rows}
 
 

@@ -1,11 +1,13 @@
 """What deploy/report keeps of each program's output."""
 import json
 import pathlib
+import re
 import sys
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "Torture")]
+import records  # noqa: E402
 import report as torture  # noqa: E402
 import steps  # noqa: E402
 import tables  # noqa: E402
@@ -27,6 +29,12 @@ class StepTests(unittest.TestCase):
         kept = steps.torture(lines)
         self.assertEqual(kept["rows"], [["kill -9", "12", "3400", "0", "0", "0", "ok"], ["disk full", *["0"] * 5, "FAILED"]])
         self.assertEqual(kept["result"], "torture: FAILED (seed 1)")
+
+    def test_torture_knows_each_stream(self):
+        declared = {}
+        for path in (steps.ROOT / "Sources/Records").glob("*.swift"):
+            declared |= {int(number): name for number, name in re.findall(r'Stream\((\d+), "(\w+)"', path.read_text())}
+        self.assertEqual(sorted(declared), sorted(records.TABLES))
 
     def test_peers_that_did_not_run_are_named(self):
         found = {"bench": "beside", "peers": [

@@ -48,8 +48,9 @@ class Accounts:
             self.problems.append(f"{name}: {evicted} evicted, {told} in the ledger of losses")
 
     def lost(self, stream):
-        """Records that never got a number: refused, dropped, or lost on their way from the device."""
-        return sum(count for (of, kind), count in self.ledger.items() if of == stream and kind in ("overrun", "dropped", "missed"))
+        """Records that never got a number: refused, dropped, lost on their way from the device, or while nothing is recorded."""
+        kinds = ("overrun", "dropped", "missed", "gap")
+        return sum(count for (of, kind), count in self.ledger.items() if of == stream and kind in kinds)
 
 
 def check_admitted(row, accounts, status, stream=3, source="beacons"):

@@ -7,9 +7,10 @@ import shutil
 import sqlite3
 import subprocess
 
-TABLES = {1: "location", 2: "chunks", 3: "sightings", 4: "events", 5: "surveys", 6: "health"}
+TABLES = {1: "location", 2: "chunks", 3: "sightings", 4: "events", 5: "surveys", 6: "health", 7: "effort",
+          8: "replies"}
 NAMES = {1: "linux_gpsd_location", 2: "linux_alsa_audio", 3: "linux_bluez_beacons", 4: "waypost_events",
-         5: "waypost_surveys", 6: "waypost_health"}
+         5: "waypost_surveys", 6: "waypost_health", 7: "waypost_effort", 8: "waypost_replies"}
 
 
 class Seeds:
@@ -69,12 +70,14 @@ class Content:
             self.generation = row[0] if row else b""
             self.seeds = Seeds(connection)
             self.last, self.gone, self.rows = {}, {}, {}
+            # A table is made with the first record of its stream.
+            made = {name for name, in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
             for stream, table in TABLES.items():
                 row = connection.execute("SELECT next FROM sequences WHERE database=0 AND stream=?", (stream,)).fetchone()
                 self.last[stream] = row[0] - 1 if row else 0
                 self.gone[stream] = numbers_in(connection.execute(
                     "SELECT first, last FROM gone WHERE database=0 AND stream=?", (stream,)))
-                self.rows[stream] = {row[0] for row in connection.execute(f"SELECT id FROM {table}")}
+                self.rows[stream] = {row[0] for row in connection.execute(f"SELECT id FROM {table}")} if table in made else set()
         finally:
             connection.close()
 
