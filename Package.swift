@@ -343,6 +343,12 @@ let package = Package(
             exclude: []
         ),
         module(
+            "ServerConformance",
+            ["HTTP", "Host"],
+            path: "Server/Conformance",
+            exclude: []
+        ),
+        module(
             "ServerIndex",
             ["ServerBase", "ServerWeb", "ServerArchive", "Host", "SQLite", "CLinux"],
             path: "Server/Index",
@@ -391,8 +397,8 @@ let package = Package(
             name: "waypost-receiver",
             dependencies: [
                 "ServerBase", "ServerWeb", "ServerArchive", "ServerIndex", "ServerExports",
-                "ServerPages", "ServerWiring", "HTTP", "Host", "JSON", "Configuration", "AudioTags",
-                "Minisign",
+                "ServerPages", "ServerWiring", "ServerConformance", "HTTP", "Host", "JSON",
+                "Configuration", "AudioTags", "Minisign",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict

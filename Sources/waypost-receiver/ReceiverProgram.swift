@@ -16,6 +16,7 @@ struct ReceiverProgram: ParsableCommand {
             SettingsCommands.self,
             ConfigCommand.self, SetupCommand.self,
             BackupCommand.self, RestoreCommand.self, PruneCommand.self, ExportCommands.self,
+            ConformanceCommand.self,
         ],
         // The options of `serve` may follow the program's name.
         defaultSubcommand: Serve.self

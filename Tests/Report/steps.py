@@ -36,7 +36,7 @@ def peers(lines):
     rows = []
     for peer in found:
         if "missing" in peer:
-            rows.append([peer["title"], "not tried: " + peer["missing"], "", ""])
+            rows.append([peer["name"], "not tried: " + peer["missing"], "", ""])
         elif "kills" in peer:
             counts = [f"{peer[phase]['lost']:,}, {peer[phase]['doubled']:,} of {peer[phase]['promised']:,}" for phase in ("kills", "cuts")]
             rows.append([f"{peer['title']} ({peer['version']})", peer["promise"], *counts])

@@ -39,7 +39,7 @@ class StepTests(unittest.TestCase):
     def test_peers_that_did_not_run_are_named(self):
         found = {"bench": "beside", "peers": [
             {"title": "rsyslog", "version": "8", "promise": "an answer", "kills": {"lost": 1, "doubled": 2, "promised": 3000},
-             "cuts": {"lost": 0, "doubled": 0, "promised": 10}}, {"title": "telegraf", "missing": "not in Debian"}]}
+             "cuts": {"lost": 0, "doubled": 0, "promised": 10}}, {"name": "telegraf", "missing": "not in Debian"}]}
         rows = steps.peers(["some progress", json.dumps(found)])["rows"]
         self.assertEqual(rows[0][2:], ["1, 2 of 3,000", "0, 0 of 10"])
         self.assertEqual(rows[1][1], "not tried: not in Debian")
