@@ -126,7 +126,7 @@ let benchmarks: [Target] = [
         ],
         path: "Tests/Bench",
         exclude: [
-            "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
+            "air", "all", "beside.json", "boards", "card.py", "drain", "figures", "figures.json",
             "gateway.py",
             "idle", "ingest", "instructions", "mqtt", "mqtt.json", "page", "peers", "writes",
             "rendering.py",

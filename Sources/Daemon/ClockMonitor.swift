@@ -36,6 +36,8 @@ final class ClockMonitor: Sendable {
         var generation: Int
         /// A GNSS receiver's time that still has to be stored, with its boot time.
         var receiver: ReceiverEvidence?
+        /// The newest time of a GNSS receiver.
+        var heard: Stamp?
         /// A settled GNSS receiver has given the time.
         var hasSettled = false
         var dispute = ClockDispute()
@@ -81,6 +83,9 @@ final class ClockMonitor: Sendable {
 
     var current: ClockState { known.value.state }
 
+    /// The newest time of a GNSS receiver, with its boot time.
+    var heard: Stamp? { known.value.heard }
+
     /// Publishes the state again after the clock's thread has stopped hanging.
     func isBack() { board.loaded(current) }
 
@@ -94,6 +99,7 @@ final class ClockMonitor: Sendable {
         let evidence = ReceiverEvidence(stamp: stamp, isSettled: isSettled)
         let wantsLook = known.update { known in
             known.hasSettled = known.hasSettled || isSettled
+            known.heard = stamp
             if known.wasVouchedFor { return known.evaluate(evidence) }
             guard known.isNews(evidence) else { return false }
             known.receiver = evidence

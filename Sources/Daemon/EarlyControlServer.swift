@@ -75,6 +75,7 @@ struct GatewayActions: RunningGateway {
     let services: Services
     let wantsReload: Wakeup
     let collector: @Sendable () -> StatusCollector
+    let figures: @Sendable () -> GatewayFigures
 
     var configuration: Configuration { services.configuration }
 

@@ -11,7 +11,18 @@ extension Gateway {
     /// Subscribes to all states of the board; ends when the result is released.
     func observe() -> [Subscription] {
         context.board.sources.map { reportOpening($0.key, $0.value) }
-            + [reportUploadFailures(), reportSyncs(), reportStorage(), wakeSchedule(), offerJobs()]
+            + [
+                reportUploadFailures(), reportSyncs(), reportStorage(), wakeSchedule(), offerJobs(),
+                tallyUploads(),
+            ]
+    }
+
+    /// Counts the uploads for `waypost measure`.
+    private func tallyUploads() -> Subscription {
+        let tally = context.board.uploadTally
+        return context.board.upload.subscribe { state in
+            if let report = state.value { tally.update { $0.receive(report) } }
+        }
     }
 
     /// Passes on the server's offers of jobs.

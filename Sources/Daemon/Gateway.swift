@@ -20,7 +20,7 @@ package final class Gateway: Sendable {
     private let bootID: String
     private let lock: Descriptor
     private let runtimeLock: Descriptor?
-    private let started: BootInstant
+    let started: BootInstant
     private let service: ServiceManager
     let signals: GatewaySignals
     let sourceWatch: SourceMonitor
@@ -180,7 +180,8 @@ package final class Gateway: Sendable {
                 queue: context.queue,
                 services: services,
                 wantsReload: signals.wantsReload,
-                collector: collector
+                collector: collector,
+                figures: figures
             )
         )
         // First, so that no event of this start counts as one the last writer still had to write.

@@ -20,6 +20,7 @@ package final class GatewayBoard: Sendable {
     /// Changed configuration keys that take effect at the next start.
     package let needRestart = StateBox([String]())
     package let errors = ErrorLog()
+    package let uploadTally = StateBox(UploadTally())
     /// The MQTT intake; nil while no stream has a topic filter.
     package let messagesIn = StateBox<StatusReport.MessagesIn?>(nil)
     /// The settings from the server, and its job that was answered last.

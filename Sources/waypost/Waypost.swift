@@ -27,7 +27,7 @@ struct Waypost: ParsableCommand {
                 name: "Setup",
                 subcommands: [
                     Enroll.self, DoctorCommand.self, DevicesCommand.self, ScheduleCommand.self,
-                    Config.self,
+                    Config.self, Measure.self,
                 ]
             ),
             CommandGroup(

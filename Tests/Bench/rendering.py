@@ -14,6 +14,11 @@ MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTAL
 # Of one thread: `7zr b -mmt1` here, a quarter of what four make there (github.com/ThomasKaiser/sbc-bench, Results.md, 1.0 and 1.8 GHz).
 HERE_MIPS, BOARDS = 4000, {"Pi 4": 1450, "Pi Zero 2 W": 760}
 
+# Nucleus lite 2.5.0, all nine daemons under realistic load: median PSS in KiB, per cent of CPU idle. From its benchmark/REPORT.md
+# (github.com/aws-greengrass/aws-greengrass-lite, commit e9fb1f74).
+GREENGRASS = (("Greengrass nucleus lite, Raspberry Pi 4, arm64", 15_798, 90.6),
+              ("Greengrass nucleus lite, Raspberry Pi 3 B, armv7l", 12_393, 76.5))
+
 # Cards by their labels, the GB of a card that the system takes (deploy/docs/build.md), and what ext4 leaves of a partition.
 CARDS, SYSTEM, EXT4 = (16, 32, 64, 128), 4.8, 0.984
 # MB a day of two presets in deploy/docs/configure.md.
@@ -61,7 +66,8 @@ def blocks():
     """All blocks by their names."""
     figures = json.loads((HERE / "figures.json").read_text())
     beside = json.loads((HERE / "beside.json").read_text())
-    return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "boards": boards(figures), "air": air(figures["parts"]["air"]),
+    return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "estimates": estimates(figures),
+            "boards": boards(sorted((HERE / "boards").glob("*.json"))), "air": air(figures["parts"]["air"]),
             "room": room(figures["parts"]["air"]),
             "beside": others(beside["peers"]), "mqtt": messages(json.loads((HERE / "mqtt.json").read_text())),
             "outputs": outputs(json.loads((HERE / "outputs.json").read_text())),
@@ -127,7 +133,29 @@ def room(part):
     return table(["collected", "per day", *(f"{card} GB" for card in CARDS)], lines)
 
 
-def boards(figures):
+def boards(files):
+    """What `waypost measure` found, and what Greengrass nucleus lite publishes."""
+    lines = [board(json.loads(file.read_text())) for file in files]
+    lines += [[name, f"{pss:,}", "", "", f"{100 - idle:.1f}", "", ""] for name, pss, idle in GREENGRASS]
+    return table(["", "PSS, KiB", "private, KiB", "CPU, % of a core", "all programs, % of all cores", "wake-ups/s",
+                  "written by it, MB per day"], lines)
+
+
+def board(found):
+    """The line of one measurement; a figure that the board did not give is unknown."""
+    def known(value, scale=1):
+        return "unknown" if value is None else text(value * scale)
+
+    def median(name):
+        return "unknown" if found[name] is None else f"{found[name]['median'] / 1024:,.0f}"
+
+    model = found["model"] or f"no board: {found['architecture']}"
+    return [f"{model}, {found['installed_as']}, {found['seconds'] / 60:.0f} min", median("pss_bytes"), median("private_bytes"),
+            known(found["cpu_percent"]), known(found["board_busy_percent"]), known(found["wakeups_per_s"]),
+            known(found["own_written_bytes"], 86400 / found["seconds"] / 1e6)]
+
+
+def estimates(figures):
     """Estimates a board's needs: the machine's figures, scaled by how much slower 7-Zip is there."""
     parts = figures["parts"]
     pace, opus = figure(parts["queue"], "CPU of the whole path, at a site"), figure(parts["audio"], "an hour of sound as opus")

@@ -2,7 +2,7 @@
 import re
 import unittest
 
-from rendering import FILES, MARK, blocks, rendered
+from rendering import FILES, MARK, blocks, board, rendered
 
 
 class Figures(unittest.TestCase):
@@ -28,6 +28,15 @@ class Figures(unittest.TestCase):
             document = f"<!-- figures: {name} -->\n{other}<!-- /figures -->"
             self.assertNotEqual(rendered(document, known)[0], document)
             self.assertEqual(rendered("<!-- figures: none -->\n<!-- /figures -->", known)[1], ["none"])
+
+    def test_figure_that_a_board_does_not_give_is_unknown(self):
+        size = {"median": 5_242_880, "p95": 6_000_000, "max": 7_000_000}
+        found = {"model": "Raspberry Pi 4 Model B", "architecture": "aarch64", "installed_as": "package", "seconds": 600.2,
+                 "pss_bytes": size, "private_bytes": None, "cpu_percent": 1.5, "board_busy_percent": None,
+                 "wakeups_per_s": None, "own_written_bytes": 6_000_000}
+        self.assertEqual(board(found), ["Raspberry Pi 4 Model B, package, 10 min", "5,120", "unknown", "1.50", "unknown",
+                                        "unknown", "864"])
+        self.assertIn("no board: aarch64", board({**found, "model": None})[0])
 
 
 if __name__ == "__main__":

@@ -169,6 +169,7 @@ package final class AudioAdapter: Source {
     ) -> CaptureRecovery.Step {
         let step = state.recovery.step(after: fault, of: state.index, at: clock.now())
         state.meter.restarted()
+        if fault == .overrun { state.meter.overran() }
         state.isFaulty = true
         state.meter.failed(fault.failure(of: device, step: step))
         state.lastEnd?.fails(at: clock.stamp(), "\(device): \(fault.message)")

@@ -71,6 +71,16 @@ static inline long waypost_clock_maxerror(void) {
     return adjtimex(&state) < 0 ? -errno : state.maxerror;
 }
 
+/// Gets by how much an NTP client corrects the clock's rate, in 2^-16 ppm (adjtimex(2)).
+///
+/// Returns -EAGAIN while nothing keeps the clock, or -errno.
+static inline int waypost_clock_correction(long *frequency) {
+    struct timex state = {0};
+    if (adjtimex(&state) < 0) return -errno;
+    *frequency = state.freq;
+    return state.status & STA_UNSYNC ? -EAGAIN : 0;
+}
+
 /// Returns an unarmed timer on CLOCK_BOOTTIME: counts suspend, ignores wall clock steps.
 static inline int waypost_boottime_timer(void) {
     int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);

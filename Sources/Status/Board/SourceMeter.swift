@@ -21,6 +21,7 @@ package struct SourceMeter {
     /// Counts a record that was accepted into the queue.
     package mutating func admit(_ stamp: Stamp) {
         report.records += 1
+        report.firstRecordAt = report.firstRecordAt ?? stamp
         report.lastRecordAt = stamp
         advance(to: stamp.boot)
         seconds[Int(newestSecond % 60)] += 1
@@ -34,6 +35,9 @@ package struct SourceMeter {
     }
 
     package mutating func restarted() { report.restarts += 1 }
+
+    /// Counts an overrun of the device's buffer.
+    package mutating func overran() { report.overruns += 1 }
 
     /// Records that the source received data that cannot be used.
     ///

@@ -16,6 +16,9 @@ package struct SourceReport: Sendable, Equatable {
     package var dropped = 0
     /// How often the source restarted itself.
     package var restarts = 0
+    /// How often the device's buffer overran (ALSA).
+    package var overruns = 0
+    package var firstRecordAt: Stamp?
     package var lastRecordAt: Stamp?
     /// Records per second over the last minute.
     package var ratePerSecond = 0.0
@@ -31,6 +34,8 @@ package struct SourceReport: Sendable, Equatable {
         sum.records += earlier.records
         sum.dropped += earlier.dropped
         sum.restarts += earlier.restarts
+        sum.overruns += earlier.overruns
+        sum.firstRecordAt = earlier.firstRecordAt ?? firstRecordAt
         sum.lastRecordAt = lastRecordAt ?? earlier.lastRecordAt
         return sum
     }

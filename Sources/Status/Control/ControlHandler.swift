@@ -91,7 +91,9 @@ final class ControlHandler: LineHandler {
     private func finish(_ asked: Asked, _ reply: ControlReply) {
         isOwed = true
         guard let client = clients.first(where: { $0.id == asked.client }) else { return }
-        guard asked.command == .sync else { return client.answer(asked.line, reply.json) }
+        guard [.sync, .measure].contains(asked.command) else {
+            return client.answer(asked.line, reply.json)
+        }
         client.mayIdle = false
         awaitStatus(asked, reply)
     }

@@ -30,6 +30,8 @@ package struct ControlRequest: Codable, Sendable, Equatable {
         case surveyStart = "survey start"
         case surveyStop = "survey stop"
         case surveyList = "survey list"
+        /// Asks for the status and the figures of the gateway's process.
+        case measure
     }
 
     /// The argument of a sync that ignores the daily budget.
@@ -66,6 +68,7 @@ package struct ControlReply: Codable, Sendable {
     /// Counts of requeued, dropped or resent batches and records.
     package var changed: QuarantineChange?
     package var survey: SurveyReply?
+    package var figures: GatewayFigures?
 
     init(done: Bool? = nil, error: String? = nil) {
         self.done = done

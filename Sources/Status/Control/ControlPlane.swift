@@ -11,6 +11,8 @@ package protocol RunningGateway: Sendable {
     var configuration: Configuration { get }
     /// Makes the collector of the present report.
     var collector: @Sendable () -> StatusCollector { get }
+    /// Reads the figures of this process.
+    var figures: @Sendable () -> GatewayFigures { get }
 
     /// Starts a sync and calls back when it ends; with nil if no server is configured.
     func sync(isOverBudget: Bool, _ done: @escaping @Sendable (SyncResult?) -> Void)
@@ -50,6 +52,12 @@ package final class ControlPlane: Sendable {
             case .reload:
                 gateway.reload()
                 done(ControlReply(done: true))
+            case .measure:
+                questions.perform(done) {
+                    var reply = ControlReply()
+                    reply.figures = gateway.figures()
+                    return reply
+                }
             case .restart:
                 restarts.perform(done) { Self.restart(request.argument, gateway) }
             case .quarantineList, .requeue, .drop, .resend, .audioMark, .surveyStart, .surveyStop,

@@ -30,7 +30,7 @@ struct QueueRequestHandler: Sendable {
             case .surveyStart: reply.survey = try SurveyHandler(queue: queue).start(argument)
             case .surveyStop: reply.survey = try SurveyHandler(queue: queue).stop()
             case .surveyList: reply.survey = try SurveyReply(try queue.reader())
-            case .status, .watch, .sync, .reload, .restart:
+            case .status, .watch, .sync, .reload, .restart, .measure:
                 reply = ControlReply(error: "\(request.command.rawValue) is not a queue command")
             }
         } catch let refusal as SurveyError {
