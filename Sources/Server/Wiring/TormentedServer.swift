@@ -29,7 +29,7 @@ package final class TormentedServer: ReceiverApplication {
     package func plan(_ head: RequestHead) -> RequestPlan {
         switch head.route {
         case .ingest: plan(upload: head)
-        // Whoever stands in front of the server is in front of all of it.
+        // A portal is in front of the whole server.
         case .verify where moods.withLock({ $0.mood == .portal }): .answer(.portal)
         default: server.plan(head)
         }
@@ -73,7 +73,7 @@ package final class TormentedServer: ReceiverApplication {
     }
 }
 
-/// What happens to uploads at present, and the numbers that decide it.
+/// The present way in which uploads go wrong, and the numbers that decide it.
 private struct Moods {
     enum Mood: CaseIterable {
         case good, losesAnswers, cutsAnswers, losesRequests, refuses, tooLarge, fails, refusesToken
