@@ -20,13 +20,16 @@ import Testing
         #expect(only.hasPrefix("{") && only.hasSuffix("}\n"))
     }
 
-    @Test func interrupt_leavesNoFile() throws {
+    @Test func termination_leavesNoFile() throws {
         let device = try Device()
         try device.start()
         let process = try device.begin("measure", "--json", device.folder + "/board.json")
-        Thread.sleep(forTimeInterval: 1)
-        #expect(process.isRunning)
-        kill(process.processIdentifier, SIGINT)
+        let name = "/proc/\(process.processIdentifier)/comm"
+        try waitUntil("its start") {
+            (try? String(contentsOfFile: name, encoding: .utf8)) == "waypost\n"
+        }
+        // SIGINT is ignored by programs that a script has started in the background.
+        kill(process.processIdentifier, SIGTERM)
         try waitUntil("its end") { !process.isRunning }
         let names = try FileManager.default.contentsOfDirectory(atPath: device.folder)
         #expect(!names.contains { $0.contains("board") })
