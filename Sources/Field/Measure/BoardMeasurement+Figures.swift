@@ -67,7 +67,7 @@ extension BoardMeasurement {
 
     private var board: [Figure] {
         let model = files.text("/proc/device-tree/model")?.filter { $0 != "\0" }
-        let isPackage = files.exists("/var/lib/dpkg/info/waypost.list")
+        let isPackage = files.exists("/usr/share/doc/waypost/copyright")
         let isImage = files.exists("/etc/chrony/conf.d/waypost.conf")
         let kind = isImage ? "card image" : isPackage ? "package" : "built from source"
         let kernel = files.text("/proc/sys/kernel/osrelease")
