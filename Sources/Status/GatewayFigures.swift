@@ -1,5 +1,4 @@
 // The figures of the gateway's process, which only that process may read.
-import CLinux
 import Glibc
 package import Host
 
@@ -36,15 +35,12 @@ package struct GatewayFigures: Codable, Sendable, Equatable {
 
     /// Reads the part that the kernel knows.
     package init(_ files: SystemFiles = SystemFiles()) {
-        func kilobytes(_ name: String) -> Int64? {
-            files.number(after: name, in: "/proc/self/smaps_rollup").map { $0 * 1024 }
-        }
         pid = Int(getpid())
-        pssBytes = kilobytes("Pss:")
-        privateBytes = kilobytes("Private_Dirty:")
-        residentBytes = kilobytes("Rss:")
-        cpuS = Double(SystemClock.read(CLOCK_PROCESS_CPUTIME_ID)) / 1e9
-        writtenBytes = files.number(after: "write_bytes:", in: "/proc/self/io")
+        pssBytes = OwnProcess.memory("Pss:", files)
+        privateBytes = OwnProcess.privateBytes(files)
+        residentBytes = OwnProcess.memory("Rss:", files)
+        cpuS = OwnProcess.cpuS
+        writtenBytes = OwnProcess.writtenBytes(files)
         threads = files.names(in: "/proc/self/task").compactMap { Thread($0, files) }
     }
 }

@@ -37,7 +37,7 @@ package struct StoredFigures: Sendable {
         card = CardFailures.read(in: configuration.runtimeDirectory)
         daemon = .measured()
         let (path, directory) = (configuration.databasePath, configuration.stateDirectory)
-        let written = StatusReport.Daemon.writtenBytes
+        let written = OwnProcess.writtenBytes() ?? 0
         storage = StatusReport.Storage(
             databaseBytes: FileSpace.size(path) + FileSpace.size(path + "-wal"),
             freeBytes: FileSpace.free(directory) ?? 0,

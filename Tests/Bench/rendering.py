@@ -4,7 +4,7 @@ import json
 import pathlib
 import re
 
-from rows import figure, text
+from rows import figure, table, text
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -81,11 +81,6 @@ def report():
     tables = importlib.util.module_from_spec(known)
     known.loader.exec_module(tables)
     return tables.blocks()
-
-
-def table(heading, lines):
-    made = ["| " + " | ".join(heading) + " |", "| " + " | ".join("---" for _ in heading) + " |"]
-    return "\n".join(made + ["| " + " | ".join(line) + " |" for line in lines]) + "\n"
 
 
 def machine(figures):

@@ -34,3 +34,9 @@ def text(value):
         return ""
     size = abs(value)
     return f"{value:.2f}" if size < 10 else f"{value:.1f}" if size < 100 else f"{value:,.0f}"
+
+
+def table(heading, lines):
+    """A table in Markdown."""
+    made = ["| " + " | ".join(heading) + " |", "| " + " | ".join("---" for _ in heading) + " |"]
+    return "\n".join(made + ["| " + " | ".join(line) + " |" for line in lines]) + "\n"

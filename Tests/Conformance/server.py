@@ -117,6 +117,13 @@ def refusal(name, pattern, status, *lines):
     fault(*lines)(change)
 
 
+def stored(server, device, records):
+    """For each record a row if the server has its id, else None."""
+    with server.store.lock:
+        return [server.store.database.execute("SELECT 1 FROM records WHERE device=? AND id=?", (device, record["id"])).fetchone()
+                for record in records]
+
+
 refusal("zstd_is_500", r"zstd is not known", 500, "zstd")
 refusal("bad_gzip_is_200", r"too long or damaged.*$(?<!413)", 200, "cut-gzip")
 refusal("bomb_is_500", r"^\(413, 'the gzip", 500, "inflated")
@@ -136,13 +143,11 @@ def duplicates_are_stored(server):
 @fault("at-once")
 def answer_before_the_disk(server):
     """Needs a --patience of 20, so that the checks' pauses are longer than this one, which is longer than their speed."""
-    add, database = server.store.add, server.store.database
+    add = server.store.add
 
     def late(device, stream, records):
         json.dumps(records, allow_nan=False)  # raises an error for what cannot be stored
-        with server.store.lock:
-            known = [database.execute("SELECT 1 FROM records WHERE device=? AND id=?", (device, record["id"])).fetchone()
-                     for record in records]
+        known = stored(server, device, records)
         threading.Timer(1.2, add, (device, stream, records)).start()
         return known.count(None)
     server.store.add = late
@@ -150,12 +155,10 @@ def answer_before_the_disk(server):
 
 @fault("mixed")
 def a_known_record_makes_all_known(server):
-    add, database = server.store.add, server.store.database
+    add = server.store.add
 
     def all_or_nothing(device, stream, records):
-        with server.store.lock:
-            known = [database.execute("SELECT 1 FROM records WHERE device=? AND id=?", (device, record["id"])).fetchone()
-                     for record in records]
+        known = stored(server, device, records)
         return 0 if any(known) else add(device, stream, records)
     server.store.add = all_or_nothing
 

@@ -177,11 +177,11 @@ import Testing
 
 /// Rows of random streams, as `JSONWriter` and the intake write them: without blanks between parts.
 private struct RandomRows {
-    private var chance: SplitMix
+    private var chance: SeededRandom
     /// The batch may have rows that columns do not carry, or whose order is known too late.
     private(set) var hasUnfit = false
 
-    init(seed: UInt64) { chance = SplitMix(seed) }
+    init(seed: UInt64) { chance = SeededRandom(seed: seed) }
 
     private mutating func roll(_ sides: Int) -> Int { Int(chance.next() % UInt64(sides)) }
 
@@ -228,19 +228,5 @@ private struct RandomRows {
         case 8: return "{\"t\":\(roll(3)),\"l\":[1, {\"x\":\"]\"}, []]}"
         default: return "\(Int64(bitPattern: chance.next()))"
         }
-    }
-}
-
-private struct SplitMix {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
     }
 }

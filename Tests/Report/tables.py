@@ -3,12 +3,9 @@ import collections
 import json
 import pathlib
 
+from rows import table
+
 HERE = pathlib.Path(__file__).resolve().parent
-
-
-def table(heading, lines):
-    made = ["| " + " | ".join(heading) + " |", "| " + " | ".join("---" for _ in heading) + " |"]
-    return "\n".join(made + ["| " + " | ".join(line) + " |" for line in lines]) + "\n"
 
 
 def rows(results, name, heading):

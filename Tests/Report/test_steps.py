@@ -6,7 +6,7 @@ import sys
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "Torture")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "Torture"), str(HERE.parent / "Bench")]
 import records  # noqa: E402
 import report as torture  # noqa: E402
 import steps  # noqa: E402

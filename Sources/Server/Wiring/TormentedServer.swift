@@ -41,16 +41,17 @@ package final class TormentedServer: ReceiverApplication {
         case .good: return server.plan(head)
         case .losesAnswers: return changed(head) { _ in .none }
         case .cutsAnswers: return changed(head) { $0.cut }
-        case .losesRequests: return instead(head, .none)
-        case .refuses: return instead(head, HTTPAnswer(422, ["error": "tormented: refused"]))
-        case .tooLarge where head.length ?? 0 > 600 + draw % 8192:
-            return instead(head, HTTPAnswer(.tooLarge(600 + draw % 8192)))
-        case .tooLarge: return server.plan(head)
-        case .fails: return instead(head, .failure(draw))
-        case .refusesToken: return instead(head, HTTPAnswer(draw % 2 == 0 ? 401 : 403, [:]))
-        case .wrongPath: return instead(head, .wrongPath(draw))
-        case .portal: return instead(head, .portal)
-        case .busy: return instead(head, HTTPAnswer(409, ["error": "tormented: being stored"]))
+        case .losesRequests: return instead(.none)
+        case .refuses: return instead(HTTPAnswer(422, ["error": "tormented: refused"]))
+        case .tooLarge:
+            let limit = 600 + draw % 8192
+            guard head.length ?? 0 > limit else { return server.plan(head) }
+            return instead(HTTPAnswer(.tooLarge(limit)))
+        case .fails: return instead(.failure(draw))
+        case .refusesToken: return instead(HTTPAnswer(draw % 2 == 0 ? 401 : 403, [:]))
+        case .wrongPath: return instead(.wrongPath(draw))
+        case .portal: return instead(.portal)
+        case .busy: return instead(HTTPAnswer(409, ["error": "tormented: being stored"]))
         }
     }
 
@@ -59,16 +60,15 @@ package final class TormentedServer: ReceiverApplication {
         _ head: RequestHead,
         _ change: @escaping @Sendable (HTTPAnswer) -> HTTPAnswer
     ) -> RequestPlan {
-        guard case .body(let limit, let isKnown, let answer) = server.plan(head) else {
-            return server.plan(head)
-        }
+        let plan = server.plan(head)
+        guard case .body(let limit, let isKnown, let answer) = plan else { return plan }
         return .body(limit: limit, isKnown: isKnown) { [server] body in
             change(answer?(body) ?? server.answer(head, body))
         }
     }
 
     /// The server does not see the request; its body is read, or the client may miss the answer.
-    private func instead(_ head: RequestHead, _ answer: HTTPAnswer) -> RequestPlan {
+    private func instead(_ answer: HTTPAnswer) -> RequestPlan {
         .body(limit: 64 << 20, isKnown: true) { _ in answer }
     }
 }
