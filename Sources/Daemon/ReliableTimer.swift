@@ -31,7 +31,9 @@ package struct TimerGrid: Sendable, Equatable {
         let phase = phase.nanoseconds % length
         let since = now.nanoseconds - phase
         let ticks = since < 0 ? 0 : since / length + 1
-        return BootInstant(nanoseconds: phase + ticks * length)
+        let next = BootInstant(nanoseconds: phase + ticks * length)
+        invariant(next > now, "a timer fires later")
+        return next
     }
 
     /// Returns when to wake for a time of the grid: at most `leeway` later.
@@ -40,6 +42,7 @@ package struct TimerGrid: Sendable, Equatable {
     package static func wake(for moment: BootInstant, leeway: Duration) -> BootInstant {
         let second: Int64 = 1_000_000_000
         let whole = (moment.nanoseconds + second - 1) / second * second
+        invariant(whole >= moment.nanoseconds, "nobody wakes before the time")
         return whole - moment.nanoseconds <= leeway.nanoseconds
             ? BootInstant(nanoseconds: whole) : moment
     }

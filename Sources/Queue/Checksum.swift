@@ -32,9 +32,8 @@ enum Checksum {
         of table: String,
         _ row: Int64
     ) throws(SQLiteError) {
-        guard let stored, sum() != stored else { return }
-        let message = "\(table): row \(row) is not what was stored"
-        throw SQLiteError(code: 11, message: message, statement: "")
+        guard let stored else { return }
+        try requireIntact(sum() == stored, "\(table): row \(row) is not what was stored")
     }
 }
 

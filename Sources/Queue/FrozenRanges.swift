@@ -1,4 +1,5 @@
 // Tracks which sequence numbers of a stream are frozen or settled; all others are pending.
+import Host
 import Records
 import SQLite
 
@@ -17,6 +18,15 @@ struct FrozenRanges: Sendable, Equatable {
 
     init() {}
 
+    /// Ascending, neither touching nor overlapping; too long to check on a device.
+    private var isOrdered: Bool {
+        var end = through
+        return islands.allSatisfy { island in
+            defer { end = island.upperBound }
+            return island.lowerBound > end + 1
+        }
+    }
+
     /// `ranges` may be in any order.
     init(through: Int64, _ ranges: [ClosedRange<Int64>]) {
         self.through = through
@@ -30,10 +40,12 @@ struct FrozenRanges: Sendable, Equatable {
                 islands.append(range)
             }
         }
+        assert(isOrdered, "islands ascend")
     }
 
     /// Marks a range as frozen; parts of it may be frozen already.
     mutating func insert(_ range: ClosedRange<Int64>) {
+        defer { assert(isOrdered, "islands ascend") }
         var (lower, upper) = (range.lowerBound, range.upperBound)
         islands.removeAll { island in
             guard island.lowerBound <= upper + 1, island.upperBound >= lower - 1 else {
@@ -68,6 +80,10 @@ struct FrozenRanges: Sendable, Equatable {
             }
             if next <= range.upperBound { kept.append(next...range.upperBound) }
         }
+        assert(
+            zip(removed, removed.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound },
+            "removed ranges ascend"
+        )
         self = Self(through: 0, kept)
     }
 
@@ -76,6 +92,7 @@ struct FrozenRanges: Sendable, Equatable {
 
     /// Freezes everything up to `number` and merges the islands it reaches.
     private mutating func settle(_ number: Int64) {
+        mustHold(number >= through, "a settled number stays settled")
         through = number
         while let first = islands.first, first.lowerBound <= through + 1 {
             through = max(through, first.upperBound)
@@ -111,6 +128,13 @@ struct FrozenRanges: Sendable, Equatable {
     /// Whether every number of a range is pending.
     func isPending(_ range: ClosedRange<Int64>) -> Bool {
         range.lowerBound > through && !islands.contains { $0.overlaps(range) }
+    }
+
+    /// Whether every number is in the other, too.
+    func isPart(of other: Self) -> Bool {
+        var rest = self
+        rest.remove(other.ranges)
+        return rest.last == 0
     }
 
     /// Returns what is in both, ascending.

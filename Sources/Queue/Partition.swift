@@ -52,6 +52,9 @@ struct StreamCounters: Sendable, Equatable {
     /// Records that are not in a batch yet.
     var waiting: Int64 { frozen.pending(upTo: next - 1) }
 
+    /// Numbers that no counter knows, such as those of held records.
+    var uncounted: Int64 { next - 1 - uploaded - evicted - quarantined - ready - waiting }
+
     /// Nothing is pending, in a batch or not.
     var holdsNothing: Bool { ready == 0 && waiting == 0 }
 
@@ -85,7 +88,13 @@ extension Int64 {
 
     /// Throws damage for an impossible number in the live database.
     func checked(_ what: String) throws -> Int64 {
-        guard !isPlausible else { return self }
-        throw SQLiteError(code: 11, message: "\(what) is \(self)", statement: "")
+        try requireIntact(isPlausible, "\(what) is \(self)")
+        return self
     }
+}
+
+/// Throws damage with this message unless what is in the tables fits together.
+func requireIntact(_ isIntact: Bool, _ message: @autoclosure () -> String) throws(SQLiteError) {
+    guard !isIntact else { return }
+    throw SQLiteError(code: 11, message: message(), statement: "")
 }

@@ -66,7 +66,7 @@ package struct RecordIDs: Sendable {
     /// where it should start; `next` is the first record that its counters do not know.
     func trusted(from seeded: Int64, before next: Int64) -> Self {
         var kept = seeds.filter { $0.first < next }
-        if !kept.contains(where: { $0.first >= seeded }) {
+        if seeded < next, !kept.contains(where: { $0.first >= seeded }) {
             kept.append(Seed(first: seeded, seed: nil))
         }
         kept.append(Seed(first: next, seed: nil))

@@ -42,6 +42,7 @@ package final class AdvertisementTap: Sendable {
             bytes -= slots[place]?.data.count ?? 0
             slots[place] = nil
             first += 1
+            invariant(first <= end && bytes >= 0, "only what came is dropped")
         }
     }
 
@@ -72,6 +73,10 @@ package final class AdvertisementTap: Sendable {
             buffer.slots[Int(buffer.end % UInt64(buffer.slots.count))] = advertisement
             buffer.bytes += size
             buffer.end += 1
+            invariant(
+                buffer.end - buffer.first <= UInt64(buffer.slots.count),
+                "the buffer holds what it has room for"
+            )
             guard buffer.end >= buffer.wakesAt else { return false }
             buffer.wakesAt = .max
             return true

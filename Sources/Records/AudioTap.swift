@@ -121,6 +121,7 @@ package final class AudioTap: Sendable {
         let from = Int(number - found.number)
         var block = found.block
         let to = min(block.samples.count, from + limit)
+        mustHold(from <= to, "samples are read from the block that has them")
         block.frame += Int64(from)
         block.samples = Array(block.samples[from..<to])
         next += UInt64(to - from)

@@ -111,6 +111,10 @@ package struct ClockMap: Sendable {
         where Self.putRight(&known, before: place) {
             correction = max(correction, entry.id)
         }
+        invariant(
+            index == 0 || known[index - 1].boottime <= entry.boottime,
+            "anchors of a boot ascend"
+        )
         anchors[entry.boot] = known
     }
 

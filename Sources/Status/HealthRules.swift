@@ -67,6 +67,9 @@ enum HealthRules {
                 ? "database with the tables of another version" : "corrupt database"
             critical.append("\(what) quarantined: \(database.path); \(advice(database))")
         }
+        if let what = report.daemon.brokenInvariant {
+            degraded.append("an invariant does not hold: \(what); please report it")
+        }
         if let why = notes.memory { degraded.append("\(why); `waypost doctor`") }
         if let why = notes.notCollecting { degraded.append("nothing is collected: \(why)") }
         degraded += notes.card.map { "on the card: \($0)" }

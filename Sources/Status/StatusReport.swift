@@ -60,6 +60,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
         /// Private memory that the system cannot reclaim.
         package var privateBytes: Int64 = 0
         package var cpuS: Double = 0
+        /// Invariants that did not hold since the start, and the first of them; absent if all did.
+        package var brokenInvariants: Int?
+        package var brokenInvariant: String?
     }
 
     package struct ClockFigures: Codable, Sendable, Equatable {

@@ -56,7 +56,9 @@ final class QueueClient {
     func left(of mark: [Stream: Int64]) throws -> Int? {
         guard queue.leavings == file else { throw DatabaseReplacedError() }
         guard !queue.setAside.contains(where: { $0.waiting == nil }) else { return nil }
-        return try mark.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
+        let left = try mark.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
+        invariant(left >= 0, "records are left or none")
+        return left
     }
 
     /// Returns whether records of a stream are pending; true if the disk fails.

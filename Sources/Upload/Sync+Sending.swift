@@ -7,6 +7,10 @@ extension Sync {
     /// Sends a batch and carries out the verdict.
     func send(_ due: DueBatch) throws -> AfterBatch {
         let batch = due.batch
+        invariant(requestsLeft != 0, "a sync makes no more requests than it may")
+        guard batch.state == (due.isResend ? .uploaded : .ready) else {
+            throw BatchSupply.isNotDue(batch)
+        }
         // It was frozen before the time was known, and no server has seen it, so it can still be
         // redated.
         if side.isDatedBetter(batch), unsent.remove(batch.key) != nil {
@@ -114,6 +118,10 @@ extension Sync {
 
     /// Counts the traffic of the current batch so far.
     private func count(_ soFar: Traffic) {
+        invariant(
+            soFar.sent >= counted.sent && soFar.received >= counted.received,
+            "the bytes of a batch do not fall"
+        )
         allowance.ended(soFar - counted)
         traffic = traffic + soFar - counted
         counted = soFar

@@ -212,6 +212,7 @@ extension Sync {
                 try $0.refused(batch, message: message)
                 try $0.quarantine(batch, message: message)
             }
+            invariant(batch.records == 1, "only single records are quarantined")
             found.setAside[batch.stream, default: ([], "")].batches.append(batch)
             found.setAside[batch.stream]?.message = message
         }
@@ -229,6 +230,7 @@ extension Sync {
 
     /// Reports duplicates in a first try: an id was used twice, here or by a copy of the device.
     private func reportDuplicates(_ delivery: Delivery, _ due: DueBatch) {
+        invariant(!due.isFirstTry || due.batch.attempts == 0, "no first try was refused before")
         guard due.isFirstTry, delivery.duplicates > 0, !delivery.wasRepeated,
             found.reported.insert(due.batch.stream).inserted
         else { return }

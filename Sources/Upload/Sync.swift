@@ -196,6 +196,7 @@ package final class Sync {
                 order.rests(step.stream)
                 continue
             }
+            invariant(room > 0, "a stream that may send has room")
             supply.maxBatchBytes = Int(min(Int64(settings.maxBatchBytes), room))
             supply.fills = settings.fillsBudget && allowance.mayFill
             switch try sendNext(step, &supply) {

@@ -48,6 +48,7 @@ struct SyncReportBook {
     /// Records that a request has ended; the caller records and publishes its outcome next.
     mutating func sent(_ batch: Batch, bytes: Int) {
         report.streams[batch.stream]?.inFlight = 0
+        invariant(bytes >= 0, "a batch has bytes")
         report.bytesSent += Int64(bytes)
     }
 

@@ -13,6 +13,7 @@ import Testing
         broken.note("bytes add up", "Queue/Writer.swift:2")
         #expect(broken.count == 2)
         #expect(broken.first == "numbers ascend (Queue/Writer.swift:1)")
+        #expect(broken.last == "bytes add up (Queue/Writer.swift:2)")
         let logged = lines.withLock { $0 }
         #expect(
             logged == [

@@ -115,7 +115,7 @@ import Upload
         let second = try boot("b", seen: Self.behind)
         defer { second.queue.close() }
         try second.queue.perform { writer in
-            try writer.remove(Partition(.location), 1...3)
+            try writer.lose(Partition(.location), 1...3)
             try writer.pruneClockMap()
         }
         try second.pass(700)
@@ -134,8 +134,8 @@ import Upload
         defer { second.queue.close() }
         #expect(try second.intervals().map(\.words) == ["recorded corrected 12"])
         try second.queue.perform { writer in
-            try writer.remove(Partition(.location), 1...3)
-            try writer.remove(Partition(.effort), 1...1)
+            try writer.lose(Partition(.location), 1...3)
+            try writer.lose(Partition(.effort), 1...1)
             try writer.pruneClockMap()
         }
         try second.pass(700)

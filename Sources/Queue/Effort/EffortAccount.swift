@@ -221,6 +221,8 @@ struct EffortAccount: Sendable, Equatable {
             (lost.state, lost.reason) = (.unknown, "more changes than memory holds")
             result = [lost] + rest.drop { $0.state == .unknown }
         }
+        invariant(result.count <= Self.maximum, "memory holds a bounded number of spans")
+        invariant(result.tiles, "spans tile the time")
         spans = result
     }
 
@@ -244,6 +246,11 @@ struct EffortAccount: Sendable, Equatable {
             if spans[0].state == .failed { count(wall(spans[1].from)) }
             sealed.append(takeFirst())
         }
+        invariant(sealed.tiles, "intervals tile the time")
+        invariant(
+            sealed.last.map { $0.to == spans[0].from } ?? true,
+            "the account goes on where its last interval ends"
+        )
         return sealed
     }
 
@@ -259,11 +266,16 @@ struct EffortAccount: Sendable, Equatable {
         cutAtMidnights(end, nil, wall)
         var sealed: [SealedSpan] = []
         while spans.count > 1 { sealed.append(takeFirst()) }
+        invariant(sealed.tiles, "intervals tile the time")
         return sealed
     }
 
     private mutating func takeFirst() -> SealedSpan {
         let (span, next) = (spans.removeFirst(), spans[0])
+        invariant(
+            span.from.milliseconds(since: next.from) ?? 0 <= 0,
+            "an interval ends after it begins"
+        )
         return SealedSpan(
             state: EffortState(rawValue: span.state.rawValue) ?? .unknown,
             reason: span.reason,

@@ -193,7 +193,7 @@ struct EffortBook: Sendable, Equatable {
                 )
             }
         }
-        return found.filter { !$0.spans.isEmpty }.map { source, words, spans in
+        return found.filter { !$0.spans.isEmpty && $0.spans.tiles }.map { source, words, spans in
             let counts = words.dropFirst(4).map { Int64($0) ?? 0 }
             let account = EffortAccount(
                 isAudio: source == .audio,

@@ -65,6 +65,18 @@ struct SealedSpan: Sendable, Equatable {
     var records: Int64?
 }
 
+extension [EffortSpan] {
+    /// Whether each begins where or after the one before it did, as far as one boot tells.
+    var tiles: Bool {
+        zip(self, dropFirst()).allSatisfy { $1.from.milliseconds(since: $0.from) ?? 0 >= 0 }
+    }
+}
+
+extension [SealedSpan] {
+    /// Whether each begins where the one before it ends.
+    var tiles: Bool { zip(self, dropFirst()).allSatisfy { $0.to == $1.from } }
+}
+
 /// The changes of the accounts in a transaction; applied with its commit.
 struct EffortNotes: Sendable {
     /// Stored audio: its first frame, the end of its last one, and whether it continues the segment

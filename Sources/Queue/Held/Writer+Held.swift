@@ -15,13 +15,18 @@ extension Writer {
         memory.held = try ranges("held")
         memory.asked = try ranges("asked")
         let next = memory[Self.sound].next
-        guard max(memory.held.last, memory.asked.last) < next else {
-            let message = "chunk \(memory.held.last) is held and \(next) is the next"
-            throw SQLiteError(code: 11, message: message, statement: "")
-        }
-        guard memory[Self.sound].frozen.common(with: memory.held).isEmpty else {
-            throw SQLiteError(code: 11, message: "a chunk is held and in a batch", statement: "")
-        }
+        try requireIntact(
+            max(memory.held.last, memory.asked.last) < next,
+            "chunk \(memory.held.last) is held and \(next) is the next"
+        )
+        try requireIntact(
+            memory[Self.sound].frozen.common(with: memory.held).isEmpty,
+            "a chunk is held and in a batch"
+        )
+        try requireIntact(
+            memory.asked.common(with: memory.held).isEmpty,
+            "a chunk is held and asked for"
+        )
         memory[Self.sound].frozen.insert(memory.held.ranges)
     }
 
@@ -33,12 +38,18 @@ extension Writer {
     /// Stores which chunks are held, as far as that changed; part of each commit.
     func storeHeld(since before: WriterMemory) throws {
         if !memory.isHolding { memory.numbers.heldBytes = 0 }
+        invariant(memory.numbers.heldBytes >= 0, "held sound has bytes")
         try store(memory.held, before.held, "held")
         try store(memory.asked, before.asked, "asked")
     }
 
     private func store(_ ranges: FrozenRanges, _ before: FrozenRanges, _ table: String) throws {
         guard ranges != before else { return }
+        mustHold(ranges.last < memory[Self.sound].next, "a held chunk is stored")
+        invariant(
+            memory.held.common(with: memory.asked).isEmpty,
+            "a chunk that somebody asked for is not held"
+        )
         let (new, old) = (Set(ranges.ranges), Set(before.ranges))
         for range in old.subtracting(new) {
             try connection.run("DELETE FROM \(table) WHERE first=?", range.lowerBound)
@@ -82,6 +93,10 @@ extension Writer {
     /// Takes pending chunks, ascending, out of what is uploaded.
     private func hold(_ ranges: [ClosedRange<Int64>]) throws {
         guard !ranges.isEmpty else { return }
+        mustHold(
+            ranges.allSatisfy(memory[Self.sound].frozen.isPending),
+            "only a pending chunk is held"
+        )
         try move(ranges, sign: -1)
         memory.held.insert(ranges)
         memory[Self.sound].frozen.insert(ranges)
@@ -91,6 +106,10 @@ extension Writer {
     /// Makes held chunks, ascending, pending.
     func release(_ ranges: [ClosedRange<Int64>]) throws {
         guard !ranges.isEmpty else { return }
+        mustHold(
+            FrozenRanges(through: 0, ranges).isPart(of: memory.held),
+            "only a held chunk is released"
+        )
         try move(ranges, sign: 1)
         memory.held.remove(ranges)
         memory[Self.sound].frozen.remove(ranges)
@@ -121,6 +140,7 @@ extension Writer {
     func evictHeld() throws -> Bool {
         guard let oldest = memory.held.ranges.first else { return false }
         let range = oldest.lowerBound...(try step(Self.sound, oldest))
+        mustHold(range.upperBound <= oldest.upperBound, "only held chunks are unmarked")
         try countGone(Self.sound, range, .unmarked)
         let bytes = try storedBytes(Self.sound, range)
         memory.numbers.heldBytes = max(0, memory.numbers.heldBytes - bytes)

@@ -110,6 +110,7 @@ extension Writer {
         for other in others where chunker.run == nil && mark.boot != 0 && other.last < mark.first {
             try delete(other)
         }
+        invariant(mark.first <= mark.last, "a mark ends after it begins")
         let insert = "INSERT INTO marks(boot, first, last, kind) VALUES (?,?,?,?)"
         try connection.run(insert, mark.boot, mark.first, mark.last, mark.isOfPerson ? 1 : 0)
     }

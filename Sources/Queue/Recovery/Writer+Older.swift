@@ -192,6 +192,10 @@ extension Writer {
 
     /// Removes a range from a batch; the records on either side become new batches.
     private func lose(_ range: ClosedRange<Int64>, of batch: Batch) throws {
+        mustHold(
+            batch.first <= range.lowerBound && range.upperBound <= batch.last,
+            "what is lost of a batch is in it"
+        )
         try begin()
         try connection.run("DELETE FROM batches WHERE id=?", batch.id)
         for (first, last) in [

@@ -81,6 +81,7 @@ extension Writer {
         let largest = waiting.max { memory[$0].pendingBytes < memory[$1].pendingBytes }
         guard let largest, let oldest = memory[largest].oldestWaiting else { return false }
         let range = oldest.lowerBound...(try step(largest, oldest))
+        mustHold(memory[largest].frozen.isPending(range), "no record of a batch is evicted")
         try countGone(largest, range, .evicted)
         try subtractPending(largest, range)
         try remove(largest, range)
@@ -100,7 +101,10 @@ extension Writer {
         var bytes: Int64 = 0
         while try rows.step() {
             bytes += rows.required(1)
-            if bytes >= evictionBytes { return rows.required(0) }
+            guard bytes >= evictionBytes else { continue }
+            // A damaged tree may lead elsewhere.
+            try requireIntact(range.contains(rows.required(0)), "\(kind.table) is out of order")
+            return rows.required(0)
         }
         return range.upperBound
     }
@@ -118,6 +122,10 @@ extension Writer {
         _ kind: LossKind,
         isReported: Bool = false
     ) throws -> (first: Moment, last: Moment) {
+        try requireIntact(
+            range.upperBound < memory[partition].next,
+            "\(partition.stream): record \(range.upperBound) is lost and was never assigned"
+        )
         try begin()
         let count = range.upperBound - range.lowerBound + 1
         let first = try capture(of: range.lowerBound, in: partition) ?? (boot, clock.stamp())
@@ -209,6 +217,7 @@ extension Writer {
 
     /// Deletes the records of a batch up to `through`, and the batch if that is its last.
     private func removeFront(of batch: Done, through: Int64) throws {
+        mustHold(batch.range.contains(through), "only records of the batch are removed with it")
         try begin()
         if through == batch.last {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)

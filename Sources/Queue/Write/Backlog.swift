@@ -59,6 +59,10 @@ struct Backlog {
             tally = .init()
             latestRun = openRun
         }
+        invariant(
+            held.reduce(0) { $0 + $1.count } == records,
+            "the records in memory are counted"
+        )
         return held
     }
 

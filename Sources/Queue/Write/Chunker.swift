@@ -80,6 +80,7 @@ struct Chunker {
 
     /// Begins a run whose first segment has `index` in the source's numbering.
     mutating func begin(_ run: AudioRun, token: Int64, from index: Int64) {
+        invariant(index >= 0, "segments are counted from 0")
         self = Chunker()
         self.run = run
         self.token = token
@@ -94,12 +95,14 @@ struct Chunker {
     }
 
     mutating func append(_ note: SegmentNote) -> ChunkReceipt? {
+        mustHold(notes.last.map { $0.id + 1 == note.id } ?? true, "segments of a chunk have no gap")
         notes.append(note)
         guard let run, notes.count >= run.chunkSegments else { return nil }
         let chunk = take()
         neighbourIsKept = true
         notes.removeFirst(max(1, min(notes.count, run.chunkSegments - run.overlapSegments)))
         shared = notes.count
+        invariant(shared < chunk.segments.count, "two chunks share a part of one")
         return chunk
     }
 
@@ -110,7 +113,8 @@ struct Chunker {
     }
 
     private func take() -> ChunkReceipt {
-        ChunkReceipt(
+        mustHold(shared < notes.count, "a chunk has audio of its own")
+        return ChunkReceipt(
             segments: notes,
             overlapFrames: neighbourIsKept ? notes.prefix(shared).reduce(0) { $0 + $1.frames } : 0
         )

@@ -91,6 +91,7 @@ struct CommitMark: Sendable, Equatable {
         let words = ["\(run)", "\(tail.lowerBound)", "\(tail.upperBound)"] + streams + ["end"]
         let line = words.joined(separator: " ")
         let checked = "\(line) \(Checksum.of(Array(line.utf8)))\n"
+        assert(Self(line: line) == self, "a mark is read as it was written")
         return "\(checked)\n\(checked)"
     }
 }

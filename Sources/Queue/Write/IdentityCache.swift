@@ -1,4 +1,5 @@
 // Maps beacon identities to rows of `beacons`.
+import Host
 import Records
 import SQLite
 
@@ -71,6 +72,7 @@ final class IdentityCache {
         try insert.run()
         numbers += 1
         entries[identity] = Entry(row: row, used: uses)
+        invariant(entries.count <= Self.limit, "the cache is bounded")
         return row
     }
 
@@ -85,6 +87,7 @@ final class IdentityCache {
     }
 
     private func closeAll(below end: Int64, next: Int64) throws {
+        invariant(entries.isEmpty, "a row in use is not closed")
         for row in closing where row < end { try close(row, next: next) }
         areClosed = true
     }

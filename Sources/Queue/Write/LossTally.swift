@@ -60,6 +60,7 @@ struct NewLosses: Sendable {
     mutating func take() -> [Loss] {
         held.add(untaken.take())
         if !held.isEmpty { turn += 1 }
+        mustHold(untaken.isEmpty, "a loss is entered by one commit")
         return held.all
     }
 

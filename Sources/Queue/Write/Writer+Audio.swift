@@ -90,6 +90,7 @@ extension Writer {
     }
 
     private func store(_ segment: Segment) throws -> SegmentNote {
+        mustHold(segment.index == chunker.nextIndex, "a segment follows the one before it")
         let row = memory.numbers.segments
         memory.numbers.segments += 1
         try insertSegment.bind(row, at: 1)
@@ -150,6 +151,11 @@ extension Writer {
 
     /// Stores a chunk that begins with segment `first`.
     func insertChunk(_ chunk: ChunkReceipt, of run: Int64, from first: SegmentNote) throws {
+        mustHold(
+            chunk.segments.last?.id == first.id + Int64(chunk.segments.count) - 1,
+            "a chunk has no gap"
+        )
+        invariant(chunk.overlapFrames <= chunk.frames, "a chunk holds what it shares")
         let sequence = try nextSequence(.audio, bytes: StreamKind.rowBytes + Int(chunk.bytes))
         let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
         let time = first.time

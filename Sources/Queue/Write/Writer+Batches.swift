@@ -12,6 +12,10 @@ extension Writer {
         guard range.first <= last, last < memory[range.partition].next,
             memory[range.partition].frozen.isPending(range.first...last)
         else { return nil }
+        invariant(
+            range.form != .columns || !(streams[range.stream]?.isLarge ?? false),
+            "sound is not sent in columns"
+        )
         let batch = try insert(
             Batch(
                 id: 0,
@@ -78,8 +82,14 @@ extension Writer {
 
     /// Whether a batch still waits for the server's verdict.
     private func isReady(_ batch: Batch) throws -> Bool {
-        let held = try batches("WHERE id=?", batch.id).first
-        return held?.key == batch.key && held?.state == .ready
+        guard let held = try batches("WHERE id=?", batch.id).first, held.key == batch.key,
+            held.state == .ready
+        else { return false }
+        try requireIntact(
+            held.first == batch.first && held.last == batch.last && held.form == batch.form,
+            "batch \(batch.id) is another one under its key"
+        )
+        return true
     }
 
     /// Counts another rejection of a single-record batch, with the server's message.
@@ -102,6 +112,10 @@ extension Writer {
         let parts =
             batch.form == .columns
             ? [batch.first...batch.last] : [batch.first...middle, (middle + 1)...batch.last]
+        mustHold(
+            parts.reduce(0) { $0 + $1.count } == batch.records,
+            "the parts of a batch have its records"
+        )
         try begin()
         try connection.run("DELETE FROM batches WHERE id=?", batch.id)
         return try parts.map { records in
@@ -168,6 +182,15 @@ extension Writer {
     package func quarantined() throws -> [Batch] { try batches("WHERE state=2 ORDER BY id") }
 
     func insert(_ batch: Batch) throws -> Batch {
+        try requireIntact(
+            batch.last < memory[batch.partition].next,
+            "\(batch.stream): record \(batch.last) of a batch was never assigned"
+        )
+        mustHold(batch.first <= batch.last, "a batch has records")
+        try requireIntact(
+            batch.clockMap <= clockMap.newest,
+            "a batch is dated by entry \(batch.clockMap) of the clock map, which is not there"
+        )
         try begin()
         let statement = try connection.prepare(
             """
@@ -243,10 +266,10 @@ extension Statement {
     /// Throws damage for impossible values.
     func recordRange(_ column: Int32) throws -> ClosedRange<Int64> {
         let (first, last) = (required(column), required(column + 1))
-        guard first > 0, first <= last, last.isPlausible else {
-            let message = "records \(first) to \(last)"
-            throw SQLiteError(code: 11, message: message, statement: "")
-        }
+        try requireIntact(
+            first > 0 && first <= last && last.isPlausible,
+            "records \(first) to \(last)"
+        )
         return first...last
     }
 }

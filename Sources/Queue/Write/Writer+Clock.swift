@@ -45,6 +45,10 @@ extension Writer {
         )
         var stored = entry
         stored.id = connection.lastInsertedRow
+        try requireIntact(
+            stored.id > clockMap.newest,
+            "entry \(stored.id) of the clock map is not new"
+        )
         clockMap.add(stored)
         return stored.id
     }

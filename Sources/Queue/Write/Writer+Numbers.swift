@@ -1,4 +1,5 @@
-// // Stores the sequence numbers and counters of streams, which are never recomputed from rows.
+// Stores the sequence numbers and counters of streams, which are never recomputed from rows.
+import Host
 import Records
 import SQLite
 
@@ -46,12 +47,10 @@ extension Writer {
         let newest = try connection.integer("SELECT max(id) FROM \(kind.table)") ?? 0
         let counters = memory[Partition(kind.stream)]
         let waiting = counters.newestWaiting?.upperBound ?? 0
-        guard newest >= counters.next || waiting > newest else { return }
-        throw SQLiteError(
-            code: 11,
-            message: "\(kind.stream): the newest record is \(newest), but \(waiting) is pending "
-                + "and \(counters.next) is next",
-            statement: ""
+        try requireIntact(
+            newest < counters.next && waiting <= newest,
+            "\(kind.stream): the newest record is \(newest), but \(waiting) is pending "
+                + "and \(counters.next) is next"
         )
     }
 
@@ -66,8 +65,7 @@ extension Writer {
             WHERE records NOT BETWEEN 0 AND 1<<40 OR told NOT BETWEEN 0 AND records)
             """
         )
-        guard wrong != 0 else { return }
-        throw SQLiteError(code: 11, message: "impossible rows in the bookkeeping", statement: "")
+        try requireIntact(wrong == 0, "impossible rows in the bookkeeping")
     }
 
     /// Returns the user streams that this database knows, by name, still declared or not.
@@ -137,11 +135,10 @@ extension Writer {
         counters.pendingBytes = try row.required(5).checked("the bytes that are pending")
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
         // Future records would get these numbers and would never be sent.
-        guard counters.frozen.last < counters.next else {
-            let last = counters.frozen.last
-            let message = "\(partition.stream): record \(last) is settled but was never assigned"
-            throw SQLiteError(code: 11, message: message, statement: "")
-        }
+        try requireIntact(
+            counters.frozen.last < counters.next,
+            "\(partition.stream): record \(counters.frozen.last) is settled but was never assigned"
+        )
         counters.ready = try sum(partition, .ready)
         counters.quarantined = try sum(partition, .quarantined)
         return counters
@@ -179,6 +176,7 @@ extension Writer {
             if memory[Partition(stream)].holdsNothing { memory[Partition(stream)].pendingBytes = 0 }
             try store(Partition(stream), memory.live[stream], before.live[stream])
         }
+        checkSums(since: before)
         if !memory.older.isEmpty {
             for (partition, counters) in memory.older {
                 try store(partition, counters, before.older[partition])
@@ -189,6 +187,10 @@ extension Writer {
         for (name, path) in RowNumbers.names
         where memory.numbers[keyPath: path] != before.numbers[keyPath: path] {
             let next = memory.numbers[keyPath: path]
+            mustHold(
+                path == \.heldBytes || next > before.numbers[keyPath: path],
+                "no row number is assigned twice"
+            )
             try connection.run("UPDATE numbers SET next=? WHERE name=?", next, name)
         }
     }
@@ -199,6 +201,14 @@ extension Writer {
         _ before: StreamCounters?
     ) throws {
         guard let counters, before.map({ !counters.isStored(as: $0) }) ?? true else { return }
+        mustHold(counters.next >= before?.next ?? 1, "no record number is assigned twice")
+        mustHold(counters.frozen.last < counters.next, "what is settled was assigned")
+        invariant(counters.pendingBytes >= 0, "pending records have bytes")
+        invariant(
+            counters.uploaded >= before?.uploaded ?? 0 && counters.evicted >= before?.evicted ?? 0
+                && counters.notKept >= before?.notKept ?? 0,
+            "totals do not fall"
+        )
         try connection.run(
             """
             UPDATE sequences SET next=?, uploaded=?, evicted=?, not_kept=?, seeded=?,
@@ -215,6 +225,24 @@ extension Writer {
         )
     }
 
+    /// Checks that each record of a stream is in one of its sums (invariant 7).
+    ///
+    /// What a database that was drained leaves to the live one is added to its sums, and its numbers go.
+    private func checkSums(since before: WriterMemory) {
+        guard memory.older.count == before.older.count,
+            memory.numbers.databases == before.numbers.databases
+        else { return }
+        for stream in streams.streams {
+            guard let now = memory.live[stream], let then = before.live[stream] else { continue }
+            invariant(now.ready >= 0 && now.quarantined >= 0, "batches have records")
+            invariant(
+                now.uncounted - Int64(memory.heldCount(stream))
+                    == then.uncounted - Int64(before.heldCount(stream)),
+                "a record is in one sum of its stream"
+            )
+        }
+    }
+
     /// Stores that ids use this process's random number from the stream's next record on.
     func storeSeed(_ stream: Stream) throws {
         try begin()
@@ -229,6 +257,10 @@ extension Writer {
 
     /// Records that a range is settled and in no batch; merges it with adjacent ranges.
     func settle(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        try requireIntact(
+            range.upperBound < memory[partition].next,
+            "\(partition.stream): record \(range.upperBound) was never assigned"
+        )
         try begin()
         let key = (partition.database, partition.stream.number)
         var (first, last) = (range.lowerBound, range.upperBound)
@@ -257,6 +289,10 @@ extension Writer {
             try connection.run(delete, key.0, key.1, last + 1)
             last = after
         }
+        try requireIntact(
+            first <= range.lowerBound && last >= range.upperBound,
+            "\(partition.stream): settled ranges are out of order"
+        )
         let insert = "INSERT OR REPLACE INTO gone VALUES (?,?,?,?)"
         try connection.run(insert, key.0, key.1, first, last)
         memory[partition].frozen.insert(range)

@@ -49,6 +49,7 @@ extension Writer {
         fresh.sentAt = rightTime
         fresh.appVersion = settings.appVersion
         fresh = try insert(fresh)
+        mustHold(fresh.key != held.key, "a batch that is sent again has a new key")
         memory[held.partition].quarantined -= Int64(held.records)
         memory[held.partition].ready += Int64(held.records)
         memory[held.partition].pendingBytes += try storedBytes(

@@ -47,11 +47,11 @@ extension Writer {
 
     /// Throws damage for a number in the live database that does not belong to any stream.
     func check(_ stream: Stream) throws {
-        guard !isOfUser(stream),
-            StreamList(with: settings.moreStreams)[number: stream.number] == nil
-        else { return }
-        let message = "\(stream.number) is not a stream number"
-        throw SQLiteError(code: 11, message: message, statement: "")
+        let isKnown = StreamList(with: settings.moreStreams)[number: stream.number] != nil
+        try requireIntact(
+            isOfUser(stream) || isKnown,
+            "\(stream.number) is not a stream number"
+        )
     }
 
     private func isOfUser(_ stream: Stream) -> Bool {

@@ -201,6 +201,7 @@ package final class Writer {
         for database in memory.draining { try closeDrained(database) }
         try storeNumbers(since: committed)
         try connection.run("COMMIT")
+        mustHold(connection.isAutocommit, "a commit ends the transaction")
         opened = nil
         openBytes = 0
         wantsCommit = false
@@ -217,6 +218,7 @@ package final class Writer {
         identities.forgetAll()
         plainTables.forgetAll(but: streams)
         if !connection.isAutocommit { try connection.execute("ROLLBACK") }
+        mustHold(connection.isAutocommit, "a rollback ends the transaction")
     }
 
     /// Returns the time until the open transaction is due for commit; nil if none is open.
@@ -233,7 +235,10 @@ package final class Writer {
     // MARK: Records
 
     /// Adds to the byte count of the open transaction.
-    func recordBytes(_ count: Int) { openBytes += count }
+    func recordBytes(_ count: Int) {
+        invariant(count >= 0, "a record has bytes")
+        openBytes += count
+    }
 
     /// Assigns the next number of a live stream to a record of `bytes` stored bytes.
     func nextSequence(_ stream: Stream, bytes: Int) throws -> Int64 {
@@ -279,6 +284,7 @@ package final class Writer {
             next: memory.live[.beacons]?.next ?? 1,
             numbers: &memory.numbers.beacons
         )
+        mustHold(beacon < memory.numbers.beacons, "a sighting is of a beacon that has a row")
         let payload = SightingPayload.pack(sighting)
         let sequence = try nextSequence(.beacons, bytes: StreamKind.rowBytes + payload.count)
         try insertSighting.bind(sequence, at: 1)
@@ -311,6 +317,7 @@ extension StreamCounters {
 
     /// Assigns the next number to a record of `size` bytes.
     fileprivate mutating func allocate(_ size: Int) -> Int64 {
+        mustHold(seeded <= next, "a record has an id of this process")
         next += 1
         pendingBytes += Int64(size)
         return next - 1

@@ -214,6 +214,7 @@ final class WriterLoop {
         // Commit everything else first, because the work may be rolled back. Try twice: a failed
         // attempt may leave records that must be written to another database.
         guard commitNow() || commitNow(), let writer else { return work.finish(QueueClosedError()) }
+        mustHold(!writer.isOpen && backlog.held.isEmpty, "work undoes no record")
         var failure: (any Error)?
         do {
             do { try work.run(writer) } catch {
@@ -255,6 +256,7 @@ final class WriterLoop {
             try commitOpen(writer)
         }
         guard isDone else { return false }
+        mustHold(writer.map { !$0.isOpen } ?? false, "what is answered is committed")
         queue.inFlightCount.settled(backlog.tally)
         if let writer { queue.counters.committed(writer) }
         queue.unrecorded.withLock { $0.entered() }
@@ -336,7 +338,8 @@ final class WriterLoop {
         isReplaying = true
         defer { isReplaying = false }
         for record in backlog.takeAll() {
-            _ = backlog.hold(record)
+            let isHeld = backlog.hold(record)
+            invariant(isHeld, "memory has room for what it held")
             write(record)
         }
     }

@@ -23,6 +23,8 @@ extension PrometheusText {
         add("cpu_seconds_total", .counter, "CPU time.", daemon.cpuS)
         add("resident_bytes", .gauge, "Memory in use.", Double(daemon.rssBytes))
         add("private_bytes", .gauge, "Private memory.", Double(daemon.privateBytes))
+        let broken = Double(daemon.brokenInvariants ?? 0)
+        add("broken_invariants_total", .counter, "Faults that the program found in itself.", broken)
         let storage = report.storage
         add("database_bytes", .gauge, "Database and journal.", Double(storage.databaseBytes))
         add("free_bytes", .gauge, "Free for records.", Double(storage.freeBytes))

@@ -137,6 +137,7 @@ package final class BatchBody {
                 isDone = true
                 return body.envelope?.closing(body.batch) ?? []
             }
+            mustHold(position >= records.lowerBound, "a body holds records of its batch")
             return try isColumns ? columns() : isAudio ? nextAudio() : page()
         }
 
@@ -157,6 +158,7 @@ package final class BatchBody {
                 try table.append(json)
                 return true
             }
+            mustHold(table.count == records.count, "a table has the records of its batch")
             return table.json()
         }
 
@@ -164,13 +166,16 @@ package final class BatchBody {
             let page = position...min(records.upperBound, position + BatchBody.pageSize - 1)
             position = page.upperBound + 1
             var bytes: [UInt8] = []
+            var count = 0
             try body.source.forEach(body.batch.stream, page) { sequence, json in
                 let isLine = body.envelope == nil
                 if !isLine, sequence > records.lowerBound { bytes.append(UInt8(ascii: ",")) }
                 bytes.append(contentsOf: json)
                 if isLine { bytes.append(UInt8(ascii: "\n")) }
+                count += 1
                 return true
             }
+            mustHold(count == page.count, "a body has the records of its batch")
             return bytes
         }
     }

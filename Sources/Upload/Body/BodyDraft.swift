@@ -131,6 +131,7 @@ package final class BodyDraft {
     ///
     /// Always nil for audio: it is large and limited by the network, not by the processor.
     func next(_ compression: Compression) throws -> BodyDraft? {
+        mustHold(range.first <= last && last <= range.last, "a body holds records of its range")
         guard last < range.last, range.stream != .audio else { return nil }
         var rest = range
         rest.first = last + 1
@@ -152,7 +153,10 @@ package final class BodyDraft {
             batch.clockMap == range.clockMap, batch.form == form,
             compression == compressor.compression
         else { return nil }
-        if form == .columns { try keep(table.json()) }
+        if form == .columns {
+            mustHold(table.count == batch.records, "a table has the records of its batch")
+            try keep(table.json())
+        }
         try keep(envelope.closing(batch), isLast: true)
         let again = BatchBody(
             batch: batch,

@@ -22,7 +22,8 @@ final class StoredAudio {
         guard batch.state != .uploaded else { return nil }
         let words = queue?.remembered(Self.memo)?.split(separator: " ") ?? []
         guard words.count == 3, words[0] == batch.key, words[2] == bucket else { return nil }
-        return Int64(words[1])
+        // A damaged memo may say any number.
+        return Int64(words[1]).flatMap { (batch.first...batch.last).contains($0) ? $0 : nil }
     }
 
     func record(_ batch: Batch, through chunk: Int64) {

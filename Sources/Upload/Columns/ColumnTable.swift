@@ -15,7 +15,7 @@ struct ColumnTable {
     struct UnfitRowError: Error {}
 
     private var columns: [TableColumn] = []
-    private var count = 0
+    private(set) var count = 0
 
     /// Adds a row; white space between its tokens, which no writer of the queue leaves, may be lost.
     ///

@@ -1,4 +1,5 @@
 // One member of the records of a batch, and the form in which it is shortest.
+import Host
 import JSON
 
 /// The values of one member.
@@ -20,6 +21,7 @@ struct TableColumn {
     mutating func append(_ value: TextBytes, at record: Int) {
         text.append(contentsOf: value.bytes)
         ends.append(Int32(text.count))
+        mustHold(runs.last.map { $0.first + $0.length <= record } ?? true, "rows come in order")
         if let last = runs.last, last.first + last.length == record {
             runs[runs.count - 1].length += 1
         } else {
@@ -82,6 +84,10 @@ struct TableColumn {
                 case .others(let words): values.write(words, leaders, to: &json)
                 }
             }
+            mustHold(
+                runs.reduce(0) { $0 + $1.length } == ends.count && ends.count <= records,
+                "each row has a value or none"
+            )
             guard ends.count < records else { return }
             json.key("has")
             json.array { json in

@@ -81,6 +81,12 @@ struct BatchSupply {
         return batch.map { DueBatch(batch: $0, isFirstTry: false) }
     }
 
+    /// An index and its table disagree.
+    static func isNotDue(_ batch: Batch) -> SQLiteError {
+        let message = "batch \(batch.id) is \(batch.state) and not due"
+        return SQLiteError(code: 11, message: message, statement: "")
+    }
+
     private static func comesAgain(_ batch: Batch) -> SQLiteError {
         SQLiteError(code: 11, message: "batch \(batch.id) does not change", statement: "")
     }
@@ -104,7 +110,13 @@ struct BatchSupply {
             }
             guard let last = try lastRecord(of: range, limit: maxBatchBytes) else { continue }
             range.form = destination.form
-            if let batch = try side.freeze(range, through: last) { return batch }
+            if let batch = try side.freeze(range, through: last) {
+                invariant(
+                    batch.database > 0 || batch.last <= end,
+                    "later records are left to the next sync"
+                )
+                return batch
+            }
             // Records of the range were deleted in between: look again.
         }
         return nil
@@ -171,11 +183,16 @@ struct BatchSupply {
     /// Returns nil after recording an unreadable record as lost: the pending range has changed
     /// then.
     private func lastRecord(of range: PendingRange, limit: Int) throws -> Int64? {
-        try side.reading(
+        let last = try side.reading(
             range.partition,
             range.first...range.last,
             lose: { try side.lose(range.partition, $0) },
             { try destination.lastRecord(of: range, limit: limit, from: $0) }
         )
+        mustHold(
+            last.map { range.first <= $0 && $0 <= range.last } ?? true,
+            "a batch holds records of its range"
+        )
+        return last
     }
 }

@@ -91,6 +91,7 @@ struct BudgetDay: Codable, Sendable, Equatable {
         }
         self.day = day
         (age, small, sound, beside) = (0, 0, 0, 0)
+        invariant(usual ?? 0 >= 0, "small streams need bytes")
     }
 
     /// Returns the time until the day ends.
@@ -121,6 +122,7 @@ struct BudgetDay: Codable, Sendable, Equatable {
 
     mutating func begin(_ request: Request) {
         settle()
+        mustHold(underWay == nil, "one request is under way")
         underWay = request
     }
 
@@ -136,6 +138,7 @@ struct BudgetDay: Codable, Sendable, Equatable {
     }
 
     mutating func add(_ request: Request) {
+        invariant(request.bytes >= 0, "a request costs bytes")
         switch request.share {
         case .small: small += request.bytes
         case .sound: sound += request.bytes

@@ -45,7 +45,9 @@ struct FailingBatches {
     init(_ queue: Queue) {
         self.queue = queue
         let memo = queue.remembered(Self.memo).map { Array($0.utf8) } ?? []
-        entries = (try? JSONInput.decode([Entry].self, from: memo, snakeCase: true)) ?? []
+        let known = (try? JSONInput.decode([Entry].self, from: memo, snakeCase: true)) ?? []
+        // A damaged memo may say anything.
+        entries = known.filter { (1...Self.limit).contains($0.failures) }.suffix(Self.kept)
     }
 
     // MARK: Syncs
@@ -96,6 +98,7 @@ struct FailingBatches {
             // Only its own next failure makes it stuck.
             set(key, min(sum, Self.limit - 1))
         }
+        invariant(entries.count <= Self.kept, "the memo is bounded")
         (open, vainSyncs, probeAt, row) = ([:], 0, Self.firstProbe, 0)
     }
 
@@ -145,6 +148,7 @@ struct FailingBatches {
     }
 
     private mutating func set(_ key: String, _ failures: Int) {
+        invariant((0...Self.limit).contains(failures), "failures are counted up to the limit")
         entries.removeAll { $0.key == key }
         if failures > 0 { entries.append(Entry(key: key, failures: failures)) }
         entries = entries.suffix(Self.kept)

@@ -101,6 +101,7 @@ package struct Pacing: Sendable {
         if let after, after.inSeconds >= Self.waits[0] { wasHeldOff = true }
         let longest = Self.waits[Self.waits.count - 1]
         let jitter = after.map { $0 > .zero ? min(max(60, $0.inSeconds * 2), longest) : 0 } ?? limit
+        invariant(jitter >= 0 && (0..<1).contains(random), "a fleet spreads its return")
         notBefore = now + (after ?? .zero) + .milliseconds(Int64(jitter * 1000 * random))
     }
 
@@ -109,6 +110,7 @@ package struct Pacing: Sendable {
         succeeded()
         isRecovering = true
         restAt = now + pause + .milliseconds(Int64(pause.inSeconds * 1000 * random))
+        invariant(restAt.map { $0 >= now } ?? false, "the rest of a backlog is sent later")
     }
 
     /// Resets the pacing: everything was sent.

@@ -1,4 +1,5 @@
 // Limits how long a sync continues when the server refuses records.
+import Host
 import Records
 
 /// The next action of a sync after a batch.
@@ -62,6 +63,7 @@ struct Refusals {
         evaluated.insert(batch)
         run += 1
         if isAlone { alone[stream, default: 0] += 1 }
+        invariant(run <= Self.inARow, "refusals in a row end the sync")
         if run >= Self.inARow { return cut(stream, .syncEnds) }
         if alone[stream, default: 0] >= Self.aloneInARow {
             if !accepted.contains(stream) { refusedFirst.insert(stream) }

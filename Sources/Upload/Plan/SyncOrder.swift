@@ -48,6 +48,7 @@ struct SyncOrder {
         self.streams = streams
         self.small = small
         self.interval = interval
+        invariant(Set(small).isSubset(of: streams), "each stream gets its turn")
         let start = first.flatMap { streams.firstIndex(of: $0) } ?? 0
         backlog = (streams[start...] + streams[..<start])[...]
     }

@@ -23,6 +23,8 @@ package final class World {
     /// Every mark of sound, also those that were refused.
     var marks: [KnownMark] = []
     let view: View
+    /// The invariants of the program that did not hold before this history.
+    private let broken = BrokenInvariants.shared.count
     /// The number of times the databases were checked.
     var audits = 0
 
@@ -93,6 +95,9 @@ package final class World {
             try readEffort(device)
         }
         if let found = server.found { throw found }
+        if BrokenInvariants.shared.count > broken, let what = BrokenInvariants.shared.last {
+            throw Violation("own invariant", what)
+        }
         for device in devices { try checkStorage(device, number) }
         if number % plan.auditEvery == plan.auditEvery - 1 {
             for device in devices { try audit(device) }
