@@ -21,7 +21,6 @@ struct TableColumn {
     mutating func append(_ value: TextBytes, at record: Int) {
         text.append(contentsOf: value.bytes)
         ends.append(Int32(text.count))
-        mustHold(runs.last.map { $0.first + $0.length <= record } ?? true, "rows come in order")
         if let last = runs.last, last.first + last.length == record {
             runs[runs.count - 1].length += 1
         } else {
@@ -89,6 +88,10 @@ struct TableColumn {
                 "each row has a value or none"
             )
             guard ends.count < records else { return }
+            mustHold(
+                zip(runs, runs.dropFirst()).allSatisfy { $0.first + $0.length < $1.first },
+                "rows come in order"
+            )
             json.key("has")
             json.array { json in
                 for run in runs { json.raw("[\(run.first),\(run.length)]") }
