@@ -4,7 +4,7 @@ import Testing
 
 @testable import Host
 
-@Suite struct InvariantTests {
+@Suite struct BrokenInvariantsTests {
     @Test func firstBroken_isLoggedAndNamed() {
         let lines = Mutex<[String]>([])
         let broken = BrokenInvariants { line in lines.withLock { $0.append(line) } }

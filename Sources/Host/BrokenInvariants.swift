@@ -1,4 +1,4 @@
-// Invariants that are checked in place: where one does not hold, the program is wrong, not its input.
+// Invariants that are checked in place, and the count of those that did not hold.
 import Glibc
 import Synchronization
 
