@@ -25,6 +25,9 @@ FAULTS = {
 TOLERANCE = 0.05 * RATE
 DETECTION = 5.0
 RECOVERY = 5.0
+# A device that was off its clock is not called well again before it has kept time for twice as long as it had run, from
+# half a minute to two (Probation).
+PROBATION = 120.0
 
 
 class Sounds:
@@ -75,10 +78,10 @@ class Sounds:
         over, since = time.monotonic(), time.time()
         self.microphone.set(place, self.microphone.values[place] if value is None else FINE)
         try:
-            wait("recovery", lambda: self.hears(since), 20)
+            wait("recovery", lambda: self.hears(since), 20 + probation(name))
             self.recovered[name].append(time.monotonic() - over)
         except TimeoutError:
-            self.row.problem(f"{name}: no sound 20 s after it was over: {self.source()}")
+            self.row.problem(f"{name}: no sound {20 + probation(name):.0f} s after it was over: {self.source()}")
 
     def wakeups(self, seconds):
         """Wake-ups a second of the sound source's thread while nothing happens."""
@@ -185,8 +188,12 @@ class Sounds:
             seen, back = max(self.detected[name], default=0), max(self.recovered[name], default=0)
             self.row.note(f"{name}: {len(self.detected[name])} times, noticed after at most {seen:.1f} s, sound again "
                           f"at most {back:.1f} s after it was over, {self.lost[name]} samples lost and told")
-            if seen > DETECTION or back > RECOVERY + 1:
+            if seen > DETECTION or back > RECOVERY + probation(name) + 1:
                 self.row.problem(f"{name}: noticed after {seen:.1f} s, sound again after {back:.1f} s")
+
+
+def probation(name):
+    return PROBATION if name.startswith("clock") else 0
 
 
 def when(text):
