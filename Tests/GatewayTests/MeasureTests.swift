@@ -151,11 +151,23 @@ extension BoardMeasurement {
         )
     }
 
-    /// An interface that is plugged in again counts from 0.
+    /// An interface that is plugged in again counts from 0, and another one was not there before.
     @Test func counterThatWasReset_isUnknown() throws {
         let board = try MeasuredBoard()
-        let measurement = try board.measure { _ in try? board.setTraffic("eth0", "99") }
-        #expect(measurement.reason("interface_bytes") != nil)
+        let measurement = try board.measure { sample in
+            try? board.setTraffic("eth0", sample == 1 ? "99" : "5000")
+            try? board.setTraffic("wwan0", "\(sample)")
+        }
+        let interfaces = measurement.object["interface_bytes"] as? [String: Any]
+        #expect(interfaces?["eth0"] is NSNull && interfaces?["wwan0"] is NSNull)
+        #expect(measurement.text.contains("eth0 unknown, wwan0 unknown"))
+    }
+
+    /// The gateway gives the last time that the receiver knew.
+    @Test func lostFix_isNoDrift() throws {
+        let board = try MeasuredBoard()
+        board.change = { ($0.gnssBootNs, $0.gnssMs) = (7, 1_795_000_000_000) }
+        #expect(try board.measure(.seconds(7200)).gnssDrift == nil)
     }
 
     @Test func restart_endsTheMeasurement() throws {

@@ -159,9 +159,12 @@ extension BoardMeasurement {
         return .object(["median": median(sizes).json, "p95": p95.json, "max": most.json])
     }
 
-    /// The bytes through each interface, of all programs.
+    /// The bytes through each interface, of all programs; null for one that was not there all the
+    /// time, or counts from 0 again.
     private var interfaces: JSONValue? {
-        let all = last.network.keys.reduce(into: [String: JSONValue]()) { all, name in
+        let names = Set(samples.flatMap(\.network.keys))
+        let all = names.reduce(into: [String: JSONValue]()) { all, name in
+            all[name] = .null
             guard let sent = growth({ $0.network[name]?.sent }),
                 let received = growth({ $0.network[name]?.received })
             else { return }
@@ -198,5 +201,8 @@ extension BinaryInteger { fileprivate var json: JSONValue { .number("\(self)") }
 
 extension Double {
     /// Two decimals.
-    fileprivate var json: JSONValue { isFinite ? .number("\(Host.rounded(self, 100))") : .null }
+    fileprivate var json: JSONValue {
+        // Adding 0 takes the sign off -0.
+        isFinite ? .number("\(Host.rounded(self, 100) + 0)") : .null
+    }
 }

@@ -48,10 +48,11 @@ package struct BoardMeasurement: Sendable {
     var last: BoardSample { samples[samples.count - 1] }
     var seconds: Double { (last.at - first.at).inSeconds }
 
-    /// Returns by how much a counter grew; nil if it cannot be read or was reset.
+    /// Returns by how much a counter grew; nil if it could not be read at some time, or was reset.
     func growth(_ counter: (BoardSample) -> Int64?) -> Int64? {
-        guard let old = counter(first), let new = counter(last), new >= old else { return nil }
-        return new - old
+        let values = samples.compactMap(counter)
+        let isWhole = values.count == samples.count && values == values.sorted()
+        return isWhole ? values[values.count - 1] - values[0] : nil
     }
 
     /// The wake-ups by thread name, of threads that were there all the time.
@@ -62,11 +63,17 @@ package struct BoardMeasurement: Sendable {
         }
     }
 
-    /// By how many ppm the board's clock is fast against GNSS; nil with fewer than 20 samples of it.
+    /// By how many ppm the board's clock is fast against GNSS; nil with fewer than 20 times of it.
     ///
     /// A fix comes with a varying delay, so this compares the medians of both halves.
     var gnssDrift: Double? {
-        let timed = samples.compactMap { sample in sample.gnssOffset.map { (sample.at, $0) } }
+        // Without a fix the gateway gives the last time once more.
+        let fresh = samples.indices.dropFirst().filter {
+            samples[$0].gateway.gnssBootNs != samples[$0 - 1].gateway.gnssBootNs
+        }
+        let timed = fresh.compactMap { place in
+            samples[place].gnssOffset.map { (samples[place].at, $0) }
+        }
         let half = timed.count / 2
         guard half >= 10 else { return nil }
         let (old, new) = (timed.prefix(half), timed.suffix(half))
