@@ -1,10 +1,11 @@
 // Checks that memos with impossible numbers, which a damaged page may hold, stop nothing.
 import Host
-import Queue
+import QueueSupport
 import Records
 import Support
 import Testing
 
+@testable import Queue
 @testable import Upload
 
 @Suite struct DamagedMemoTests {
