@@ -13,7 +13,8 @@ struct ConformanceCommand: ParsableCommand {
             one what was sent and what came back. It stores a few records under a device named conformance-…, so give \
             it a token and, with --code, a code that can be spent. It can be repeated.
 
-            Exit status: 0 every required sentence is kept, 1 one is not, 2 the server cannot be reached.
+            Exit status: 0 every required sentence is kept, 1 one is not, 2 the server cannot be tried, 3 none is \
+            broken, and some could not be tried, because the server does not report which records it had before.
 
               waypost-receiver conformance http://127.0.0.1:8080 --token token.txt
             """
@@ -22,6 +23,8 @@ struct ConformanceCommand: ParsableCommand {
     @Argument(help: "The server's URL, such as https://waypost.example.org.") var url: String
     @Option(help: ArgumentHelp("A file with a token of the server.", valueName: "file"))
     var token: String
+    @Option(help: "The device whose token it is, if it is one of a single device.") var device:
+        String?
     @Option(help: "An enrolment code, which is then used up.") var code: String?
     @Option(help: ArgumentHelp("Extra certificate authorities, in PEM.", valueName: "file"))
     var caFile: String?
@@ -48,8 +51,16 @@ struct ConformanceCommand: ParsableCommand {
             throw ExitCode(2)
         }
         let failed = results.filter { $0.verdict == .failed && $0.check.isRequired }
-        if json { print(try Self.document(results, device, isPassed: failed.isEmpty)) }
+        let unseen = results.count { $0.isUnseen && $0.check.isRequired }
+        if json {
+            print(try Self.document(results, device, isPassed: failed.isEmpty && unseen == 0))
+        }
         if !failed.isEmpty { throw ExitCode(1) }
+        guard unseen > 0 else { return }
+        complain(
+            "\(unseen) required sentences could not be tried: nobody sees what this server stores"
+        )
+        throw ExitCode(3)
     }
 
     private func target() throws -> ConformanceTarget {
@@ -64,6 +75,7 @@ struct ConformanceCommand: ParsableCommand {
         return ConformanceTarget(
             url: url,
             token: String(word),
+            device: device,
             code: code,
             certificates: caFile,
             patience: .seconds(patience)

@@ -504,11 +504,27 @@ def hostile_text_ends_it(self, old, body):
     return old()
 
 
-def start(name=None, port=0):
+class NothingIsStored(Server):
+    """Says yes to everything, and not what it had before."""
+    def answered(self, body):
+        answer = super().answered(body)
+        if self.is_upload:
+            self.store.database.execute("DELETE FROM records")
+            return {}
+        return answer
+
+
+class Echo(Server):
+    """Its refusals show the headers of the request, as pages of frameworks do."""
+    def answered(self, body):
+        raise Refused(400, str(self.headers))
+
+
+def start(name=None, port=0, kind=Server, tokens=("t",)):
     """Starts a server with a fault, or a good one; returns it."""
-    state = {"tokens": {"t"}, "codes": {"c": ""}, "owners": {}, "keys": set(), "sequences": [],
+    state = {"tokens": set(tokens), "codes": {"c": ""}, "owners": {}, "keys": set(), "sequences": [],
              "store": example.Store(":memory:")}
-    handler = type("Handler", (Server,), state)
+    handler = type("Handler", (kind,), state)
     if name:
         FAULTS[name][0](handler)
     server = example.http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)

@@ -5,6 +5,7 @@ WAYPOST_PHP names a program in place of php.
 import concurrent.futures
 import contextlib
 import functools
+import http.client
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
 
 import server
 
@@ -164,6 +166,66 @@ class ConformanceTests(unittest.TestCase):
         status, message = tried(free_port())
         self.assertEqual(status, 2)
         self.assertIn("check that the server runs", message)
+
+    def served(self, *given, **more):
+        place = server.start(*given, **more)
+        self.addCleanup(place.server_close)
+        self.addCleanup(place.shutdown)
+        return place.server_port
+
+    def test_a_server_that_stores_nothing_does_not_pass(self):
+        status, document = tried(self.served(kind=server.NothingIsStored))
+        self.assertEqual((status, document["passed"], verdicts(document, "failed")), (3, False, set()))
+        unseen = {"id-again", "at-once", "mixed", "parts", "gzip", "columns", "cut"}
+        self.assertLessEqual(unseen, verdicts(document, "skipped"))
+
+    def test_no_secret_is_printed(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("a-secret-of-the-operator\n")
+            file.flush()
+            for kind in (server.Echo, server.Server):
+                port = self.served("a_repeated_enrolment_is_refused" if kind is server.Server else None, kind=kind,
+                                   tokens={"a-secret-of-the-operator"})
+                done = subprocess.run([PROGRAM, "conformance", f"http://127.0.0.1:{port}", "--token", file.name, "--code", "c",
+                                       "--patience", str(PATIENCE)], text=True, capture_output=True)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("FAILED", done.stdout)
+                self.assertNotIn("a-secret-of-the-operator", done.stdout)
+                self.assertNotRegex(done.stdout, r'"token": ?"[^…]')
+
+    def test_wrong_addresses_and_tokens_end_it_at_once(self):
+        port = self.served()
+        for path, status, words in (("/api/ingest/", 0, ""), ("/api/ingest?x=1", 2, "nothing takes uploads"),
+                                    ("/else", 2, "nothing takes uploads")):
+            done = subprocess.run([PROGRAM, "conformance", f"http://127.0.0.1:{port}{path}", "--token", TOKEN.name,
+                                   "--patience", str(PATIENCE)], text=True, capture_output=True)
+            with self.subTest(path):
+                self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(done.stdout == "", status == 2)
+
+    def test_a_client_that_verifies_gets_past_the_portal(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            port = free_port()
+            program = subprocess.Popen([PROGRAM, "--listen", f"127.0.0.1:{port}", "--data", folder, "--tokens", TOKEN.name,
+                                        "--torment", "7"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            stack.callback(program.wait)
+            stack.callback(program.kill)
+
+            def answer(path):
+                request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", b"{}", {"X-Device-Token": "t"})
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    with urllib.request.urlopen(request, timeout=10) as response:
+                        return response.read()
+                return b""
+
+            for _ in range(600):
+                if answer("/api/device/verify") or program.poll() is not None:
+                    break
+                time.sleep(0.1)
+            self.assertTrue(any(b"<html>" in answer("/api/ingest") for _ in range(500)), "the seed draws no portal")
+            self.assertTrue(any(b"ok" in answer("/api/device/verify") for _ in range(8)))
 
     def test_lines(self):
         place = server.start("a_wrong_token_gets_a_page")

@@ -30,6 +30,7 @@ extension ConformanceCheck {
             $0.pause()
             try $0.expectNew($0.retry(batch), 3)
             try $0.expectKnown(batch)
+            try $0.needsDuplicates()
         },
         "cut-gzip": {
             try $0.needs($0.inflatesGzip, "the server does not inflate gzip")

@@ -7,12 +7,11 @@ import Host
 final class ConformanceTrial {
     let target: ConformanceTarget
     let stop: StopSignal
-    let device = "conformance-" + UUID().uuidString.lowercased().prefix(8)
+    let device: String
     private let transport: Transport
     private let endpoint: Endpoint
     /// The last request and its answer, for the line of a failed check.
     private(set) var (sent, got) = ("", "")
-    private(set) var hasAnswered = false
 
     /// The answer to the first batch; nil before it, and if it was not accepted.
     var first: Answer?
@@ -31,9 +30,11 @@ final class ConformanceTrial {
 
     init(_ target: ConformanceTarget) throws {
         (self.target, stop) = (target, try StopSignal())
+        device = target.device ?? "conformance-" + UUID().uuidString.lowercased().prefix(8)
         switch Endpoint.parse(target.url) {
         case .success(let endpoint): self.endpoint = endpoint
-        case .failure(let error): throw Failure("\(target.url) \(error.message)")
+        // It may have a password.
+        case .failure(let error): throw Failure("the URL \(error.message)")
         }
         var settings = TransportSettings(
             endpoint: target.url,
@@ -69,6 +70,20 @@ final class ConformanceTrial {
     /// A batch of fresh records of this run's device.
     func batch(_ count: Int = 3) -> TrialBatch { TrialBatch(device: device, count: count) }
 
+    /// Notes a request that goes out in parts.
+    func begins(_ what: String) { (sent, got) = (what, "no answer") }
+
+    /// Returns a text without the secrets of this run; a server may echo them.
+    func hidden(_ text: String) -> String {
+        let secrets = [target.token, target.code, enrolled].compactMap { $0 }
+        let rest = secrets.reduce(text) {
+            // A shorter one is a word of the text.
+            $1.utf8.count < 8 ? $0 : $0.replacingOccurrences(of: $1, with: "…")
+        }
+        let member = #"("token"\s*:\s*")[^"]*"#
+        return rest.replacingOccurrences(of: member, with: "$1…", options: .regularExpression)
+    }
+
     /// Gives a server that answers too early time to store what it has answered for.
     func pause() { _ = stop.sleep(for: patience / 10) }
 
@@ -86,7 +101,7 @@ final class ConformanceTrial {
         (request.limit, request.maxAnswer) = (patience * factor, 1 << 20)
         switch transport.send(request, until: stop) {
         case .answered(let answer):
-            (got, hasAnswered) = (answer.message, true)
+            got = answer.message
             return answer
         case .failed(let failure): throw failed("an answer", got: failure.message)
         case .stopped: throw CheckEnd.skipped("stopped")
@@ -192,9 +207,7 @@ final class ConformanceTrial {
         }
     }
 
-    func needsDuplicates() throws {
-        try needs(seesDuplicates, "the server does not report records that it has")
-    }
+    func needsDuplicates() throws { if !seesDuplicates { throw CheckEnd.unseen } }
 
     /// Skips the check, with the reason, unless the server can be tried.
     func needs(_ isThere: Bool, _ reason: String) throws {

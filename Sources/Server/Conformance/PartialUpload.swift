@@ -11,6 +11,8 @@ final class PartialUpload {
     /// Connects, and sends the header of the batch in rows.
     init(_ batch: TrialBatch, _ trial: ConformanceTrial) throws {
         (self.trial, body) = (trial, batch.rows)
+        let size = "\(batch.ids.count) records, in parts, \(body.count) bytes"
+        trial.begins("POST /api/ingest, \(size), key \(batch.key)")
         stream = try trial.connect()
         var lines = trial.headers(of: batch) + ["Content-Length: \(body.count)"]
         lines.insert("POST \(trial.path("/api/ingest")) HTTP/1.1", at: 0)

@@ -38,11 +38,11 @@ class Ingest(http.server.BaseHTTPRequestHandler):
 
     def body(self):
         """Returns the body; one that is too long is read to its end, so that the answer gets through."""
-        left, body = (length := int(self.headers["Content-Length"] or 0)), b""
+        left, body = (length := int(self.headers["Content-Length"] or -1)), b""
         while left > 0 and (piece := self.rfile.read(min(left, MAX))):
             left, body = left - len(piece), piece
-        if left > 0:
-            raise ConnectionError("the body ends early")
+        if left != 0:
+            raise ConnectionError("the body ends early, or comes in chunks, which this server does not read")
         if length > MAX:
             raise Refused(413, f"the body is longer than {MAX} bytes")
         return body
