@@ -25,6 +25,7 @@ package struct FlacFile {
         bytes += [UInt8](repeating: 0, count: 6)
         bytes += bigEndian(numbers)
         bytes += [UInt8](repeating: 0, count: 16)
+        invariant(bytes.count == 4 + 4 + 34, "STREAMINFO has the length that its block says")
         return bytes
     }
 

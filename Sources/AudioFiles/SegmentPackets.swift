@@ -4,6 +4,7 @@ import Host
 /// The Opus packets or FLAC frames of one segment: a 16-bit little-endian length before each.
 package enum SegmentPackets {
     package static func append(_ packet: some Collection<UInt8>, to data: inout [UInt8]) {
+        mustHold(packet.count <= UInt16.max, "a packet's length fits into two bytes")
         let length = UInt16(clamping: packet.count)
         data += littleEndian(length)
         data.append(contentsOf: packet.prefix(Int(length)))

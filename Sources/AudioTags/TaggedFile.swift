@@ -15,6 +15,11 @@ package enum TaggedFile {
         // Behind a `data` chunk of unknown length, a chunk would be audio.
         guard type != "wav" || isWholeWave(file) else { return file }
         let (first, last) = started(file, type: type, fields)
+        let whole = first.count + last.count - 8
+        invariant(
+            last.isEmpty || number(first, at: 4) == whole,
+            "a WAVE file has its header's length"
+        )
         return first + last
     }
 

@@ -1,4 +1,5 @@
 // The state of one request, and the callbacks through which libcurl reads and writes it.
+import Host
 import CCurl
 
 /// The state shared by the callbacks of one request; used by the uploader's thread only.
@@ -86,6 +87,7 @@ func giveBody(
     }
     do {
         let bytes = try exchange.body.read(atMost: size * count)
+        mustHold(bytes.count <= size * count, "a piece of a body fits into the buffer")
         UnsafeMutableRawBufferPointer(start: buffer, count: bytes.count).copyBytes(from: bytes)
         exchange.given += bytes.count
         return bytes.count

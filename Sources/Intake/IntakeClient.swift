@@ -226,6 +226,8 @@ package final class IntakeClient {
 
     private func settle(_ line: Line, _ refusal: String?) {
         waitingBytes -= line.text.count
+        let isRight = waitingBytes >= 0 && (waitingBytes == 0 || !waiting.isEmpty)
+        invariant(isRight, "the bytes that wait are those of the lines")
         moved()
         if let refusal { refuse("line \(line.number)", refusal) } else { outcome.accepted += 1 }
     }

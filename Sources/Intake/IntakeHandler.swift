@@ -86,6 +86,7 @@ final class IntakeHandler: LineHandler {
     /// Gives the collected records to the sink, unless a batch is being written.
     func endTurn(_ now: BootInstant) {
         guard travelling == nil, !records.isEmpty else { return }
+        mustHold(records.count == owners.count, "each record of a batch has its line")
         batch += 1
         travelling = owners
         let records = records

@@ -108,6 +108,7 @@ package struct JSONCursor: Sendable {
 
     /// Checks that only white space follows.
     package mutating func end() throws(JSONError) {
+        invariant(open.isEmpty, "a text ends outside of its objects")
         if next() != nil { throw fault("more text after the object") }
     }
 

@@ -67,6 +67,8 @@ package struct AudioHeader: Decodable, Sendable, Equatable {
 
     /// Writes the header of a block, with its line end.
     static func line(_ block: AudioBlock, lost: Int, _ facts: ListenFacts) -> [UInt8] {
+        let bytes = block.samples.count * 2
+        invariant(bytes <= blockLimit, "a block is no longer than its reader takes")
         let (wall, isSynced) = facts.date(block.chunkStart)
         var json = JSONWriter()
         json.object {
@@ -75,7 +77,7 @@ package struct AudioHeader: Decodable, Sendable, Equatable {
             $0.field("rate", Int64(block.rate))
             $0.field("channels", Int64(1))
             $0.field("format", format)
-            $0.field("bytes", Int64(block.samples.count * 2))
+            $0.field("bytes", Int64(bytes))
             $0.field("timestamp", (AudioTime(wall) + block.offset).rfc3339)
             $0.field("clock", isSynced ? "synced" : "unsynced")
             $0.field("boottime_ns", (block.chunkStart.boot + block.offset).nanoseconds)

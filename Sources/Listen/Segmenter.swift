@@ -37,6 +37,7 @@ package struct Segmenter {
         }
         let wanted = Self.frames(length, piece.header.rate)
         var segments: [AudioSegment] = []
+        let held = current?.samples.count ?? 0
         var at = 0
         while at < piece.samples.count {
             // Moved out, so that the samples are appended in place.
@@ -47,6 +48,9 @@ package struct Segmenter {
             let isWhole = segment.samples.count == wanted
             if isWhole { segments.append(segment) } else { current = segment }
         }
+        let (used, waits) = (segments.count * wanted, current?.samples.count ?? 0)
+        let all = held + piece.samples.count
+        invariant(used + waits == all, "each sample is in one segment, or waits for more")
         return (segments, left)
     }
 

@@ -122,6 +122,7 @@ struct LiveValues {
         // Addresses that are heard once each cannot make a message each.
         if isFull { beacon.sent = now }
         beacons[key] = beacon
+        invariant(beacons.count <= Self.beaconLimit, "the beacons that are followed are bounded")
         return beacon.due(interval, at: now).map { wakes(for: $0, at: now) } ?? false
     }
 
@@ -146,6 +147,7 @@ struct LiveValues {
             excess += 1
         }
         records.removeFirst(excess)
+        invariant(bytes >= 0 && (bytes == 0 || !records.isEmpty), "waiting bytes are of records")
         dropped += excess
         guard let last = new.last else { return false }
         return wakes(for: last.stamp.boot, at: last.stamp.boot)

@@ -1,4 +1,5 @@
 // The packets of MQTT 3.1.1 that a client sends and receives, and their encoding.
+import Host
 
 /// A message as PUBLISH carries it (MQTT 3.1.1, section 3.3).
 package struct MQTTMessage: Sendable, Equatable {
@@ -165,6 +166,7 @@ private struct MQTTWriter {
 
     /// Returns the whole packet: the first byte, the length of the rest in base 128, the rest.
     func packet(_ first: UInt8) -> [UInt8] {
+        mustHold(bytes.count <= MQTTPacket.longest, "a packet's length fits into four bytes")
         var header = [first]
         var rest = bytes.count
         repeat {

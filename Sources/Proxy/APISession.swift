@@ -241,7 +241,9 @@ final class APISession {
 
     /// Sends at most `batch` advertisements in one message.
     func send(_ advertisements: [RawAdvertisement]) {
-        send(MessageType.rawAdvertisements, APIMessage.advertisements(advertisements))
+        let body = APIMessage.advertisements(advertisements)
+        mustHold(body.count < 60_000, "a message's length fits into two bytes")
+        send(MessageType.rawAdvertisements, body)
     }
 
     /// Asks the client for an answer.

@@ -220,6 +220,7 @@ final class ProxyLoop {
 
     private func publish() {
         report.clients = clients.count(where: \.session.isTrusted)
+        invariant(report.clients <= ProxyServer.clientLimit, "clients with the key are bounded")
         report.unannounced = announcement.problem
         if server.board.state.value != report { server.board.loaded(report) }
     }

@@ -7,6 +7,8 @@ import Queue
 /// that is pushed out belongs to a job that has been answered.
 struct JobHistory {
     static let limit: Int64 = 256
+    /// A memo with a higher number is damaged.
+    private static let highest: Int64 = 1 << 50
 
     struct Entry: Equatable {
         /// Counts the jobs; its memo has the place `number % limit`.
@@ -27,7 +29,9 @@ struct JobHistory {
     init(_ stored: (String) -> String?) {
         for place in 0..<Self.limit {
             let words = stored("job \(place)")?.split(separator: " ", maxSplits: 3).map { "\($0)" }
-            guard let words, words.count == 4, let number = Int64(words[0]) else { continue }
+            guard let words, words.count == 4, let number = Int64(words[0]),
+                (0...Self.highest).contains(number)
+            else { continue }
             let isAnswered = words[1] != "begun"
             record(Entry(number: number, isAnswered: isAnswered, kind: words[2], id: words[3]))
         }

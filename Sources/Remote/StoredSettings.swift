@@ -106,6 +106,7 @@ package struct StoredSettings: Codable, Sendable, Equatable {
 
     /// Puts a version on trial.
     mutating func begin(_ version: Version, _ gate: SettingsGate, at time: WallTime) {
+        invariant(version.number > highest, "a version is on trial once")
         (good, earlier) = (current, nil)
         (current, state, self.gate) = (version, .trial, gate)
         trialMs = time.milliseconds

@@ -125,6 +125,7 @@ package struct Connection: ~Copyable {
     /// Runs one statement with the values of a whole row.
     package func run(_ sql: String, row values: [(any SQLValue)?]) throws(SQLiteError) {
         let statement = try prepare(sql)
+        assert(statement.parameters == values.count, "each parameter of a statement has a value")
         try statement.bind(values, from: 1)
         _ = try statement.step()
     }
@@ -213,6 +214,8 @@ package struct Statement: ~Copyable {
         }
         return values
     }
+
+    fileprivate var parameters: Int { Int(sqlite3_bind_parameter_count(handle)) }
 
     /// Makes the statement ready to run again.
     package func reset() {

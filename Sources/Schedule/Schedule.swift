@@ -137,6 +137,7 @@ package struct Schedule: Sendable, Equatable {
             } else if state.isOpen {
                 times.append((time, next))
             }
+            mustHold(next > time, "the next change comes later")
             time = next
         }
         return times
@@ -144,11 +145,14 @@ package struct Schedule: Sendable, Equatable {
 
     /// Returns the time between two times in which the source is to run, in milliseconds.
     package func openLength(from: WallTime, to: WallTime, _ position: SitePosition?) -> Int64 {
-        spans(from: from, to: to, position).reduce(0) { sum, span in
+        let length: Int64 = spans(from: from, to: to, position).reduce(0) { sum, span in
             let (start, end) = (max(span.from, from), min(span.to, to))
             return sum
                 + (duty?.length(from: start, to: end) ?? end.milliseconds - start.milliseconds)
         }
+        let whole = max(0, to.milliseconds - from.milliseconds)
+        invariant((0...whole).contains(length), "a part is no longer than the whole time")
+        return length
     }
 
     /// Returns the window's span that begins on a day; nil if it does not open then.

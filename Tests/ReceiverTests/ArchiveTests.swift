@@ -1,6 +1,8 @@
 // The archive alone: its files, and the state after a batch that cannot be stored.
 import Foundation
+import Host
 import ReceiverSupport
+import SQLite
 import Support
 import Testing
 
@@ -43,6 +45,40 @@ import Testing
             let object = try JSONSerialization.jsonObject(with: Data($0.utf8))
             return try #require(object as? [String: Any])
         }
+    }
+
+    // MARK: A database that somebody changed
+
+    private func storeAfter(_ sql: String) throws -> Receipt {
+        #expect(try store(RawRequest.batch(["a"]), in: archive()).accepted == 1)
+        try Connection(path: ArchiveFiles.index(in: folder.path), access: .readWrite).execute(sql)
+        let archive = try archive()
+        return try store(RawRequest.batch(["b"]), in: archive)
+    }
+
+    @Test func countsAtTheEndOf64Bits_areStillCounted() throws {
+        #expect(try storeAfter("UPDATE streams SET records=\(Int64.max)").accepted == 1)
+    }
+
+    @Test func timesAtTheEndOf64Bits_areStillCompared() throws {
+        #expect(try storeAfter("UPDATE devices SET last_seen=\(Int64.min)").accepted == 1)
+    }
+
+    @Test func filesAtTheEndOf64Bits_areTooMany() throws {
+        #expect(try store(RawRequest.batch(["a"]), in: archive()).accepted == 1)
+        let index = try Connection(path: ArchiveFiles.index(in: folder.path), access: .readWrite)
+        try index.execute("UPDATE stream_days SET files=\(Int64.max)")
+        try FileManager.default.removeItem(atPath: "\(folder.path)/stream=places")
+        let refusal = #expect(throws: HTTPError.self) {
+            try store(RawRequest.batch(["c"]), in: archive())
+        }
+        #expect(refusal?.status == 429)
+    }
+
+    @Test func checkpointBeforeAFile_isAnError() throws {
+        let lines = try LineFile.open(try folder.write("{}\n", to: "lines"))
+        guard let file = lines else { throw Failure("there is no file") }
+        #expect(throws: Failure.self) { try file.forEachLine(from: .min, to: 3) { _ in } }
     }
 
     // MARK: A batch that takes too long to be stored

@@ -79,4 +79,17 @@ import Testing
         for number in 0..<1000 as Range<Int64> { many.record(2 * number...2 * number) }
         #expect(many.holes.count == 50)
     }
+
+    @Test func numbersOfAChangedDatabase_areNotBelieved() {
+        let single = (0..<60).map { "\(4 * $0)-\(4 * $0)" }
+        var holes = SequenceHoles(next: .min, text: single.joined(separator: " "))
+        holes.record(1000...1000)
+        #expect(holes.holes.count <= 50 && holes.next == 1001)
+        let wide = Array(repeating: "0-1125899906842622", count: 9000)
+        let sum = SequenceHoles(next: 0, text: wide.joined(separator: " ")).holes.reduce(0) {
+            $0 + $1.count
+        }
+        #expect(sum == 1_125_899_906_842_623)
+        #expect(SequenceHoles(next: 0, text: "8-9 3-4 12-13").holes == [8...9, 12...13])
+    }
 }

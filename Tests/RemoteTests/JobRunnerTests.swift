@@ -294,5 +294,7 @@ import Testing
             #expect(history.contains("job \(number)") && read.contains("job \(number)"))
         }
         #expect(JobHistory { _ in "1 done" }.interrupted.isEmpty)
+        let last = JobHistory { _ in "\(Int64.max) begun report j" }
+        #expect(last.entry(of: "k", "report").number == 1)
     }
 }

@@ -153,6 +153,7 @@ final class Capture {
             if refusedAt == nil { refused(segment) }
             refusedTail += 1
         }
+        invariant(framesOut == framesIn, "each frame of a run is in a segment")
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {
@@ -166,6 +167,7 @@ final class Capture {
         if segments % settings.chunkStep == 0 { chunk = (framesOut, start) }
         passLive(to: framesOut + encoded.frames)
         framesOut += encoded.frames
+        invariant(framesOut <= framesIn, "an encoder gives no more frames than it got")
         segments += 1
         return Segment(
             run: run,

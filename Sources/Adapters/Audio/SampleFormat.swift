@@ -1,4 +1,5 @@
 // The sample formats of devices.
+import Host
 import CALSA
 
 /// A supported sample format, little-endian; the cases are in order of preference.
@@ -37,6 +38,7 @@ enum SampleFormat: CaseIterable {
         of channels: Int,
         to values: inout [Float]
     ) {
+        mustHold(frames * channels * width <= raw.count, "frames lie in the buffer")
         for frame in 0..<frames {
             values.append(value(raw, at: (frame * channels + channel) * width))
         }

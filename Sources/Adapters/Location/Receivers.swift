@@ -85,6 +85,7 @@ struct Receivers {
             receiver.good = nil
         }
         all[device] = receiver
+        invariant(all.count <= Self.limit, "the GNSS receivers are bounded")
         if !isHeard(followed, at: stamp.boot) { followed = device }
         return merged.map { evaluate($0, of: device, stamp.boot) } ?? Outcome()
     }

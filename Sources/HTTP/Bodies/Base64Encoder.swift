@@ -1,4 +1,5 @@
 // Base64 (RFC 4648, section 4): encodes directly into the JSON being built; decodes short texts.
+import Host
 import CCrypto
 
 /// Encodes pieces of any length into one base64 text.
@@ -28,7 +29,11 @@ package struct Base64Encoder {
         bytes.withUnsafeBufferPointer { bytes in
             text.withUnsafeMutableBufferPointer { text in
                 let end = text.baseAddress.map { $0 + start }
-                _ = EVP_EncodeBlock(end, bytes.baseAddress, Int32(bytes.count))
+                let count = EVP_EncodeBlock(end, bytes.baseAddress, Int32(bytes.count))
+                mustHold(
+                    start + Int(count) + 1 == text.count,
+                    "base64 has the length made for it"
+                )
             }
         }
         text.removeLast()

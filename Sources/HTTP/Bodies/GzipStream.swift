@@ -1,4 +1,5 @@
 // Compresses request bodies with gzip, through zlib.
+import Host
 import CZlib
 
 /// A gzip stream (RFC 1952) without a time in its header: the same input gives the same bytes.
@@ -50,6 +51,7 @@ package final class GzipStream: BodyCompressor {
                 guard code != Z_STREAM_ERROR else { throw Self.error(code) }
                 block.move(CompressedBlock.size - Int(stream.pointee.avail_out), to: &output)
             } while stream.pointee.avail_out == 0
+            mustHold(stream.pointee.avail_in == 0, "all of a piece is compressed")
         }
     }
 

@@ -1,4 +1,5 @@
 // Bodies of requests: pieces of bytes that can be produced again from their start.
+import Host
 
 /// Produces one pass over a body: the next piece (never empty) per call, nil at the end.
 package typealias PieceSupply = () throws -> [UInt8]?
@@ -23,6 +24,8 @@ package final class RequestBody {
     }
 
     fileprivate convenience init(pieces: [[UInt8]], length: Int) {
+        let sum = pieces.reduce(0) { $0 + $1.count }
+        mustHold(sum == length, "a body has the length of its pieces")
         self.init(length: length) {
             var rest = pieces.makeIterator()
             return { rest.next() }

@@ -66,6 +66,7 @@ package final class WholeFile {
 
     /// Writes all bytes behind the others.
     package func append(_ bytes: [UInt8]) throws(SystemError) {
+        mustHold(temporary != nil || name == path, "a file with its name is whole")
         guard let error = writeAll(bytes, to: file.number) else { return }
         throw SystemError(error.call, on: path, code: error.code)
     }

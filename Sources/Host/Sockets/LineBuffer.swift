@@ -25,6 +25,10 @@ package struct LineBuffer {
     package var isUnread: Bool { searched < bytes.count || (isEnded && count > 0) }
 
     package mutating func append(_ more: some Collection<UInt8>) {
+        invariant(
+            start <= searched && searched <= bytes.count,
+            "a line end is searched in its line"
+        )
         if start > 0 {
             bytes.removeFirst(start)
             searched -= start

@@ -110,6 +110,7 @@ package final class LineConnection: LineChannel {
 
     /// Delays the line that `nextLine` returned last, and all behind it, until `time`.
     package func delay(_ line: LineBuffer.Line, _ number: Int, until time: BootInstant) {
+        invariant(number == firstLine + answers.count - 1, "a delayed line is the last one taken")
         delayed = (line, number)
         delayedUntil = time
     }
@@ -134,6 +135,7 @@ package final class LineConnection: LineChannel {
     /// Sets the answer to a line that has none, and queues all answers whose predecessors are known.
     package func answer(_ number: Int, _ answer: [UInt8]) {
         guard answers.indices.contains(number - firstLine) else { return }
+        invariant(answers[number - firstLine] == nil, "a line is answered once")
         answers[number - firstLine] = answer
         var known = 0
         while known < answers.count, let next = answers[known] {

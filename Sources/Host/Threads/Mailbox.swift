@@ -65,6 +65,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         state.wait(timeout: timeout, until: isReady) { state in
             state.isHasty = false
             swap(&state.elements, &batch)
+            mustHold(state.elements.isEmpty, "an element is read once")
         }
     }
 }

@@ -251,6 +251,10 @@ package final class Archive: @unchecked Sendable {
             receipt.accepted += 1
             if record.audio != nil { sounds += 1 }
         }
+        mustHold(
+            receipt.accepted + receipt.duplicates == one.batch.count,
+            "each record of a batch is stored or known"
+        )
         guard receipt.accepted > 0 else { return receipt }
         try ids.finish(index)
         try limits.count(

@@ -193,7 +193,9 @@ package final class ArchiveFollower: Sendable {
     ) throws {
         var files = files
         while !files.isEmpty, !stop.isRaised {
-            files = try read(files)
+            let rest = try read(files)
+            invariant(rest.count <= files.count, "a round leaves no more files than it got")
+            files = rest
             state.withLock { $0.changes += 1 }
         }
     }

@@ -1,5 +1,6 @@
 // The files that one group of batches is written to.
 import Glibc
+import Host
 import ServerBase
 
 /// Appends records to the file of each stream, day and device, and writes their audio files.
@@ -62,6 +63,10 @@ final class BatchFiles {
     /// Flushes and fsyncs everything, and cuts off what a crash may have left behind it.
     func finish() throws {
         try flush()
+        mustHold(
+            files.values.allSatisfy(\.waiting.isEmpty),
+            "a length counts written bytes only"
+        )
         var paths = sounds
         for (folder, file) in files where file.written > 0 {
             paths.append("\(directory)/\(ArchiveFile.path(in: folder))")
@@ -86,12 +91,15 @@ final class BatchFiles {
     // MARK: Lines
 
     private func add(_ bytes: some Collection<UInt8>, _ folder: String) throws {
-        files[folder]?.waiting += bytes
+        let added: Void? = files[folder]?.waiting += bytes
+        mustHold(added != nil, "a record goes into a file of its batch")
         waiting += bytes.count
         if waiting > Self.buffered { try flush() }
     }
 
     private func flush() throws {
+        let sum = files.values.reduce(0) { $0 + $1.waiting.count }
+        invariant(waiting == sum, "the bytes that wait are those of all files")
         for (folder, var file) in files where !file.waiting.isEmpty {
             try folders.make(folder)
             if try file.written == 0 && isLineOpen(folder, at: file.start) {

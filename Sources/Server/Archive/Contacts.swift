@@ -69,9 +69,11 @@ package enum Contacts {
 
     /// Returns the pauses with the one that ends now, if it is longer than one sync.
     private static func pauses(_ text: String, since last: Int64, _ now: WallTime) -> String {
-        guard now.milliseconds - last >= oneSync else { return text }
+        // Not `-`: a damaged database may hold any number.
+        let pause = now.milliseconds &- last
+        guard pause >= oneSync else { return text }
         let pauses = text.split(separator: " ").map(String.init)
-        return (pauses + ["\((now.milliseconds - last) / 1000)"]).suffix(remembered).joined(
+        return (pauses + ["\(pause / 1000)"]).suffix(remembered).joined(
             separator: " "
         )
     }

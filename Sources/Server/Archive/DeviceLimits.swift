@@ -104,7 +104,7 @@ struct DeviceLimits {
         guard newFiles > 0 else { return }
         for (files, maximum, one) in [
             (device.files, Self.allFiles, nil), (stream.files, Self.files, batch.stream),
-        ] where files + newFiles > maximum {
+        ] where files > maximum - newFiles {
             try refuse("begun \(files) files today; \(maximum) are the limit", of: one)
         }
     }

@@ -48,6 +48,10 @@ final class GroupQueue: Sendable {
             }
             if let result = mine.result { return try result.get() }
             work(group)
+            mustHold(
+                group.allSatisfy { $0.result != nil },
+                "each batch of a group has a result"
+            )
             state.change { $0.hasLeader = false }
         }
     }

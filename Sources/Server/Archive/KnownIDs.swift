@@ -1,4 +1,5 @@
 // Finds and adds the record ids of one device.
+import Host
 import SQLite
 
 /// The ids of a device, for the records of one batch.
@@ -47,6 +48,7 @@ struct KnownIDs {
             (found.all, found.known) = (low...found.all.upperBound, low...low)
         }
         found.isChanged = true
+        mustHold(low <= found.all.upperBound, "a new id lies before the next known range")
         span = found
         return true
     }

@@ -1,4 +1,5 @@
 // Gaps in the sequence numbers of a stream's records, which show what a restored server has lost.
+import Host
 
 /// The sequence numbers of one stream that have arrived: all from the first batch on, except the
 /// holes.
@@ -42,6 +43,10 @@ struct SequenceHoles: Equatable {
         }
         if next < range.lowerBound { holes.append(next...range.lowerBound - 1) }
         next = max(next, range.upperBound + 1)
+        invariant(
+            holes.last.map { $0.upperBound < next } ?? true,
+            "a hole lies below the next number"
+        )
         guard holes.count > Self.maximum, let least = holes.min(by: { $0.count < $1.count }) else {
             return
         }
@@ -50,12 +55,17 @@ struct SequenceHoles: Equatable {
 
     // MARK: As text: `21-30 41-50`
 
+    /// Ignores holes out of order, as a damaged database may hold them.
     init(next: Int64, text: String) {
-        self.next = next
-        holes = text.split(separator: " ").compactMap { part in
+        holes = []
+        for part in text.split(separator: " ") where holes.count < Self.maximum {
             let ends = part.split(separator: "-").compactMap { Int64($0) }
-            return ends.count == 2 ? Self.range(from: ends[0], to: ends[1]) : nil
+            guard ends.count == 2, let hole = Self.range(from: ends[0], to: ends[1]),
+                holes.last.map({ $0.upperBound < hole.lowerBound }) ?? true
+            else { continue }
+            holes.append(hole)
         }
+        self.next = max(min(next, Self.highest), holes.last.map { $0.upperBound + 1 } ?? 0)
     }
 
     var text: String {

@@ -64,6 +64,7 @@ package struct LineFile: ~Copyable {
         budget: Int = .max,
         _ receive: (RecordLine?, Range<Int64>) throws -> Void
     ) throws -> Int64 {
+        guard start >= 0 else { throw Failure("\(path) cannot be read from byte \(start)") }
         var position = start
         var bytes: [UInt8] = []
         var isPassing = false
@@ -75,6 +76,7 @@ package struct LineFile: ~Copyable {
             let used = try giveLines(of: bytes, at: position, &isPassing, receive)
             bytes.removeFirst(used)
             position += Int64(used)
+            mustHold(position <= end, "lines end in the range that is read")
             if bytes.count > Self.longest {
                 position += Int64(bytes.count)
                 bytes = []

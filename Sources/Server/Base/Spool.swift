@@ -38,6 +38,7 @@ package final class Spool {
     /// Passes all bytes to `body`; a file is mapped during the call.
     package func withView<Value>(_ body: (ByteView) throws -> Value) throws -> Value {
         guard file >= 0 else {
+            mustHold(memory.count == count, "a body has the bytes that were added")
             return try memory.withUnsafeBytes { try body(ByteView($0, isMapped: false)) }
         }
         let start = mmap(nil, count, PROT_READ, MAP_PRIVATE, file, 0)

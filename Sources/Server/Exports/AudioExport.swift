@@ -34,6 +34,7 @@ package struct AudioExport {
             ScienceOutcome(), AudioCopy(directory, folder, prefix: "", scope.names)
         )
         let skipped = SkippedRecords()
+        var all = 0
         for records in try DeviceRecords.all(in: directory, scope, skipped) {
             for date in records.dates where scope.mayInclude(date: date) {
                 let sounds = try records.sounds(on: date, scope)
@@ -41,12 +42,15 @@ package struct AudioExport {
                 progress("\(records.device) \(date): \(sounds.count) files")
                 var places = try DevicePlaces(records, date, scope)
                 copy.beginDay()
+                all += sounds.count
                 for sound in sounds {
                     let name = copy.name(of: sound, places.recording(of: sound))
                     try copy.write(sound, places.recording(of: sound), to: name, &outcome)
                 }
             }
         }
+        let told = outcome.files + outcome.missing + outcome.unreadable
+        invariant(told == all, "each recording is written, missing or unreadable")
         try folder.sync()
         skipped.add(to: &outcome)
         return outcome

@@ -109,6 +109,7 @@ struct DeploymentFinder {
         )
         .sorted()
         return zip(starts, starts.dropFirst() + [last]).map { start, end in
+            invariant(start <= end, "a deployment ends after its start")
             let places = self.places(from: start, to: end)
             let accuracies = places.compactMap(\.accuracy).sorted()
             let accuracy = accuracies.isEmpty ? nil : accuracies[accuracies.count / 2]

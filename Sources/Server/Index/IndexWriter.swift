@@ -44,6 +44,7 @@ final class IndexWriter {
             var budget = Self.step
             while let file = rest.first, budget > 0 {
                 let (read, isDone) = try followOrLeave(file, budget: budget, look)
+                invariant(isDone || read > 0, "an index reads on, or has all of a file")
                 budget -= max(4096, read)
                 if isDone { rest = rest.dropFirst() }
             }

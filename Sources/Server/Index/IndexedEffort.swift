@@ -38,6 +38,7 @@ struct IndexedEffort {
         // A gateway ends an interval at midnight, unless it was off for more than a month.
         let length = min(to, day.end) - max(from, day.start)
         guard length > 0 else { return }
+        invariant(length <= Day.milliseconds, "an interval counts for a day at most")
         sums.change(source, from: Sum()) { sum in
             sum.lengths[state] += length
             sum.records += min(max(line.integer("records") ?? 0, 0), Self.maxRecords)

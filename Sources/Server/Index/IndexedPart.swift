@@ -59,7 +59,8 @@ package struct IndexedPart {
         guard let line, let (id, time) = line.identity else { return broken += 1 }
         records += 1
         let slot = Self.slot(of: time)
-        slots.change(slot, from: (0, place.lowerBound, place.upperBound)) {
+        slots.change(slot, from: (0, place.lowerBound, place.lowerBound)) {
+            invariant($0.end <= place.lowerBound, "the lines of a slot come in their order")
             $0 = ($0.records + 1, $0.start, place.upperBound)
         }
         effort.receive(line)

@@ -1,4 +1,5 @@
 // An HTTP answer without an end, sent part by part while the client reads.
+import Host
 import Synchronization
 
 /// Sends parts of an answer as they become available; uses no thread between two parts.
@@ -41,6 +42,7 @@ package final class AnswerStream: Sendable {
     /// libmicrohttpd's timeout disconnects a client that does not read it.
     package func send(_ part: [UInt8]) {
         state.withLock {
+            invariant($0.rest.isEmpty, "a part follows one that was sent")
             $0.rest = part[...]
             $0.wake()
         }

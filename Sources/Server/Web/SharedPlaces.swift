@@ -20,7 +20,8 @@ package final class SharedPlaces: Sendable {
 
         mutating func enter(_ client: String) {
             free -= 1
-            busy.insert(client)
+            let isNew = busy.insert(client).inserted
+            invariant(free >= 0 && isNew, "a client has one place, of those that are free")
             turns.removeAll { $0 == client }
             waiting[client, default: 0] -= 1
             if waiting[client] == 0 { waiting[client] = nil } else { turns.append(client) }

@@ -39,7 +39,12 @@ final class Workers: Sendable {
     func isAnswering() { state.withLock { $0.unanswered += 1 } }
 
     /// Called when a counted request is over.
-    func answered() { state.change { $0.unanswered -= 1 } }
+    func answered() {
+        state.change {
+            $0.unanswered -= 1
+            invariant($0.unanswered >= 0, "a request is answered once")
+        }
+    }
 
     /// Stops the pool; returns when running jobs are done, queued ones refused, and all are
     /// answered.

@@ -137,5 +137,6 @@ struct HeardBeacons {
         heard = heard.filter { _, beacon in
             beacon.newest > middle || isCrowd && beacon.measurement != nil
         }
+        invariant(heard.count < Self.limit, "there is room for a beacon after others are forgotten")
     }
 }

@@ -123,6 +123,8 @@ struct SightingIntake: ~Copyable {
     }
 
     private mutating func forget() {
+        let sum = cache.values.reduce(0) { $0 + $1.weight }
+        invariant(cacheWeight == sum, "the cache weighs what its payloads weigh")
         cache.removeAll(keepingCapacity: true)
         cacheWeight = 0
     }

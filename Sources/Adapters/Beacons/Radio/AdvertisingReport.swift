@@ -149,6 +149,7 @@ struct ReportParser {
             malformed &+= 1
         }
         fragments[key] = gathered
+        invariant(fragments.count <= Self.fragmentLimit, "incomplete reports are bounded")
     }
 
     /// Drops all incomplete reports because their link has ended; returns how many were lost.

@@ -60,7 +60,10 @@ package final class Restore {
         for name in try TreeCopy.stateFiles(in: backup) {
             try copy.copyWhole(name, replaces: false)
         }
-        for name in try TreeCopy.databases(in: backup) { try restoreDatabase(name) }
+        let databases = try TreeCopy.databases(in: backup)
+        let last = databases.last.map { "\(data)/\($0)" }
+        mustHold(last == ArchiveFiles.index(in: data), "an archive's database comes last")
+        for name in databases { try restoreDatabase(name) }
         try copy.sync()
         unlink(aside)
         unlink("\(data)/\(RestoreMarker.name)")

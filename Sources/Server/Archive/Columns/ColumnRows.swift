@@ -1,4 +1,5 @@
 // Makes rows of a batch in columns (waypost-protocol(7), COLUMNS).
+import Host
 import JSON
 import ServerBase
 
@@ -77,8 +78,9 @@ struct ColumnRows {
         // A row has a comma and braces at least; a constant can be there a billion times, and a
         // member in no row costs a look at each.
         var least = 3 * self.count
-        for column in columns {
-            least += max(self.count, try column.check(of: self.count, in: text.bytes))
+        for place in columns.indices {
+            let bytes = try self.columns[place].check(of: self.count, in: text.bytes)
+            least += max(self.count, bytes)
         }
         guard least <= most else { throw tooLarge }
     }
@@ -109,6 +111,7 @@ struct ColumnRows {
                 if record < count - 1 { json.append(",".utf8) }
             }
         }
+        mustHold(columns.allSatisfy(\.isWritten), "each value of a column is in a row")
         json.append("]".utf8)
         try json.bytes.withUnsafeBytes(output.append)
     }

@@ -23,6 +23,8 @@ struct IncomingColumn {
     private let runs: [(first: Int64, length: Int64)]?
     /// The number of values that were written, and of runs that ended.
     private var (next, run) = (0, 0)
+    /// The number of values, as `check` found it.
+    private var count = 0
     /// The number of the last value.
     private var number: Int64 = 0
 
@@ -49,9 +51,9 @@ struct IncomingColumn {
 
     /// Checks that there is a value for each of `records` records that has one; returns the fewest
     /// bytes that the column has in rows.
-    func check(of records: Int, in bytes: ByteView) throws -> Int {
+    mutating func check(of records: Int, in bytes: ByteView) throws -> Int {
         do {
-            let count = try count(of: records)
+            count = try count(of: records)
             let value: Int
             switch form {
             case .constant(let range): value = range.count
@@ -76,6 +78,9 @@ struct IncomingColumn {
             throw Self.refusal(of: name, in: bytes, error)
         }
     }
+
+    /// Each value was written.
+    var isWritten: Bool { next == count }
 
     /// The number of records that have the member.
     private func count(of records: Int) throws -> Int {

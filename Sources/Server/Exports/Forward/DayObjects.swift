@@ -1,4 +1,5 @@
 // Splits a batch by day into compressed objects for the bucket.
+import Host
 import HTTP
 import ServerArchive
 import ServerBase
@@ -21,13 +22,17 @@ struct DayObjects {
             throw HTTPError(status: 413, reason: reason)
         }
         for date in batch.dates { days[date] = DayObject(folder: folder) }
-        var found = false
+        var (found, count) = (false, 0)
         try batch.forEachRecord(of: body) { record in
-            guard let day = days[record.time.date] else { return }
+            guard let day = days[record.time.date] else {
+                preconditionFailure("a record's day is one of its batch")
+            }
+            count += 1
             if record.audio != nil { found = true }
             try record.writeLine(of: body, for: .bucket) { try day.append($0) }
             try day.append([10])
         }
+        mustHold(count == batch.count, "the objects of a batch have all of its records")
         for day in days.values { try day.finish() }
         hasAudio = found
     }

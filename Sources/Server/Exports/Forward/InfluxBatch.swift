@@ -1,4 +1,5 @@
 // Points that are sent together, read from the archive's files.
+import Host
 import ServerArchive
 import ServerBase
 
@@ -41,6 +42,7 @@ struct InfluxBatch {
             receive($0, of: file, number: mark.lines)
             mark.lines += 1
         }
+        invariant(mark.offset > start, "a checkpoint moves on with what was read")
         read += mark.offset - start
         mark.tail = try open.tail(before: mark.offset)
         marks[file.path] = mark

@@ -47,6 +47,8 @@ package struct InfluxSender: Sendable {
         guard !lines.isEmpty else { return verdict }
         try send(lines[...], &verdict, until: stop)
         for line in verdict.doubtful { try settle(line, &verdict, until: stop) }
+        let settled = verdict.taken + verdict.refused
+        mustHold(settled == Int64(lines.count), "each point is accepted or refused, once")
         return verdict
     }
 

@@ -190,6 +190,7 @@ package struct Pruning {
     // MARK: Deletion
 
     private func delete(_ day: OldDay) throws {
+        mustHold(isOld(day.stream, day.date), "only a day past its retention is deleted")
         // Also after a failure: on a full disk this makes room for the next try.
         defer { emptyTrash() }
         let archive = try Connection(path: ArchiveFiles.index(in: directory), access: .readWrite)
