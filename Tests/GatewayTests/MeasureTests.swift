@@ -151,6 +151,60 @@ extension BoardMeasurement {
         )
     }
 
+    /// A PC has no device tree; some makers leave its name to the board's.
+    @Test func boardWithoutADeviceTree_isNamedByItsFirmware() throws {
+        let board = try MeasuredBoard()
+        try FileManager.default.removeItem(atPath: board.folder.path + "/proc/device-tree/model")
+        #expect(try board.measure().reason("model") == "neither device tree nor DMI names it")
+        let names = [
+            ("board_vendor", "AZW"), ("board_name", "MINI S12"),
+            ("sys_vendor", "AZW"), ("product_name", "To be filled by O.E.M."),
+        ]
+        for (name, text) in names {
+            try board.folder.write(text + "\n", to: "sys/class/dmi/id/" + name)
+        }
+        #expect(try board.measure().object["model"] as? String == "AZW MINI S12")
+        try board.folder.write("QEMU\n", to: "sys/class/dmi/id/sys_vendor")
+        try board.folder.write("Standard PC\n", to: "sys/class/dmi/id/product_name")
+        #expect(try board.measure().object["model"] as? String == "QEMU Standard PC")
+    }
+
+    /// Memory and CPU are then those of the emulator, too.
+    @Test func emulatedProgram_isSaidToBeOne() throws {
+        let board = try MeasuredBoard()
+        #if arch(arm64)
+        let own = "aarch64"
+        #else
+        let own = "x86_64"
+        #endif
+        try board.folder.write(own + "\n", to: "proc/sys/kernel/arch")
+        let native = try board.measure().object
+        #expect(native["architecture"] as? String == native["program"] as? String)
+        try board.folder.write("riscv64\n", to: "proc/sys/kernel/arch")
+        let emulated = try board.measure()
+        let program = try #require(emulated.object["program"] as? String)
+        #expect(program.hasSuffix(", emulated: memory and CPU include the emulator"))
+        #expect(emulated.object["architecture"] as? String == "riscv64")
+    }
+
+    /// Sound that was interrupted is no overrun; losses of before the measurement are not its own.
+    @Test func lossesMeanwhile_areNamed_byStreamAndKind() throws {
+        let board = try MeasuredBoard()
+        func lose(_ kind: String, _ records: Int) {
+            let time = StatusTests.now
+            board.report.losses.removeAll { $0.kind == kind }
+            board.report.losses.append(
+                .init(stream: "audio", kind: kind, records: records, from: time, to: time)
+            )
+        }
+        lose("evicted", 7)
+        #expect(try board.measure().object["lost"] as? [String: [String: Int]] == [:])
+        lose("gap", 2)
+        let measurement = try board.measure { lose("gap", 2 + $0) }
+        #expect(measurement.object["lost"] as? [String: [String: Int]] == ["audio": ["gap": 3]])
+        #expect(measurement.text.contains("\nlost              audio gap 3\n"))
+    }
+
     /// An interface that is plugged in again counts from 0, and another one was not there before.
     @Test func counterThatWasReset_isUnknown() throws {
         let board = try MeasuredBoard()

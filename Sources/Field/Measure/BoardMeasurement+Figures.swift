@@ -66,15 +66,16 @@ extension BoardMeasurement {
     private var figures: [Figure] { board + process + hardware + counters + clocks }
 
     private var board: [Figure] {
-        let model = files.text("/proc/device-tree/model")?.filter { $0 != "\0" }
         let isPackage = files.exists("/usr/share/doc/waypost/copyright")
         let isImage = files.exists("/etc/chrony/conf.d/waypost.conf")
         let kind = isImage ? "card image" : isPackage ? "package" : "built from source"
         let kernel = files.text("/proc/sys/kernel/osrelease")
+        let nameless = "neither device tree nor DMI names it"
         return [
-            Figure("model", "board", model?.json, or: "no device tree"),
+            Figure("model", "board", files.model?.json, or: nameless),
             Figure("kernel", "kernel", kernel?.json),
-            Figure("architecture", "processor", files.text("/proc/sys/kernel/arch")?.json),
+            Figure("architecture", "processor", files.processor?.json),
+            Figure("program", "program for", files.program?.json, or: "neither arm64 nor amd64"),
             Figure("version", "waypost", last.status.version.json),
             Figure("installed_as", "installed as", kind.json),
             Figure("began_at", "began", began.rfc3339.json),
@@ -124,6 +125,7 @@ extension BoardMeasurement {
         return [
             Figure("records", "records", counts(\.records), or: off),
             Figure("dropped", "dropped", counts(\.dropped), or: off),
+            Figure("lost", "lost", .object(lost)),
             Figure("audio_overruns", "audio overruns", overruns?.json, or: "audio is off"),
             Figure("interface_bytes", "interfaces", interfaces, "B", or: "only loopback"),
             Figure("upload_bytes", "upload bodies", .object(Dictionary(bodies) { $1 }), "B"),
@@ -184,6 +186,16 @@ extension BoardMeasurement {
             (name, growth { $0.status.sources[name].map { Int64(count($0)) } }?.json ?? .null)
         }
         return counts.isEmpty ? nil : .object(Dictionary(counts) { $1 })
+    }
+
+    /// The records that were lost meanwhile, by stream and kind, as `status` counts them.
+    private var lost: [String: JSONValue] {
+        last.status.losses.reduce(into: [String: [String: JSONValue]]()) { all, loss in
+            let old = first.status.losses.first { ($0.stream, $0.kind) == (loss.stream, loss.kind) }
+            let new = loss.records - (old?.records ?? 0)
+            if new > 0 { all[loss.stream, default: [:]][loss.kind] = new.json }
+        }
+        .mapValues { .object($0) }
     }
 
     /// How much of the time all cores were busy, in per cent.
