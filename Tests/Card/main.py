@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "Peers"), str(HERE.parent / "Torture")]
 
+import figures
 import outside
 import records
 from bench import TOKEN
@@ -185,6 +186,19 @@ def look(shell):
     return good
 
 
+def measure(shell):
+    """Measures the gateway for a minute; checks each figure that this board gives, and the reasons for the others."""
+    page, _, text = shell.run("waypost measure --minutes 1 --json /tmp/board.json && cat /tmp/board.json", limit=600).rpartition("\n")
+    wrong = figures.problems(
+        text, ["records", "dropped", "audio_overruns", "interface_bytes", "disk_written_bytes", "ntp_drift_ppm"],
+        kernel=shell.run("uname -r"), model="linux,dummy-virt", architecture="aarch64", program="aarch64",
+        installed_as="card image", disk="mmcblk0")
+    print(f"         `waypost measure`:\n{page}\n{text}", flush=True)
+    for problem in wrong:
+        print(f"         WRONG  measurement: {problem}", flush=True)
+    return not wrong
+
+
 IDENTITY = "cat /etc/machine-id; ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; sudo cat /var/lib/waypost/device_id"
 
 
@@ -213,7 +227,9 @@ def whole_run(bench, cuts):
     bench.boot()
     bench.attach_radio()
     bench.delivers()
-    good = look(bench.shell)
+    # Before `look` restarts the gateway, so that its times since the boot are known.
+    good = measure(bench.shell)
+    good = look(bench.shell) and good
     identity = bench.shell.run(IDENTITY)
     bench.say("power cut; the card is copied onto one twice as big, and another device's card stands in a reader")
     bench.board.cut()

@@ -2,11 +2,13 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import threading
 import time
 import tty
 from datetime import datetime, timezone
 
+import figures
 import route
 import soundcard
 from bench import TOKEN
@@ -162,7 +164,7 @@ class Scenarios(Sandbox):
         self.service.write()
 
     def all(self):
-        for name in ("started", "late_sound", "plugged_radio", "plugged_sound", "plugged_receiver", "hotplugged", "modem",
+        for name in ("started", "measured", "late_sound", "plugged_radio", "plugged_sound", "plugged_receiver", "hotplugged", "modem",
                      "disabled", "full_disk",
                      "killed", "aborted", "watchdog", "stick", "broken_stick", "credential", "wrong_clock", "rights"):
             yield name, getattr(self, name)
@@ -197,6 +199,22 @@ class Scenarios(Sandbox):
         row.check(missing is not None, "no error without hci0")
         row.see(self.service.words())
         self.service.stop_service(row)
+
+    def measured(self, row):
+        """waypost measure: all figures of this machine, each other one with the reason"""
+        self.air.ask("open mixed")
+        if self.begins(row):
+            file = self.guest.folder / "board.json"
+            code, page = self.service.command("measure", "--minutes", "1", "--json", file, limit=600)
+            pathlib.Path("/bench/measure.txt").write_text(page)
+            if row.check(code == 0, f"exit status {code}: {page.strip()}"):
+                shutil.copyfile(file, "/bench/measure.json")
+                for problem in figures.problems(file.read_text(), ["records", "boot_to_first_record_s"], architecture="x86_64",
+                                                kernel=os.uname().release, installed_as="built from source", disk=None):
+                    row.check(False, problem)
+                row.see(" ".join(page.splitlines()[7].split()))
+            self.service.stop_service(row)
+        self.air.ask("close")
 
     def plugged_radio(self, row):
         """a Bluetooth controller is plugged in: udev starts the service, sightings come in its sandbox"""
