@@ -62,7 +62,9 @@ import Testing
         let receiver = try season()
         let browser = try PageClient(receiver, viewer: "anna")
         let path = "/device/d1/days.csv?from=2026-11-01&to=2026-11-08"
-        let csv = try browser.page(path, with: "2026-11-08,recorded")
+        _ = try browser.page(path, with: "2026-11-08,recorded")
+        // The event that the records were evicted came last.
+        let csv = try browser.page(path, with: "2026-11-04,lost")
         let start = "d1,linux_alsa_audio,2026-11-"
         for line in [
             "01,recorded,24.000,0.000,0.000,0.000,0.000,,24,22,0",
