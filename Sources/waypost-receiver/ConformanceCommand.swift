@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import Host
+import ServerBase
 import ServerConformance
 
 struct ConformanceCommand: ParsableCommand {
@@ -10,11 +11,12 @@ struct ConformanceCommand: ParsableCommand {
         abstract: "Try whether a server keeps the protocol of gateways.",
         discussion: """
             Prints a line per sentence of waypost-protocol(7), A SERVER OF YOUR OWN, as it is tried, and for a failed \
-            one what was sent and what came back. It stores a few records under a device named conformance-…, so give \
-            it a token and, with --code, a code that can be spent. It can be repeated.
+            one what was sent and what came back. It sends more than 64 MB, and stores some records under a device named \
+            conformance-…, so give it a token and, with --code, a code that can be spent. It can be repeated.
 
-            Exit status: 0 every required sentence is kept, 1 one is not, 2 the server cannot be tried, 3 none is \
-            broken, and some could not be tried, because the server does not report which records it had before.
+            Exit status: 0 every required sentence is kept, 1 one is not, 2 the server cannot be reached, or the URL \
+            or the token is of something else, 3 none is broken, but some cannot be tried, because the answers do not \
+            have duplicates.
 
               waypost-receiver conformance http://127.0.0.1:8080 --token token.txt
             """
@@ -23,8 +25,8 @@ struct ConformanceCommand: ParsableCommand {
     @Argument(help: "The server's URL, such as https://waypost.example.org.") var url: String
     @Option(help: ArgumentHelp("A file with a token of the server.", valueName: "file"))
     var token: String
-    @Option(help: "The device whose token it is, if it is one of a single device.") var device:
-        String?
+    @Option(help: ArgumentHelp("The device of a token that only one may use.", valueName: "id"))
+    var device: String?
     @Option(help: "An enrolment code, which is then used up.") var code: String?
     @Option(help: ArgumentHelp("Extra certificate authorities, in PEM.", valueName: "file"))
     var caFile: String?
@@ -50,17 +52,20 @@ struct ConformanceCommand: ParsableCommand {
             complain("\(error)")
             throw ExitCode(2)
         }
-        let failed = results.filter { $0.verdict == .failed && $0.check.isRequired }
-        let unseen = results.count { $0.isUnseen && $0.check.isRequired }
+        try end(results, device)
+    }
+
+    /// Prints the end of the report, and throws the exit status.
+    private func end(_ results: [ConformanceResult], _ device: String) throws {
+        let required = results.filter(\.check.isRequired)
+        let unseen = required.count(where: \.isUnseen)
+        let status: Int32 = required.contains { $0.verdict == .failed } ? 1 : unseen > 0 ? 3 : 0
         if json {
-            print(try Self.document(results, device, isPassed: failed.isEmpty && unseen == 0))
+            print(try Self.document(results, device, isPassed: status == 0))
+        } else if unseen > 0 {
+            print("\(unseen) required sentences could not be tried: storing cannot be seen")
         }
-        if !failed.isEmpty { throw ExitCode(1) }
-        guard unseen > 0 else { return }
-        complain(
-            "\(unseen) required sentences could not be tried: nobody sees what this server stores"
-        )
-        throw ExitCode(3)
+        if status > 0 { throw ExitCode(status) }
     }
 
     private func target() throws -> ConformanceTarget {
@@ -68,18 +73,25 @@ struct ConformanceCommand: ParsableCommand {
         let bytes = try SmallFile.read(token, limit: 64 << 10, wait: true).bytes
         let text = String(decoding: bytes, as: UTF8.self)
         // A file of tokens has a device's id after some, and comments.
-        let lines = text.split(whereSeparator: \.isNewline).map { $0.split(separator: " ") }
-        guard let word = lines.compactMap(\.first).first(where: { !$0.hasPrefix("#") }) else {
+        let lines = text.split(whereSeparator: \.isNewline).map { line in
+            line.split(whereSeparator: \.isWhitespace).prefix { !$0.hasPrefix("#") }
+        }
+        guard let words = lines.first(where: { !$0.isEmpty }), let word = words.first else {
             throw Failure("\(token) does not hold a token; put one on its first line")
         }
-        return ConformanceTarget(
+        let target = ConformanceTarget(
             url: url,
             token: String(word),
-            device: device,
+            device: device ?? words.dropFirst().first.map(String.init),
             code: code,
             certificates: caFile,
             patience: .seconds(patience)
         )
+        guard target.device.map(isName) ?? true else {
+            throw Failure("the device's id may have letters, digits, ., _ and - only")
+        }
+        if target.isExposed { complain("http:// shows the token to anyone on the way") }
+        return target
     }
 
     private static func show(_ result: ConformanceResult) {

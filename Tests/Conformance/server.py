@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+import types
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 spec = importlib.util.spec_from_file_location("example", TOP / "deploy/examples/python/server.py")
@@ -86,10 +87,10 @@ class Server(example.Ingest):
 FAULTS = {}
 
 
-def fault(*lines):
-    """Declares a fault: a function that changes a class of servers, and the lines that must fail."""
+def fault(*lines, status=None):
+    """Declares a fault: a function that changes a class of servers, the lines that must fail, and an exit status of its own."""
     def declare(change):
-        FAULTS[change.__name__] = (change, set(lines))
+        FAULTS[change.__name__] = (change, set(lines), status)
         return change
     return declare
 
@@ -138,6 +139,26 @@ refusal("no_json_is_200", r"JSONDecodeError", 200, "json")
 @fault("id-again")
 def duplicates_are_stored(server):
     server.store.add = lambda device, stream, records: len(records)
+
+
+@fault(status=3)
+def nothing_is_stored(server):
+    """Its answers do not have duplicates, so that it cannot be seen."""
+    @wrapped("answered")
+    def silent(self, old, body):
+        old()
+        return {"columns": 1, "jobs": "t1"} if self.is_upload else old()
+    server.store.add = lambda device, stream, records: len(json.dumps(records, allow_nan=False))
+    silent(server)
+
+
+@fault("verify", "enrol")
+@wrapped("answered")
+def secrets_are_quoted(self, old, body):
+    answer = old()
+    if self.path == "/api/device/verify" or self.headers["X-Device-Token"] in self.owners:
+        raise Refused(500, {"token": "secret of a member", "known": [*self.codes, *self.tokens]})
+    return answer
 
 
 @fault("at-once")
@@ -269,6 +290,20 @@ def a_huge_body_is_hung_up_on(self, old):
     if int(self.headers["Content-Length"]) > 32 << 20:
         raise ConnectionError
     return old()
+
+
+@fault()
+@wrapped("body")
+def a_huge_body_is_read_slowly(self, old):
+    """Is right: the link takes longer than any --patience, but does not stand still."""
+    stream = self.rfile
+    if int(self.headers["Content-Length"]) > 32 << 20:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        self.rfile = types.SimpleNamespace(read=lambda count: time.sleep(0.55) or stream.read(count))
+    try:
+        return old()
+    finally:
+        self.rfile = stream
 
 
 @fault("key-again")
@@ -504,27 +539,11 @@ def hostile_text_ends_it(self, old, body):
     return old()
 
 
-class NothingIsStored(Server):
-    """Says yes to everything, and not what it had before."""
-    def answered(self, body):
-        answer = super().answered(body)
-        if self.is_upload:
-            self.store.database.execute("DELETE FROM records")
-            return {}
-        return answer
-
-
-class Echo(Server):
-    """Its refusals show the headers of the request, as pages of frameworks do."""
-    def answered(self, body):
-        raise Refused(400, str(self.headers))
-
-
-def start(name=None, port=0, kind=Server, tokens=("t",)):
-    """Starts a server with a fault, or a good one; returns it."""
-    state = {"tokens": set(tokens), "codes": {"c": ""}, "owners": {}, "keys": set(), "sequences": [],
-             "store": example.Store(":memory:")}
-    handler = type("Handler", (kind,), state)
+def start(name=None, port=0, **more):
+    """Starts a server with a fault, or a good one, and with other tokens, codes or owners; returns it."""
+    state = {"tokens": {"t"}, "codes": {"c": ""}, "owners": {}, "keys": set(), "sequences": [],
+             "store": example.Store(":memory:"), **more}
+    handler = type("Handler", (Server,), state)
     if name:
         FAULTS[name][0](handler)
     server = example.http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)

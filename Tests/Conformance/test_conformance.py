@@ -5,7 +5,6 @@ WAYPOST_PHP names a program in place of php.
 import concurrent.futures
 import contextlib
 import functools
-import http.client
 import json
 import os
 import pathlib
@@ -17,7 +16,6 @@ import subprocess
 import tempfile
 import time
 import unittest
-import urllib.request
 
 import server
 
@@ -29,11 +27,19 @@ PATIENCE = 5
 TOKEN = tempfile.NamedTemporaryFile("w", suffix=".token")
 TOKEN.write("t\n")
 TOKEN.flush()
+# The token of one device.
+BOUND = tempfile.NamedTemporaryFile("w", suffix=".token")
+BOUND.write("# of one device\nt d1 # the only one\n")
+BOUND.flush()
 
 
-def tried(port, *options, patience=PATIENCE):
-    done = subprocess.run([PROGRAM, "conformance", f"http://127.0.0.1:{port}", "--token", TOKEN.name, "--json",
-                           "--patience", str(patience), *options], text=True, capture_output=True)
+def run(url, *options, token=TOKEN, patience=PATIENCE):
+    return subprocess.run([PROGRAM, "conformance", url, "--token", token.name, "--patience", str(patience), *options],
+                          text=True, capture_output=True)
+
+
+def tried(port, *options, path="", **more):
+    done = run(f"http://127.0.0.1:{port}{path}", "--json", *options, **more)
     return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
 
@@ -52,18 +58,18 @@ def free_port():
         return place.getsockname()[1]
 
 
-def tried_in_place(name, *options):
+def tried_in_place(name, *options, path="", token=TOKEN, **more):
     """Tries a server of this process, which has a fault or, without a name, none."""
-    place = server.start(name)
+    place = server.start(name, **more)
     try:
         patience = 20 if name == "answer_before_the_disk" else PATIENCE
-        return tried(place.server_port, *options, patience=patience)
+        return tried(place.server_port, *options, path=path, token=token, patience=patience)
     finally:
         place.shutdown()
         place.server_close()
 
 
-def tried_program(make, *options, patience=PATIENCE, **environment):
+def tried_program(make, *options, patience=PATIENCE, token=TOKEN, **environment):
     """Tries a program, whose command line `make` returns for a folder and a port."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         port = free_port()
@@ -79,7 +85,8 @@ def tried_program(make, *options, patience=PATIENCE, **environment):
                 if program.poll() is not None or client.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        return tried(port, *(option(folder) if callable(option) else option for option in options), patience=patience)
+        return tried(port, *(option(folder) if callable(option) else option for option in options), patience=patience,
+                     token=token)
 
 
 def new_code(folder):
@@ -91,10 +98,17 @@ PHP = os.environ.get("WAYPOST_PHP", "php")
 # Each is tried once, all beside each other: most of the time passes in pauses.
 RUNS = {
     "good": lambda: tried_in_place(None, "--code", "c"),
-    "good without a code": lambda: tried_in_place(None),
+    "good without a code": lambda: tried_in_place(None, path="/api/ingest//"),
+    "device": lambda: tried_in_place(None, "--code", "c", "--device", "d1", owners={"t": "d1"}),
+    "wrong device": lambda: tried_in_place(None, owners={"t": "d1"}),
+    "wrong path": lambda: tried_in_place(None, path="/api"),
+    "query": lambda: tried_in_place(None, path="/api/ingest?x=1"),
     "receiver": lambda: tried_program(
         lambda folder, port: [PROGRAM, "--listen", f"127.0.0.1:{port}", "--data", "data", "--tokens", TOKEN.name],
         "--code", new_code),
+    "receiver of one device": lambda: tried_program(
+        lambda folder, port: [PROGRAM, "--listen", f"127.0.0.1:{port}", "--data", "data", "--tokens", BOUND.name],
+        "--code", new_code, token=BOUND),
     "python": lambda: tried_program(
         lambda folder, port: ["python3", "-B", EXAMPLES / "python/server.py", TOKEN.name, folder / "records.sqlite", port]),
     "node": lambda: tried_program(lambda folder, port: ["node", EXAMPLES / "node/server.js", TOKEN.name, folder, port]),
@@ -112,7 +126,7 @@ class ConformanceTests(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         # The longest runs begin first.
-        names = sorted(RUNS.keys() - ABSENT, key=lambda name: name not in ("answer_before_the_disk", "php"))
+        names = sorted(RUNS.keys() - ABSENT, key=lambda name: name not in ("answer_before_the_disk", "a_huge_body_is_read_slowly", "php"))
         with concurrent.futures.ThreadPoolExecutor(30) as pool:
             cls.results = dict(zip(names, pool.map(lambda name: RUNS[name](), names)))
 
@@ -126,19 +140,20 @@ class ConformanceTests(unittest.TestCase):
         return verdicts(document, "skipped")
 
     def test_each_fault_fails_its_line(self):
-        for name, (_, lines) in server.FAULTS.items():
+        for name, (_, lines, own) in server.FAULTS.items():
             status, document = self.results[name]
             with self.subTest(name):
                 failed = verdicts(document, "failed")
                 self.assertEqual(failed, lines, shown(document, failed))
                 required = {line["name"] for line in document["results"] if line["weight"] == "required"}
-                self.assertEqual(status, 1 if failed & required else 0)
+                self.assertEqual(status, own or (1 if failed & required else 0))
+                self.assertEqual(document["passed"], status == 0)
         self.assertGreaterEqual(len(server.FAULTS), 20)
 
     def test_each_sentence_has_a_fault(self):
         names = {line["name"] for line in self.results["good"][1]["results"]}
         # A server without that one keeps nothing.
-        self.assertEqual(names - set().union(*(lines for _, lines in server.FAULTS.values())), {"identity"})
+        self.assertEqual(names - set().union(*(lines for _, lines, _ in server.FAULTS.values())), {"identity"})
 
     def test_a_good_server_keeps_all(self):
         self.assertEqual(self.expect_kept("good"), set())
@@ -146,6 +161,30 @@ class ConformanceTests(unittest.TestCase):
 
     def test_waypost_receiver(self):
         self.assertEqual(self.expect_kept("receiver"), set())
+
+    def test_the_token_of_one_device(self):
+        for name in ("device", "receiver of one device"):
+            self.assertEqual(self.expect_kept(name), {"id-of-device"})
+            self.assertEqual(self.results[name][1]["device_id"], "d1")
+
+    def test_a_target_that_is_not_the_one(self):
+        for name, text in (("wrong device", "--device"), ("wrong path", "/api/api/ingest"), ("query", "has a query")):
+            with self.subTest(name):
+                status, message = self.results[name]
+                self.assertEqual(status, 2)
+                self.assertRegex(message, f"\\Awaypost-receiver: .*{text}.*\n\\Z")
+
+    def test_what_is_not_seen_is_skipped(self):
+        document = self.results["nothing_is_stored"][1]
+        unseen = {line["name"] for line in document["results"] if line["reason"] == "storing cannot be seen"}
+        self.assertEqual(unseen, verdicts(document, "skipped"))
+        self.assertLessEqual({"id-again", "mixed", "gzip", "columns", "cut", "parts", "order"}, unseen)
+
+    def test_a_raw_request_is_named(self):
+        results = self.results["a_slow_body_is_refused"][1]["results"]
+        (line,) = (line for line in results if line["name"] == "slow")
+        self.assertRegex(line["sent"], r"^POST /api/ingest, 3 records in pieces, key [0-9a-f-]{36}$")
+        self.assertEqual(line["got"], "HTTP 408")
 
     def test_examples(self):
         for name in ("python", "node", "php"):
@@ -167,72 +206,47 @@ class ConformanceTests(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("check that the server runs", message)
 
-    def served(self, *given, **more):
-        place = server.start(*given, **more)
+    def test_secrets_are_not_shown(self):
+        with tempfile.NamedTemporaryFile("w") as token:
+            token.write("secret-token\n")
+            token.flush()
+            for option in ("--json", "--device=d"):
+                place = server.start("secrets_are_quoted", tokens={"secret-token"}, codes={"secret-code": ""}, owners={})
+                self.addCleanup(place.server_close)
+                self.addCleanup(place.shutdown)
+                done = run(f"http://127.0.0.1:{place.server_port}", "--code", "secret-code", option, token=token)
+                self.assertEqual((done.returncode, done.stderr), (1, ""))
+                self.assertIn("known", done.stdout)
+                (issued,) = place.RequestHandlerClass.owners
+                for secret in ("secret", issued):
+                    self.assertNotIn(secret, done.stdout)
+        for url in ("http://user:pa55word@127.0.0.1:1/", "user:pa55word@127.0.0.1", "http://user:pa55word@h/?x"):
+            done = run(url)
+            self.assertEqual(done.returncode, 2)
+            self.assertNotIn("pa55word", done.stdout + done.stderr)
+
+    def test_a_token_without_encryption(self):
+        # An address that belongs to nobody (RFC 5737).
+        self.assertIn("http:// shows the token", run("http://192.0.2.1", patience=1).stderr)
+        self.assertNotIn("http:// shows the token", run(f"http://localhost:{free_port()}", patience=1).stderr)
+
+    def test_a_body_without_a_length(self):
+        place = server.start()
         self.addCleanup(place.server_close)
         self.addCleanup(place.shutdown)
-        return place.server_port
-
-    def test_a_server_that_stores_nothing_does_not_pass(self):
-        status, document = tried(self.served(kind=server.NothingIsStored))
-        self.assertEqual((status, document["passed"], verdicts(document, "failed")), (3, False, set()))
-        unseen = {"id-again", "at-once", "mixed", "parts", "gzip", "columns", "cut"}
-        self.assertLessEqual(unseen, verdicts(document, "skipped"))
-
-    def test_no_secret_is_printed(self):
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write("a-secret-of-the-operator\n")
-            file.flush()
-            for kind in (server.Echo, server.Server):
-                port = self.served("a_repeated_enrolment_is_refused" if kind is server.Server else None, kind=kind,
-                                   tokens={"a-secret-of-the-operator"})
-                done = subprocess.run([PROGRAM, "conformance", f"http://127.0.0.1:{port}", "--token", file.name, "--code", "c",
-                                       "--patience", str(PATIENCE)], text=True, capture_output=True)
-                self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn("FAILED", done.stdout)
-                self.assertNotIn("a-secret-of-the-operator", done.stdout)
-                self.assertNotRegex(done.stdout, r'"token": ?"[^…]')
-
-    def test_wrong_addresses_and_tokens_end_it_at_once(self):
-        port = self.served()
-        for path, status, words in (("/api/ingest/", 0, ""), ("/api/ingest?x=1", 2, "nothing takes uploads"),
-                                    ("/else", 2, "nothing takes uploads")):
-            done = subprocess.run([PROGRAM, "conformance", f"http://127.0.0.1:{port}{path}", "--token", TOKEN.name,
-                                   "--patience", str(PATIENCE)], text=True, capture_output=True)
-            with self.subTest(path):
-                self.assertEqual(done.returncode, status, done.stderr + done.stdout)
-                self.assertIn(words, done.stderr)
-                self.assertEqual(done.stdout == "", status == 2)
-
-    def test_a_client_that_verifies_gets_past_the_portal(self):
-        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-            port = free_port()
-            program = subprocess.Popen([PROGRAM, "--listen", f"127.0.0.1:{port}", "--data", folder, "--tokens", TOKEN.name,
-                                        "--torment", "7"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL)
-            stack.callback(program.wait)
-            stack.callback(program.kill)
-
-            def answer(path):
-                request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", b"{}", {"X-Device-Token": "t"})
-                with contextlib.suppress(OSError, http.client.HTTPException):
-                    with urllib.request.urlopen(request, timeout=10) as response:
-                        return response.read()
-                return b""
-
-            for _ in range(600):
-                if answer("/api/device/verify") or program.poll() is not None:
-                    break
-                time.sleep(0.1)
-            self.assertTrue(any(b"<html>" in answer("/api/ingest") for _ in range(500)), "the seed draws no portal")
-            self.assertTrue(any(b"ok" in answer("/api/device/verify") for _ in range(8)))
+        with socket.create_connection(("127.0.0.1", place.server_port), PATIENCE) as client, client.makefile("rb") as stream:
+            client.sendall(b"POST /api/ingest HTTP/1.1\r\nHost: h\r\nX-Device-Token: t\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           b"2\r\n{}\r\n0\r\n\r\n")
+            answers = stream.read()
+        # Neither 400 nor 422, as the data is not to blame; and the chunks are not the next request.
+        self.assertRegex(answers, rb"^HTTP/1.1 411 ")
+        self.assertEqual(answers.count(b"HTTP/1.1"), 1)
 
     def test_lines(self):
         place = server.start("a_wrong_token_gets_a_page")
         self.addCleanup(place.server_close)
         self.addCleanup(place.shutdown)
-        done = subprocess.run([PROGRAM, "conformance", f"http://127.0.0.1:{place.server_port}/", "--token", TOKEN.name,
-                               "--patience", str(PATIENCE)], text=True, capture_output=True)
+        done = run(f"http://127.0.0.1:{place.server_port}/")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^ok       required     A batch in gzip is accepted")
         self.assertRegex(done.stdout, r"(?m)^FAILED   required     verify answers .*\n"

@@ -1,5 +1,6 @@
 // The uploader with a receiver that loses, refuses and cuts uploads.
 import Foundation
+import HTTP
 import Host
 import Queue
 import QueueSupport
@@ -30,6 +31,26 @@ import Upload
         }
         _ = try queue.flushed()
         return queue
+    }
+
+    /// A client that does not upload before the portal is gone comes out of it.
+    @Test func verify_usesThePortalUp() throws {
+        let receiver = try ReceiverProcess(["--torment", "1"])
+        let (transport, stop) = (try Transport(receiver.transport), try StopSignal())
+        func isPage(_ path: String) -> Bool {
+            let request = HTTPRequest(
+                posting: RequestBody(Array("{}".utf8)),
+                headers: ["X-Device-Token: t"],
+                to: receiver.base.absoluteString + path
+            )
+            guard case .answered(let answer) = transport.send(request, until: stop) else {
+                return false
+            }
+            return answer.isPage
+        }
+        try #require((0..<2000).contains { _ in isPage("/api/ingest") })
+        // A mood lasts 6 requests at most.
+        #expect((0..<6).contains { _ in !isPage("/api/device/verify") })
     }
 
     /// Every record is at the server, and each once, or in quarantine after verdicts of the server.

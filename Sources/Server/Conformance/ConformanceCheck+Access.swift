@@ -35,7 +35,7 @@ extension ConformanceCheck {
 
     static let enrolment: [String: Body] = [
         "code": {
-            let answer = try $0.post(enroll, request("0000-0000", $0.device), token: nil)
+            let answer = try $0.post(enroll, request("0000-0000", $0.newDevice), token: nil)
             if answer.status == 429 { throw CheckEnd.skipped("the server asks to try later") }
             guard $0.target.code != nil || ![404, 405].contains(answer.status) else {
                 throw CheckEnd.skipped("enroll is not offered; give --code if it is")
@@ -44,19 +44,22 @@ extension ConformanceCheck {
         },
         "enrol": {
             guard let code = $0.target.code else { throw CheckEnd.skipped("needs --code") }
-            let answer = try $0.post(enroll, request(code, $0.device, ownToken), token: nil)
+            $0.secrets.add(ownToken)
+            let answer = try $0.post(enroll, request(code, $0.newDevice, ownToken), token: nil)
             try $0.expectAccepted(answer)
             guard let token = answer.object?["token"] as? String else {
                 throw CheckEnd.failed("a token")
             }
-            try $0.expectAccepted($0.upload($0.batch(), token: token))
+            $0.secrets.add(token)
+            let batch = TrialBatch(device: $0.newDevice, count: 3)
+            try $0.expectAccepted($0.upload(batch, token: token))
             $0.enrolled = token
         },
         "enrol-again": {
             guard let code = $0.target.code, $0.enrolled == ownToken else {
                 throw CheckEnd.skipped("needs --code, and a server that takes the device's token")
             }
-            let answer = try $0.post(enroll, request(code, $0.device, ownToken), token: nil)
+            let answer = try $0.post(enroll, request(code, $0.newDevice, ownToken), token: nil)
             guard answer.object?["token"] as? String == ownToken else {
                 throw CheckEnd.failed("2xx and the same token")
             }
@@ -65,12 +68,12 @@ extension ConformanceCheck {
             guard let code = $0.target.code, $0.enrolled != nil else {
                 throw CheckEnd.skipped("needs --code")
             }
-            let other = request(code, $0.device + "-b", ownToken + "b")
+            let other = request(code, $0.newDevice + "-b", ownToken + "b")
             try expectRefused($0.post(enroll, other, token: nil))
         },
         "own-device": {
             guard let token = $0.enrolled else { throw CheckEnd.skipped("needs --code") }
-            let other = TrialBatch(device: $0.device + "-b", count: 1)
+            let other = TrialBatch(device: $0.newDevice + "-b", count: 1)
             try $0.expect($0.upload(other, token: token), 403)
         },
     ]

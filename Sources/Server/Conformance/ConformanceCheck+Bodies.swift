@@ -13,7 +13,7 @@ extension ConformanceCheck {
                 try upload.send(eighths: eighth..<eighth + 1)
             }
             let status = try upload.status()
-            if !(200...299).contains(status) { throw $0.failed("2xx", got: "HTTP \(status)") }
+            if !(200...299).contains(status) { throw upload.failed("2xx", "HTTP \(status)") }
             try $0.expectKnown(batch)
         },
         "beside": {
@@ -30,7 +30,6 @@ extension ConformanceCheck {
             $0.pause()
             try $0.expectNew($0.retry(batch), 3)
             try $0.expectKnown(batch)
-            try $0.needsDuplicates()
         },
         "cut-gzip": {
             try $0.needs($0.inflatesGzip, "the server does not inflate gzip")
@@ -61,7 +60,7 @@ extension ConformanceCheck {
             try $0.expectFinal(answer, 413)
         },
         "bad-record": {
-            let (batch, good) = ($0.batch(2), record("good-\($0.device)"))
+            let (batch, good) = ($0.batch(2), record("good-\($0.newDevice)"))
             try expectRefused($0, batch, [good, #"{"timestamp":"\#(batch.time)"}"#])
         },
         "rest": {
@@ -88,7 +87,10 @@ extension ConformanceCheck {
             let rows = String(decoding: batch.rows, as: UTF8.self)
             for member in [#""stream_name":"#, #""device_id":"#, #""data":"#] {
                 let text = rows.replacingOccurrences(of: member, with: member + #"7,"was":"#)
-                try $0.expect($0.upload(text: text, of: batch.again()), 400, 422)
+                let answer = try $0.upload(text: text, of: batch.again())
+                // 7 is another device_id than the token's.
+                if $0.target.device != nil, answer.status == 403 { continue }
+                try $0.expect(answer, 400, 422)
             }
         },
         "deep": {
@@ -101,7 +103,7 @@ extension ConformanceCheck {
             }
         },
         "texts": {
-            let id = $0.device
+            let id = $0.newDevice
             for text in [#"\u0000"#, #"\ud800"#, "'; DROP TABLE x; --", "../../x", "%s%n"] {
                 try expectFinal($0, #","text":"\#(text)","\#(text)":1"#)
                 try expectFinal($0, "", data: record("\(id)\(text)"))

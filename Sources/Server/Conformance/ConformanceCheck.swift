@@ -56,7 +56,7 @@ package struct ConformanceCheck: Sendable {
         gzip            ! A batch in gzip is accepted, and its records are stored.
         zstd            ! A batch in zstd is accepted, or answered with 415.
         accept-encoding - A 415 names the known encodings in Accept-Encoding.
-        columns         ! After "columns": 1, a batch in columns is accepted, and the ids of its records stored.
+        columns         ! After "columns": 1, a batch in columns is accepted, and has the ids of its rows.
         columns-refused ! Columns that cannot be expanded are answered with 400, 413, 415 or 422.
         slow            ! A body that comes slowly is accepted.
         beside          - While one body comes slowly, other batches are answered.
@@ -82,9 +82,9 @@ package struct ConformanceCheck: Sendable {
 enum CheckEnd: Error {
     /// The answer was not the expected one; says which was expected.
     case failed(String)
-    /// The server does not offer this; says why.
+    /// The server does not offer this, or it cannot be seen from outside; says why.
     case skipped(String)
-    /// The server does not report which records it had before, so nobody sees what it stores.
+    /// Only the answers could say what is stored, and they do not.
     case unseen
 }
 
@@ -98,12 +98,12 @@ package struct ConformanceResult: Sendable {
 
     package var check: ConformanceCheck
     package var verdict: Verdict
-    /// It was skipped because the server does not report which records it had before.
-    package var isUnseen = false
     /// Why it was skipped, or what was expected; "" if it passed.
     package var reason = ""
     /// The request of a failed check; "" otherwise.
     package var sent = ""
     /// The answer to it.
     package var got = ""
+    /// Whether the server stores what it accepts could not be seen.
+    package var isUnseen = false
 }

@@ -7,11 +7,15 @@ import Host
 final class ConformanceTrial {
     let target: ConformanceTarget
     let stop: StopSignal
-    let device: String
+    /// The device that is enrolled.
+    let newDevice = "conformance-" + UUID().uuidString.lowercased().prefix(8)
     private let transport: Transport
     private let endpoint: Endpoint
     /// The last request and its answer, for the line of a failed check.
     private(set) var (sent, got) = ("", "")
+    /// What it masks in the answers.
+    var secrets: SecretMask
+    private(set) var hasAnswered = false
 
     /// The answer to the first batch; nil before it, and if it was not accepted.
     var first: Answer?
@@ -30,11 +34,13 @@ final class ConformanceTrial {
 
     init(_ target: ConformanceTarget) throws {
         (self.target, stop) = (target, try StopSignal())
-        device = target.device ?? "conformance-" + UUID().uuidString.lowercased().prefix(8)
+        secrets = SecretMask([target.token, target.code])
+        // A password may be before the host.
+        let shown = target.url.lastIndex(of: "@").map { "…\(target.url[$0...])" } ?? target.url
+        if target.url.contains("?") { throw Failure("\(shown) has a query; leave it out") }
         switch Endpoint.parse(target.url) {
         case .success(let endpoint): self.endpoint = endpoint
-        // It may have a password.
-        case .failure(let error): throw Failure("the URL \(error.message)")
+        case .failure(let error): throw Failure("\(shown) \(error.message)")
         }
         var settings = TransportSettings(
             endpoint: target.url,
@@ -48,6 +54,7 @@ final class ConformanceTrial {
 
     private static let names = SettingNames(endpoint: "the URL", certificates: "--ca-file")
 
+    var device: String { target.device ?? newDevice }
     var patience: Duration { target.patience }
     var host: String { HostPort(host: endpoint.host, port: endpoint.port).description }
 
@@ -70,38 +77,29 @@ final class ConformanceTrial {
     /// A batch of fresh records of this run's device.
     func batch(_ count: Int = 3) -> TrialBatch { TrialBatch(device: device, count: count) }
 
-    /// Notes a request that goes out in parts.
-    func begins(_ what: String) { (sent, got) = (what, "no answer") }
-
-    /// Returns a text without the secrets of this run; a server may echo them.
-    func hidden(_ text: String) -> String {
-        let secrets = [target.token, target.code, enrolled].compactMap { $0 }
-        let rest = secrets.reduce(text) {
-            // A shorter one is a word of the text.
-            $1.utf8.count < 8 ? $0 : $0.replacingOccurrences(of: $1, with: "…")
-        }
-        let member = #"("token"\s*:\s*")[^"]*"#
-        return rest.replacingOccurrences(of: member, with: "$1…", options: .regularExpression)
-    }
-
     /// Gives a server that answers too early time to store what it has answered for.
     func pause() { _ = stop.sleep(for: patience / 10) }
 
+    /// Names a request as the last one.
+    func begin(_ what: String) { (sent, got) = (what, "no answer") }
+
     /// Ends a check: `expected` is what did not come.
     func failed(_ expected: String, got text: String? = nil) -> CheckEnd {
-        if let text { got = text }
+        if let text { got = secrets.masked(text) }
         return .failed(expected)
     }
 
     // MARK: Requests
 
-    func send(_ what: String, _ request: HTTPRequest, factor: Int = 1) throws -> Answer {
-        (sent, got) = (what, "no answer")
+    func send(_ what: String, _ request: HTTPRequest) throws -> Answer {
+        begin(what)
         var request = request
-        (request.limit, request.maxAnswer) = (patience * factor, 1 << 20)
+        // A large body may take its time, as long as it moves.
+        let limit = request.body.length > 1 << 16 ? nil : patience
+        (request.limit, request.maxAnswer) = (limit, 1 << 20)
         switch transport.send(request, until: stop) {
         case .answered(let answer):
-            got = answer.message
+            (got, hasAnswered) = (secrets.masked(answer), true)
             return answer
         case .failed(let failure): throw failed("an answer", got: failure.message)
         case .stopped: throw CheckEnd.skipped("stopped")
@@ -137,8 +135,7 @@ final class ConformanceTrial {
         let url = target.url + "/api/ingest"
         return try send(
             "POST /api/ingest, \(what), \(body.length) bytes, key \(batch.key)",
-            HTTPRequest(posting: body, headers: headers, to: url),
-            factor: body.length > 8 << 20 ? 6 : 1
+            HTTPRequest(posting: body, headers: headers, to: url)
         )
     }
 
@@ -192,22 +189,27 @@ final class ConformanceTrial {
     /// Expects that records were accepted which the server had not had before.
     func expectNew(_ answer: Answer, _ count: Int) throws {
         try expectAccepted(answer)
-        guard seesDuplicates, let accepted = answer.number("accepted") else { return }
-        guard accepted == count else { throw CheckEnd.failed("accepted: \(count)") }
+        try needsDuplicates()
+        let known = answer.number("duplicates") ?? count
+        guard answer.number("accepted") ?? count - known == count else {
+            throw CheckEnd.failed("accepted: \(count)")
+        }
     }
 
     /// Expects that the server has the records of a batch, by sending them under another key.
     func expectKnown(_ batch: TrialBatch, afterPause: Bool = true) throws {
-        guard seesDuplicates else { return }
         if afterPause { pause() }
         let answer = try upload(batch.again())
         try expectAccepted(answer)
+        try needsDuplicates()
         guard answer.number("duplicates") == batch.ids.count else {
             throw CheckEnd.failed("duplicates: \(batch.ids.count), as these records were accepted")
         }
     }
 
-    func needsDuplicates() throws { if !seesDuplicates { throw CheckEnd.unseen } }
+    func needsDuplicates() throws {
+        guard seesDuplicates else { throw CheckEnd.unseen }
+    }
 
     /// Skips the check, with the reason, unless the server can be tried.
     func needs(_ isThere: Bool, _ reason: String) throws {

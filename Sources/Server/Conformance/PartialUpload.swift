@@ -7,12 +7,14 @@ final class PartialUpload {
     private var stream: ByteStream
     private let trial: ConformanceTrial
     private let body: [UInt8]
+    /// What it is in the report.
+    private let what: String
 
     /// Connects, and sends the header of the batch in rows.
     init(_ batch: TrialBatch, _ trial: ConformanceTrial) throws {
         (self.trial, body) = (trial, batch.rows)
-        let size = "\(batch.ids.count) records, in parts, \(body.count) bytes"
-        trial.begins("POST /api/ingest, \(size), key \(batch.key)")
+        what = "POST /api/ingest, \(batch.ids.count) records in pieces, key \(batch.key)"
+        trial.begin(what)
         stream = try trial.connect()
         var lines = trial.headers(of: batch) + ["Content-Length: \(body.count)"]
         lines.insert("POST \(trial.path("/api/ingest")) HTTP/1.1", at: 0)
@@ -28,10 +30,16 @@ final class PartialUpload {
         try send(Array(body[start..<end]))
     }
 
+    /// Ends the check; other requests may have come since this one began.
+    func failed(_ expected: String, _ got: String) -> CheckEnd {
+        trial.begin(what)
+        return trial.failed(expected, got: got)
+    }
+
     private func send(_ bytes: [UInt8]) throws {
         do {
             try stream.write(bytes, within: trial.patience, until: trial.stop)
-        } catch { throw trial.failed("the body to be read", got: error.message) }
+        } catch { throw failed("the body to be read", error.message) }
     }
 
     /// Waits for the status of the answer.
@@ -41,10 +49,10 @@ final class PartialUpload {
         while bytes.count < 12 {
             var entries = [PollEntry(stream.descriptor)]
             let left = end - ContinuousClock.now
-            guard left > .zero else { throw trial.failed("an answer", got: "no answer") }
+            guard left > .zero else { throw failed("an answer", "no answer") }
             _ = Host.wait(for: &entries, timeout: left)
             do { bytes += try stream.read(atMost: 4096) ?? [] } catch {
-                throw trial.failed("an answer", got: error.message)
+                throw failed("an answer", error.message)
             }
         }
         return Int(String(decoding: bytes[9..<12], as: UTF8.self)) ?? 0

@@ -30,7 +30,7 @@ package final class TormentedServer: ReceiverApplication {
         switch head.route {
         case .ingest: plan(upload: head)
         // A portal is in front of the whole server.
-        case .verify where moods.withLock({ $0.hidesVerify() }): .answer(.portal)
+        case .verify where moods.withLock({ $0.meetsPortal() }): .answer(.portal)
         default: server.plan(head)
         }
     }
@@ -88,13 +88,6 @@ private struct Moods {
 
     init(state: UInt64) { self.state = state }
 
-    /// Returns whether verify meets a portal too; a client that only asks that gets past it.
-    mutating func hidesVerify() -> Bool {
-        guard mood == .portal, left > 0 else { return false }
-        left -= 1
-        return true
-    }
-
     /// The mood for one request with a number for its details; a key is busy at its first try only.
     mutating func next(key: String) -> (Mood, Int) {
         if left == 0 {
@@ -105,6 +98,13 @@ private struct Moods {
         left -= 1
         let isBusy = mood == .busy && busyKeys.insert(key).inserted
         return (mood == .busy && !isBusy ? .good : mood, draw())
+    }
+
+    /// Whether a request to verify gets the portal; it counts as one of those that the mood lasts.
+    mutating func meetsPortal() -> Bool {
+        guard mood == .portal, left > 0 else { return false }
+        left -= 1
+        return true
     }
 
     /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).

@@ -14,7 +14,7 @@ function body(): string
     $body = (string) stream_get_contents($input, MAX + 1);
     while (strlen($body) > MAX && !feof($input)) fread($input, 1 << 16);
     if (strlen($body) > MAX) throw new Refused('the body is longer than ' . MAX . ' bytes', 413);
-    if (strlen($body) < (int) ($_SERVER['CONTENT_LENGTH'] ?? 0)) throw new Refused('the body ends early', 400);
+    if (strlen($body) < (int) ($_SERVER['CONTENT_LENGTH'] ?? 1)) throw new Refused('the body ends early or has no length', 503);
     return $body;
 }
 

@@ -2,9 +2,7 @@
 import contextlib, http.server, json, sqlite3, sys, threading, zlib
 
 MAX = 16 << 20  # bytes of a body, before and after compression
-
 class Refused(Exception): """An answer other than 200: its status and the reason."""
-
 class Store:
     """The records in SQLite, each once per device and id."""
     def __init__(self, path):
@@ -38,11 +36,14 @@ class Ingest(http.server.BaseHTTPRequestHandler):
 
     def body(self):
         """Returns the body; one that is too long is read to its end, so that the answer gets through."""
-        left, body = (length := int(self.headers["Content-Length"] or -1)), b""
+        if "Content-Length" not in self.headers:  # in chunks: the data is not to blame, and its end is not known
+            self.close_connection = True
+            raise Refused(411, "Content-Length is missing")
+        left, body = (length := int(self.headers["Content-Length"])), b""
         while left > 0 and (piece := self.rfile.read(min(left, MAX))):
             left, body = left - len(piece), piece
-        if left != 0:
-            raise ConnectionError("the body ends early, or comes in chunks, which this server does not read")
+        if left > 0:
+            raise ConnectionError("the body ends early")
         if length > MAX:
             raise Refused(413, f"the body is longer than {MAX} bytes")
         return body
@@ -74,7 +75,6 @@ class Ingest(http.server.BaseHTTPRequestHandler):
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise Refused(422, f"not a batch: {error!r}") from None
         return {"accepted": new, "duplicates": len(records) - new, "rejected": 0}
-
 if __name__ == "__main__":
     Ingest.tokens, Ingest.store = set(open(sys.argv[1]).read().split()), Store(sys.argv[2])
     http.server.ThreadingHTTPServer(("127.0.0.1", int((sys.argv[3:] or ["8080"])[0])), Ingest).serve_forever()
