@@ -163,7 +163,7 @@ package struct JSONWriter {
                 at -= 1
                 text[at] = UInt8(ascii: "-")
             }
-            mustHold(at >= 0, "a number fits into its buffer")
+            assert(at >= 0, "a number fits into its buffer")
             bytes.append(contentsOf: text[at...])
         }
     }
