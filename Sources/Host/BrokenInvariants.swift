@@ -47,7 +47,7 @@ package final class BrokenInvariants: Sendable {
     package init(log: @escaping @Sendable (String) -> Void) { self.log = log }
 
     package var count: Int { found.withLock { $0.count } }
-    /// What the first one was and where it is checked; nil while all hold.
+    /// The first one, and where it is checked; nil while all hold.
     package var first: String? { found.withLock { $0.first } }
     package var last: String? { found.withLock { $0.last } }
 

@@ -150,19 +150,6 @@ import Testing
         #expect(reason.contains(state.otherTime.rfc3339))
     }
 
-    @Test func brokenInvariant_isDegraded_andNamed() {
-        #expect(!String(decoding: report().json, as: UTF8.self).contains("broken_invariant"))
-        let broken = report {
-            ($0.daemon.brokenInvariants, $0.daemon.brokenInvariant) = (2, "numbers ascend (Q:1)")
-        }
-        #expect(broken.state == .degraded)
-        #expect(
-            broken.reasons.first
-                == "an invariant does not hold: numbers ascend (Q:1); please report it"
-        )
-        #expect(StatusReport(json: broken.json)?.daemon.brokenInvariants == 2)
-    }
-
     /// The uploader itself failed, not a batch, so no stream shows it.
     @Test func failedUploader_isReportedWithItsReason() throws {
         let folder = TemporaryFolder()

@@ -188,7 +188,7 @@ extension BoardMeasurement {
         return counts.isEmpty ? nil : .object(Dictionary(counts) { $1 })
     }
 
-    /// The records that were lost meanwhile, by stream and kind, as `status` counts them.
+    /// The records that were lost during the measurement, by stream and kind, as `status` counts them.
     private var lost: [String: JSONValue] {
         last.status.losses.reduce(into: [String: [String: JSONValue]]()) { all, loss in
             let old = first.status.losses.first { ($0.stream, $0.kind) == (loss.stream, loss.kind) }

@@ -1,4 +1,4 @@
-// What board this is, and whether this program is emulated on it.
+// The name of this board, and whether this program is emulated on it.
 import Host
 
 /// The processor that this program was built for, as the kernel names it.
@@ -13,7 +13,7 @@ private let ownProcessor: String? = {
 }()
 
 extension SystemFiles {
-    /// What makers write where a name belongs.
+    /// Words of makers who did not write a name.
     private static let noNames = [
         "", "default string", "system product name", "to be filled by o.e.m.",
     ]

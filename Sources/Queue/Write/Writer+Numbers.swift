@@ -227,7 +227,7 @@ extension Writer {
 
     /// Checks that each record of a stream is in one of its sums (invariant 7).
     ///
-    /// What a database that was drained leaves to the live one is added to its sums, and its numbers go.
+    /// Not while older databases come or go: a drained one gives the live one its sums, but not its numbers.
     private func checkSums(since before: WriterMemory) {
         guard memory.older.count == before.older.count,
             memory.numbers.databases == before.numbers.databases

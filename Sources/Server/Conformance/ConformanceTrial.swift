@@ -13,7 +13,7 @@ final class ConformanceTrial {
     private let endpoint: Endpoint
     /// The last request and its answer, for the line of a failed check.
     private(set) var (sent, got) = ("", "")
-    /// What it masks in the answers.
+    /// The words that it masks in the answers.
     var secrets: SecretMask
     private(set) var hasAnswered = false
 

@@ -7,7 +7,7 @@ final class PartialUpload {
     private var stream: ByteStream
     private let trial: ConformanceTrial
     private let body: [UInt8]
-    /// What it is in the report.
+    /// Its words in the report.
     private let what: String
 
     /// Connects, and sends the header of the batch in rows.

@@ -24,9 +24,7 @@ struct DayObjects {
         for date in batch.dates { days[date] = DayObject(folder: folder) }
         var (found, count) = (false, 0)
         try batch.forEachRecord(of: body) { record in
-            guard let day = days[record.time.date] else {
-                preconditionFailure("a record's day is one of its batch")
-            }
+            guard let day = days[record.time.date] else { return }
             count += 1
             if record.audio != nil { found = true }
             try record.writeLine(of: body, for: .bucket) { try day.append($0) }
