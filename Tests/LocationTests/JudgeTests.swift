@@ -285,6 +285,13 @@ import Testing
         #expect(reported.count >= 20 && Set(reported) == [Self.start.wall])
     }
 
+    /// A gpsd may name devices without end; only so many are kept.
+    @Test func endlessNames_leaveTheFollowedReceiver() {
+        let others = (0..<3 * Receivers.limit).map { ("/dev/other\($0)", 3, 18) }
+        let reported = times([("/dev/x", 3, 0)] + others)
+        #expect(reported.count >= 20 && Set(reported) == [Self.start.wall])
+    }
+
     @Test func unpluggedReceiver_leavesNoError_ifAnotherReports() {
         let board = Publisher<SourceReport>()
         var session = LocationSession(
