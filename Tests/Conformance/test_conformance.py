@@ -1,7 +1,4 @@
-"""`waypost-receiver conformance` on Waypost's server, the examples, and servers with a fault each.
-
-WAYPOST_PHP names a program in place of php.
-"""
+"""`waypost-receiver conformance` on Waypost's server, the examples, and servers with a fault each."""
 import concurrent.futures
 import contextlib
 import functools
@@ -94,7 +91,6 @@ def new_code(folder):
     return re.search(r"[0-9A-Z]{4}(?:-[0-9A-Z]{4})+", printed.stdout)[0]
 
 
-PHP = os.environ.get("WAYPOST_PHP", "php")
 # Each is tried once, all beside each other: most of the time passes in pauses.
 RUNS = {
     "good": lambda: tried_in_place(None, "--code", "c"),
@@ -113,12 +109,12 @@ RUNS = {
         lambda folder, port: ["python3", "-B", EXAMPLES / "python/server.py", TOKEN.name, folder / "records.sqlite", port]),
     "node": lambda: tried_program(lambda folder, port: ["node", EXAMPLES / "node/server.js", TOKEN.name, folder, port]),
     "php": lambda: tried_program(
-        lambda folder, port: [PHP, "-d", "enable_post_data_reading=0", "-d", "memory_limit=512M", "-S", f"127.0.0.1:{port}",
+        lambda folder, port: ["php", "-d", "enable_post_data_reading=0", "-d", "memory_limit=512M", "-S", f"127.0.0.1:{port}",
                               EXAMPLES / "php/server.php"],
         patience=15, WAYPOST_TOKENS=TOKEN.name, WAYPOST_DATABASE="FOLDER/records.sqlite", PHP_CLI_SERVER_WORKERS=4),
     **{name: functools.partial(tried_in_place, name, "--code", "c") for name in server.FAULTS},
 }
-ABSENT = {name for name, program in (("node", "node"), ("php", PHP)) if not shutil.which(program)}
+ABSENT = {name for name in ("node", "php") if not shutil.which(name)}
 
 
 @unittest.skipUnless(PROGRAM.exists(), "the program is not built: swift build --product waypost-receiver")

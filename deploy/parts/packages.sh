@@ -15,7 +15,7 @@ build_packages=(
 demo_packages=(curl espeak-ng gcc git libasound2-dev libc6-dev opus-tools python3 python3-venv)
 tool_packages=(
     opus-tools flac ffmpeg python3 python3-venv openssl curl mandoc gpsbabel python3-prometheus-client e2fsprogs git
-    dbus-daemon tzdata minisign spin
+    dbus-daemon tzdata minisign spin nodejs php-cli php-sqlite3
 )
 # Programs whose packages start services. They are unpacked into .build/servers, not installed.
 demo_servers=(gpsd)

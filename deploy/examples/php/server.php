@@ -1,6 +1,5 @@
 <?php
-// A server for Waypost's gateways, in PHP with PDO and SQLite. It reads the tokens from the file WAYPOST_TOKENS and
-// stores the records in the file WAYPOST_DATABASE.
+// A server for Waypost's gateways: tokens in the file WAYPOST_TOKENS, records in the SQLite file WAYPOST_DATABASE.
 declare(strict_types=1);
 
 const MAX = 16 << 20; // bytes of a body, before and after compression
@@ -14,7 +13,8 @@ function body(): string
     $body = (string) stream_get_contents($input, MAX + 1);
     while (strlen($body) > MAX && !feof($input)) fread($input, 1 << 16);
     if (strlen($body) > MAX) throw new Refused('the body is longer than ' . MAX . ' bytes', 413);
-    if (strlen($body) < (int) ($_SERVER['CONTENT_LENGTH'] ?? 1)) throw new Refused('the body ends early or has no length', 503);
+    $length = (int) ($_SERVER['CONTENT_LENGTH'] ?? $_SERVER['REQUEST_METHOD'] === 'POST'); // none if chunked
+    if (strlen($body) < $length) throw new Refused('the body ends early or has no length', 503);
     return $body;
 }
 
