@@ -54,8 +54,7 @@ struct AudioFiles {
         site = configuration.schedules.fixed.map {
             Recording.Place(latitude: $0.latitude, longitude: $0.longitude)
         }
-        model = SystemFiles(root: request.root).text("/proc/device-tree/model")
-            .map { String($0.prefix { $0 != "\0" }) }
+        model = SystemFiles(root: request.root).deviceTreeModel
         readPositions()
     }
 

@@ -18,10 +18,15 @@ extension SystemFiles {
         "", "default string", "system product name", "to be filled by o.e.m.",
     ]
 
+    /// The model of the device tree, which a PC does not have.
+    var deviceTreeModel: String? {
+        text("/proc/device-tree/model").map { String($0.prefix { $0 != "\0" }) }
+    }
+
     /// The model of the device tree; of a PC maker and name from its firmware (DMI).
     var model: String? {
-        if let model = text("/proc/device-tree/model")?.filter({ $0 != "\0" }) { return model }
-        return dmiName("sys_vendor", "product_name") ?? dmiName("board_vendor", "board_name")
+        deviceTreeModel ?? dmiName("sys_vendor", "product_name")
+            ?? dmiName("board_vendor", "board_name")
     }
 
     private func dmiName(_ maker: String, _ name: String) -> String? {
